@@ -37,8 +37,13 @@ import type { UsherOptions } from './schema/options/options.ts'
 import type { Part } from './schema/options/parts.ts'
 import { readOptions } from './schema/options/read-options.ts'
 import type { TokenClaims } from './schema/auth/claims.ts'
-import type { GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers, UsherSubscriptionResolver } from './schema/graphql/host-graphql.ts'
-import { audiences, type Action, type Actor, type HostAction, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/options/policy.ts'
+import type {
+  GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers,
+  UsherSubscriptionResolver,
+} from './schema/graphql/host-graphql.ts'
+import {
+  audiences, type Action, type Actor, type HostAction, type Policy, type ReadAction, type ReadRule, type Rule,
+} from './schema/options/policy.ts'
 import type { Role, ShownUser, UsherUser } from './schema/users/user.ts'
 import type { Usher } from './schema/options/usher.ts'
 
@@ -48,7 +53,10 @@ declare module 'fastify' {
     usher: Usher
   }
   interface FastifyRequest {
-    /** The user behind the request's bearer token, once `usher.authenticate` has run; null elsewhere. The option `actorName` renames it. */
+    /**
+     * The user behind the request's bearer token, once `usher.authenticate` has run; null elsewhere. The option
+     * `actorName` renames it.
+     */
     actor: Actor | null
   }
 }
@@ -60,8 +68,13 @@ export type * from './schema/options/hooks.ts'
 export type * from './schema/options/register.ts'
 export type * from './schema/options/usher.ts'
 export type * from './schema/options/metrics.ts'
-export type { Action, Actor, HostAction, Policy, ReadAction, ReadRule, Role, Rule, ShownUser, TokenClaims, UsherOptions, UsherUser }
-export type { GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers, UsherSubscriptionResolver }
+export type {
+  Action, Actor, HostAction, Policy, ReadAction, ReadRule, Role, Rule, ShownUser, TokenClaims, UsherOptions, UsherUser,
+}
+export type {
+  GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers,
+  UsherSubscriptionResolver,
+}
 export type { WebhookOptions } from './schema/options/webhooks.ts'
 
 // The request decorators of apps that are Usher's, by the server of the app. Several mounts in one app may share one.
@@ -75,7 +88,9 @@ const usher: FastifyPluginAsync<UsherOptions> = async (app, input) => {
   const { prefix, logLevel, logSerializers, ...options } = readOptions(input)
   const { decoratorName, actorName } = options
   decorateRequest(app, actorName)
-  if (app.hasDecorator(decoratorName)) throw new Error(`usher: decoratorName ${decoratorName} is taken in this app: choose another name`)
+  if (app.hasDecorator(decoratorName)) {
+    throw new Error(`usher: decoratorName ${decoratorName} is taken in this app: choose another name`)
+  }
   // It is not awaited here, see `whenOpen`. The host awaits it, as Fastify has a plugin with all that it has
   // registered.
   app.register(async (scope) => {
@@ -111,12 +126,18 @@ function whenOpen (
 
 function decorateRequest (app: FastifyInstance, name: string): void {
   const ours = decorators.get(app.server) ?? new Set()
-  if (!app.hasRequestDecorator(name)) app.decorateRequest(name, null)
-  else if (!ours.has(name)) throw new Error(`usher: this app already has a request decorator named ${name}: rename it, or choose another name with actorName`)
+  if (!app.hasRequestDecorator(name)) {
+    app.decorateRequest(name, null)
+  } else if (!ours.has(name)) {
+    throw new Error(
+      `usher: this app already has a request decorator named ${name}: rename it, or choose another name with actorName`
+    )
+  }
   decorators.set(app.server, ours.add(name))
 }
 
-// Registers the parts of the service, in the order of their dependencies. Those that can be left out are imported only if they are used.
+// Registers the parts of the service, in the order of their dependencies. Those that can be left out are imported only
+// if they are used.
 async function service (app: FastifyInstance, opened: OpenDatabase): Promise<void> {
   const has = createHas(app)
   await app.register(http)

@@ -2,8 +2,12 @@ import neostandard from 'neostandard'
 
 export default [
   // Scripts of pages.
-  ...neostandard({ env: ['browser'], files: ['**/pages/*.js', 'routes/account-pages/assets/*.js', 'examples/browser/*.js'] }),
-  ...neostandard({ ts: true, ignores: ['node_modules', 'dist', '.tap', 'data', 'routes/graphql/types.ts', 'client/api.ts'] }),
+  ...neostandard({
+    env: ['browser'], files: ['**/pages/*.js', 'routes/account-pages/assets/*.js', 'examples/browser/*.js'],
+  }),
+  ...neostandard({
+    ts: true, ignores: ['node_modules', 'dist', '.tap', 'data', 'routes/graphql/types.ts', 'client/api.ts'],
+  }),
   // A schema and the type that is derived from it have the same name.
   { rules: { '@typescript-eslint/no-redeclare': 'off', 'no-void': 'off' } }
 ]

@@ -11,12 +11,18 @@ const bearer = { ...json, authorization: `Bearer ${token}` }
 const query = 'query($id: ID!) { user(id: $id) { id name posts(first: 10) { id title } } }'
 const mutation = 'mutation { createPost(input: { title: "A post", content: "Words" }) { id title } }'
 // The address that data.ts has given to the user with this id.
-const email = (id: string) => `user${Number.parseInt(id.slice(0, 13).replace('-', ''), 16) - 1_700_000_000_000}@bench.example.com`
+const email = (id: string) =>
+  `user${Number.parseInt(id.slice(0, 13).replace('-', ''), 16) - 1_700_000_000_000}@bench.example.com`
 let count = 0
 
 function replacement (): autocannon.Request {
   const id = some()
-  return { method: 'PUT', path: `/api/users/${id}`, headers: bearer, body: JSON.stringify({ name: `Name ${count}`, email: email(id), role: 'user' }) }
+  return {
+    method: 'PUT',
+    path: `/api/users/${id}`,
+    headers: bearer,
+    body: JSON.stringify({ name: `Name ${count}`, email: email(id), role: 'user' }),
+  }
 }
 
 const requests: Record<Work, () => autocannon.Request> = {
@@ -31,10 +37,18 @@ const requests: Record<Work, () => autocannon.Request> = {
   longPage: () => ({ path: `/api/users?limit=1000&after=${some()}` }),
   listed: () => ({ path: `/api/users?${some()}` }),
   protected: () => ({ path: '/api/protected', headers: bearer }),
-  graphql: () => ({ method: 'POST', path: '/graphql', headers: json, body: JSON.stringify({ query, variables: { id: some() } }) }),
-  createUser: () => ({ method: 'POST', path: '/api/users', headers: bearer, body: JSON.stringify({ name: 'Somebody', email: `${process.pid}.${Date.now()}.${count}@write.example.com` }) }),
+  graphql: () =>
+    ({ method: 'POST', path: '/graphql', headers: json, body: JSON.stringify({ query, variables: { id: some() } }) }),
+  createUser: () => ({
+    method: 'POST',
+    path: '/api/users',
+    headers: bearer,
+    body: JSON.stringify({ name: 'Somebody', email: `${process.pid}.${Date.now()}.${count}@write.example.com` }),
+  }),
   replaceUser: replacement,
-  patchUser: () => ({ method: 'PATCH', path: `/api/users/${some()}`, headers: bearer, body: JSON.stringify({ name: `Name ${count}` }) }),
+  patchUser: () => ({
+    method: 'PATCH', path: `/api/users/${some()}`, headers: bearer, body: JSON.stringify({ name: `Name ${count}` }),
+  }),
   createPost: () => ({ method: 'POST', path: '/graphql', headers: bearer, body: JSON.stringify({ query: mutation }) }),
   createUserOnce: () => once(requests.createUser()),
   createPostOnce: () => once(requests.createPost()),

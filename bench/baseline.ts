@@ -13,13 +13,16 @@ import type { Tables } from '../db/tables/index.ts'
 const user = {
   type: 'object',
   properties: {
-    ...Object.fromEntries(['id', 'name', 'email', 'role', 'createdAt', 'updatedAt'].map((name) => [name, { type: 'string' }])),
+    ...Object.fromEntries(
+      ['id', 'name', 'email', 'role', 'createdAt', 'updatedAt'].map((name) => [name, { type: 'string' }])
+    ),
     emailVerified: { type: 'boolean' },
     disabled: { type: 'boolean' },
   },
 }
 const columns = [
-  'id', 'name', 'email', 'email_verified as emailVerified', 'role', 'disabled', 'created_at as createdAt', 'updated_at as updatedAt',
+  'id', 'name', 'email', 'email_verified as emailVerified', 'role', 'disabled', 'created_at as createdAt',
+  'updated_at as updatedAt',
 ] as const
 const postColumns = ['id', 'author_id as authorId', 'title', 'content', 'created_at as createdAt'] as const
 
@@ -36,7 +39,9 @@ await app.register(fastifyJwt, {
 
 const getUser = (id: string) => db.selectFrom('users').select(columns).where('id', '=', id).executeTakeFirst()
 
-app.get<{ Params: { id: string } }>('/api/users/:id', { schema: { response: { 200: user } } }, async (request) => getUser(request.params.id))
+app.get<{ Params: { id: string } }>(
+  '/api/users/:id', { schema: { response: { 200: user } } }, async (request) => getUser(request.params.id)
+)
 
 app.get<{ Querystring: { role: 'user', limit: number } }>('/api/users', {
   schema: {
@@ -51,15 +56,25 @@ app.get('/api/protected', { onRequest: (request) => request.jwtVerify() }, async
 
 app.post<{ Body: { name: string, email: string } }>('/api/users', {
   onRequest: (request) => request.jwtVerify(),
-  schema: { body: { type: 'object', required: ['name', 'email'], properties: { name: { type: 'string' }, email: { type: 'string' } } }, response: { 201: user } },
+  schema: {
+    body: {
+      type: 'object', required: ['name', 'email'], properties: { name: { type: 'string' }, email: { type: 'string' } },
+    },
+    response: { 201: user },
+  },
 }, async ({ body: { name, email } }, reply) => reply.code(201).send(
-  await db.insertInto('users').values({ id: uuid(), name, email, role: 'user' }).returning(columns).executeTakeFirstOrThrow()))
+  await db.insertInto('users').values({ id: uuid(), name, email, role: 'user' })
+    .returning(columns).executeTakeFirstOrThrow()))
 
 type Change = { Params: { id: string }, Body: { name: string, email?: string, role?: 'user' } }
 const change = (required: string[]) => ({
   onRequest: (request: FastifyRequest) => request.jwtVerify(),
   schema: {
-    body: { type: 'object', required, properties: { name: { type: 'string' }, email: { type: 'string' }, role: { type: 'string' } } },
+    body: {
+      type: 'object',
+      required,
+      properties: { name: { type: 'string' }, email: { type: 'string' }, role: { type: 'string' } },
+    },
     response: { 200: user },
   },
 })
@@ -77,12 +92,14 @@ await app.register(mercurius, {
     type Query { user(id: ID!): User }
     type Mutation { createPost(input: CreatePostInput!): Post! }
     input CreatePostInput { title: String! content: String! }`,
-  context: async (request) => ({ claims: request.headers.authorization ? await request.jwtVerify<{ sub: string }>() : null }),
+  context: async (request) =>
+    ({ claims: request.headers.authorization ? await request.jwtVerify<{ sub: string }>() : null }),
   resolvers: {
     Query: { user: (_: unknown, { id }: { id: string }) => getUser(id) },
     Mutation: {
       createPost: (_: unknown, { input }: { input: { title: string, content: string } }, context: unknown) =>
-        db.insertInto('posts').values({ id: uuid(), author_id: (context as { claims: { sub: string } }).claims.sub, ...input })
+        db.insertInto('posts')
+          .values({ id: uuid(), author_id: (context as { claims: { sub: string } }).claims.sub, ...input })
           .returning(postColumns).executeTakeFirstOrThrow(),
     },
   },
@@ -90,7 +107,8 @@ await app.register(mercurius, {
     User: {
       async posts (queries: { obj: { id: string }, params: { first: number } }[]) {
         const rows = await db.selectFrom('posts').select(postColumns)
-          .where('author_id', '=', sql<string>`any(${queries.map(({ obj }) => obj.id)}::uuid[])`).orderBy('id', 'desc').execute()
+          .where('author_id', '=', sql<string>`any(${queries.map(({ obj }) => obj.id)}::uuid[])`)
+          .orderBy('id', 'desc').execute()
         return queries.map(({ obj, params }) => rows.filter((row) => row.authorId === obj.id).slice(0, params.first))
       },
     },

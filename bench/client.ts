@@ -20,7 +20,8 @@ export function startClient<Told> (name: string, given: object, begun = () => {}
     if (told) resolve(told)
     else begun()
   })
-  const exit = once(child, 'exit').then(() => reject(new Error(`${name}.ts ended without a result; its output above says why`)))
+  const exit = once(child, 'exit')
+    .then(() => reject(new Error(`${name}.ts ended without a result; its output above says why`)))
   return {
     told: promise,
     async stop () {

@@ -30,7 +30,9 @@ export async function comeback (stage: Stage): Promise<Report> {
   await stage.users()
   const usher = await stage.start('usher')
   try {
-    const client: Comeback = { url: usher.url, token: await login(usher.url), sockets: subscribers, missed: MISSED, rounds: ROUNDS }
+    const client: Comeback = {
+      url: usher.url, token: await login(usher.url), sockets: subscribers, missed: MISSED, rounds: ROUNDS,
+    }
     const figures = await ask<Returned[]>('returners', client)
     const of = (name: keyof Returned) => figures.map((returned) => returned[name])
     const wrong = Math.max(...of('lost'), ...of('doubled'), ...of('disordered'))
@@ -38,10 +40,14 @@ export async function comeback (stage: Stage): Promise<Report> {
     return {
       title: 'Coming back',
       how: `${subscribers} sockets are opened at once, each with a cursor that is ${MISSED} posts old; milliseconds from then on, medians of ${ROUNDS} rounds`,
-      columns: ['messages', 'all connected ms', 'half caught up ms', 'all caught up ms', 'least', 'most', 'lost', 'doubled', 'out of order', 'target'],
+      columns: [
+        'messages', 'all connected ms', 'half caught up ms', 'all caught up ms', 'least', 'most', 'lost', 'doubled',
+        'out of order', 'target',
+      ],
       rows: [[
-        median(of('messages')), round(median(of('connected'))), round(median(of('p50'))), round(all), round(Math.min(...of('all'))), round(Math.max(...of('all'))),
-        Math.max(...of('lost')), Math.max(...of('doubled')), Math.max(...of('disordered')),
+        median(of('messages')), round(median(of('connected'))), round(median(of('p50'))), round(all),
+        round(Math.min(...of('all'))), round(Math.max(...of('all'))), Math.max(...of('lost')),
+        Math.max(...of('doubled')), Math.max(...of('disordered')),
         verdict(`all within ${ALL_MS} ms, none lost, doubled or out of order`, all <= ALL_MS && wrong === 0),
       ]],
       figures,

@@ -46,10 +46,13 @@ function report (samples: Samples, how: string): Report {
   return {
     title: 'Requests a second',
     how,
-    columns: ['work', 'server', 'requests/s', 'min to max', 'p99 ms', 'failures', 'of the ceiling', 'of the baseline', 'target'],
+    columns: [
+      'work', 'server', 'requests/s', 'min to max', 'p99 ms', 'failures', 'of the ceiling', 'of the baseline', 'target',
+    ],
     rows: figures.map(({ work, server, rate, p99, failures, againstCeiling, againstBaseline }) => [
       work, server, round(rate.median), `${round(rate.min)} to ${round(rate.max)}`, round(p99, 1), failures,
-      round(againstCeiling, 2), round(againstBaseline, 2), server === 'usher' ? judge(work, againstCeiling, againstBaseline) : '',
+      round(againstCeiling, 2), round(againstBaseline, 2),
+      server === 'usher' ? judge(work, againstCeiling, againstBaseline) : '',
     ]),
     figures,
   }
@@ -61,7 +64,11 @@ function summarize (samples: Samples) {
     return [...ofWork].map(([server, rounds]) => ({
       work,
       server,
-      rate: { median: rate(server), min: Math.min(...rounds.map((sample) => sample.rate)), max: Math.max(...rounds.map((sample) => sample.rate)) },
+      rate: {
+        median: rate(server),
+        min: Math.min(...rounds.map((sample) => sample.rate)),
+        max: Math.max(...rounds.map((sample) => sample.rate)),
+      },
       p99: median(rounds.map((sample) => sample.p99)),
       failures: rounds.reduce((sum, sample) => sum + sample.failures, 0),
       againstCeiling: rate(server) / rate('ceiling'),
@@ -72,6 +79,7 @@ function summarize (samples: Samples) {
 
 function judge (work: Compared, againstCeiling: number, againstBaseline: number): string {
   const { ceiling = 0, baseline = 0 } = targets[work]
-  const wanted = [...ceiling ? [`≥ ${ceiling} of the ceiling`] : [], ...baseline ? [`≥ ${baseline} of the baseline`] : []].join(', ')
+  const wanted =
+    [...ceiling ? [`≥ ${ceiling} of the ceiling`] : [], ...baseline ? [`≥ ${baseline} of the baseline`] : []].join(', ')
   return verdict(wanted, againstCeiling >= ceiling && againstBaseline >= baseline)
 }

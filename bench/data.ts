@@ -27,7 +27,9 @@ export async function load (url: string, schema: string, { users, posts }: Amoun
     await sql.unsafe('alter table posts enable trigger user')
     await sql.unsafe('vacuum analyze users')
     await sql.unsafe('vacuum analyze posts')
-    const rows = await sql<{ id: string }[]>`select id from users where email like '%@bench.example.com' order by random() limit 10000`
+    const rows = await sql<{
+      id: string
+    }[]>`select id from users where email like '%@bench.example.com' order by random() limit 10000`
     return rows.map(({ id }) => id)
   } finally {
     await sql.end()
@@ -35,10 +37,13 @@ export async function load (url: string, schema: string, { users, posts }: Amoun
 }
 
 /** Returns `limit` ids in the order of the list, newest first, starting at `offset`. */
-export async function idsFrom (url: string, schema: string, { offset, limit }: { offset: number, limit: number }): Promise<string[]> {
+export async function idsFrom (
+  url: string, schema: string, { offset, limit }: { offset: number, limit: number }
+): Promise<string[]> {
   const sql = createClient(url, { max: 1 })
   try {
-    const rows = await sql<{ id: string }[]>`select id from ${sql(schema)}.users order by id desc offset ${offset} limit ${limit}`
+    const rows =
+      await sql<{ id: string }[]>`select id from ${sql(schema)}.users order by id desc offset ${offset} limit ${limit}`
     return rows.map(({ id }) => id)
   } finally {
     await sql.end()

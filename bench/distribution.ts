@@ -1,6 +1,6 @@
-// How evenly workers get connections, by the way they share a port: `node bench/distribution.ts`. It is not a part of `npm run bench`.
-// Each round opens the connections at once, and counts by the responses which worker serves each of them. A last round also stops a
-// worker as node/http/drain.ts does, and counts the connections that fail.
+// How evenly workers get connections, by the way they share a port: `node bench/distribution.ts`. It is not a part of
+// `npm run bench`. Each round opens the connections at once, and counts by the responses which worker serves each of
+// them. A last round also stops a worker as node/http/drain.ts does, and counts the connections that fail.
 import cluster from 'node:cluster'
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,7 +11,14 @@ import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { median, percentile, print, round } from './report.ts'
 
-const { values } = parseArgs({ options: { serve: { type: 'string' }, workers: { type: 'string', default: '2,4' }, rounds: { type: 'string', default: '15' }, connections: { type: 'string', default: '64,1000' } } })
+const { values } = parseArgs({
+  options: {
+    serve: { type: 'string' },
+    workers: { type: 'string', default: '2,4' },
+    rounds: { type: 'string', default: '15' },
+    connections: { type: 'string', default: '64,1000' },
+  },
+})
 const WAYS = ['round robin', 'shared handle', 'reusePort'] as const
 // What a worker does for each request, so that workers are busy for moments, as real ones are.
 const WORK_MS = 0.05
@@ -53,7 +60,10 @@ async function compare (): Promise<void> {
   print({
     title: 'Connections by worker',
     how: `${values.rounds} rounds; ${availableParallelism()} cores, Node ${process.version}, ${process.platform}. The share of the busiest worker, of connections; even is 1 / workers`,
-    columns: ['workers', 'connections', 'way', 'even', 'busiest, median', 'busiest, worst', 'until all were served, median ms', 'failed as a worker stopped'],
+    columns: [
+      'workers', 'connections', 'way', 'even', 'busiest, median', 'busiest, worst', 'until all were served, median ms',
+      'failed as a worker stopped',
+    ],
     rows,
     figures: rows,
   })
@@ -79,7 +89,10 @@ async function measure (way: string, workers: number, connections: number): Prom
   agent.destroy()
   child.kill()
   await once(child, 'exit')
-  return [workers, connections, way, round(1 / workers, 2), round(median(shares!), 2), round(percentile(shares!, 100), 2), round(median(durations!)), failures]
+  return [
+    workers, connections, way, round(1 / workers, 2), round(median(shares!), 2), round(percentile(shares!, 100), 2),
+    round(median(durations!)), failures,
+  ]
 }
 
 async function ask (agent: Agent, port: number): Promise<string> {

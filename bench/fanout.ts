@@ -38,21 +38,31 @@ export function flow (stage: Stage): Promise<Report> {
   return measure(stage, 'A flow of posts', { sockets: 200, posts: 10_000, perSecond: 500 })
 }
 
-async function measure (stage: Stage, title: string, load: Pick<Fanout, 'sockets' | 'posts' | 'perSecond'>): Promise<Report> {
+async function measure (
+  stage: Stage, title: string, load: Pick<Fanout, 'sockets' | 'posts' | 'perSecond'>
+): Promise<Report> {
   await stage.users()
   const usher = await stage.start('usher', { nodeOptions: ['--import', cpu] })
   try {
     let before = Promise.resolve(0)
-    const heard = await ask<Heard>('subscribers', { url: usher.url, token: await login(usher.url), ...load }, () => { before = look(usher) })
+    const heard = await ask<Heard>(
+      'subscribers', { url: usher.url, token: await login(usher.url), ...load }, () => { before = look(usher) }
+    )
     const { p50, p99, max, first, answered, messages, lost, doubled, disordered, utilization } = heard
     const each = (await look(usher) - await before) / messages
     return {
       title,
       how: `${load.sockets} sockets on one node, ${load.posts} posts, ${load.perSecond} a second; milliseconds from the mutation sent to the event received`,
-      columns: ['messages', 'p50 ms', 'p99 ms', 'max ms', 'first ms', 'mutation ms', 'lost', 'doubled', 'out of order', 'node µs a message', 'client busy', 'target'],
+      columns: [
+        'messages', 'p50 ms', 'p99 ms', 'max ms', 'first ms', 'mutation ms', 'lost', 'doubled', 'out of order',
+        'node µs a message', 'client busy', 'target',
+      ],
       rows: [[
-        messages, round(p50, 1), round(p99, 1), round(max, 1), round(first, 1), round(answered, 1), lost, doubled, disordered, round(each, 1), round(utilization, 2),
-        verdict(`p99 ≤ ${P99_MS} ms, none lost, doubled or out of order`, p99 <= P99_MS && lost + doubled + disordered === 0),
+        messages, round(p50, 1), round(p99, 1), round(max, 1), round(first, 1), round(answered, 1), lost, doubled,
+        disordered, round(each, 1), round(utilization, 2),
+        verdict(
+          `p99 ≤ ${P99_MS} ms, none lost, doubled or out of order`, p99 <= P99_MS && lost + doubled + disordered === 0
+        ),
       ]],
       figures: { ...heard, each },
     }

@@ -25,13 +25,15 @@ export async function idle (stage: Stage): Promise<Report> {
     try {
       await client.told
       const after = await look(usher)
-      const each = names.map((name) => ({ name, before: before[name], after: after[name], kib: (after[name] - before[name]) / sockets / 1024 }))
+      const each = names.map((name) =>
+        ({ name, before: before[name], after: after[name], kib: (after[name] - before[name]) / sockets / 1024 }))
       return {
         title: 'Idle subscribers',
         how: `${sockets} sockets on one node, each with a subscription; memory after a collection, MiB, and the difference by the number of sockets`,
         columns: ['memory', 'before', 'with them', 'KiB each', 'target'],
         rows: each.map(({ name, before, after, kib }) => [
-          name, round(before / 2 ** 20, 1), round(after / 2 ** 20, 1), round(kib, 1), name === 'external' ? '' : verdict(`≤ ${KIB_EACH} KiB each`, kib <= KIB_EACH),
+          name, round(before / 2 ** 20, 1), round(after / 2 ** 20, 1), round(kib, 1),
+          name === 'external' ? '' : verdict(`≤ ${KIB_EACH} KiB each`, kib <= KIB_EACH),
         ]),
         figures: { sockets, each },
       }

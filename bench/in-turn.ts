@@ -8,7 +8,8 @@ const WARM_UP_SECONDS = 2
 export interface Figures { rate: number, p50: number, p99: number, failures: number }
 
 /**
- * Measures loads in turn, so that whatever else the machine does affects all of them alike. Returns the figures of each.
+ * Measures loads in turn, so that whatever else the machine does affects all of them alike. Returns the figures of
+ * each.
  *
  * @param loads what to measure, by name. Where `connections` is absent, the option of the benchmark applies
  */
@@ -27,5 +28,10 @@ export async function measureInTurn<Name extends string> (
 
 function summarize (samples: readonly Sample[]): Figures {
   const middle = (name: 'rate' | 'p50' | 'p99') => median(samples.map((sample) => sample[name]))
-  return { rate: middle('rate'), p50: middle('p50'), p99: middle('p99'), failures: samples.reduce((sum, { failures }) => sum + failures, 0) }
+  return {
+    rate: middle('rate'),
+    p50: middle('p50'),
+    p99: middle('p99'),
+    failures: samples.reduce((sum, { failures }) => sum + failures, 0),
+  }
 }

@@ -25,7 +25,8 @@ export async function keyed (stage: Stage): Promise<Report> {
       how: `${connections} connections, ${rounds} rounds of ${seconds} s in turn`,
       columns: ['work', 'requests/s', 'p99 ms', 'failures', 'of the rate without', 'target'],
       rows: figures.map(({ work, rate, p99, failures, againstPlain }) => [
-        work, round(rate), round(p99, 1), failures, round(againstPlain, 2), work.endsWith('Once') ? verdict(`≥ ${AT_LEAST}`, againstPlain >= AT_LEAST) : '',
+        work, round(rate), round(p99, 1), failures, round(againstPlain, 2),
+        work.endsWith('Once') ? verdict(`≥ ${AT_LEAST}`, againstPlain >= AT_LEAST) : '',
       ]),
       figures,
     }

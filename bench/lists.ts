@@ -9,8 +9,8 @@ import type { Stage } from './stage.ts'
 const AT_MOST = 1.2
 const ROWS_PER_PAGE = 50
 const FAR_PAGE = 10_000
-// The far pages begin one row apart, so that few requests for the same page share a statement. So do the first pages of the users with
-// each of these many prefixes.
+// The far pages begin one row apart, so that few requests for the same page share a statement. So do the first pages of
+// the users with each of these many prefixes.
 const DIFFERENT = 500
 
 const orders: Record<UserSort & ('-createdAt' | 'name' | 'email'), (schema: string) => string> = {
@@ -19,7 +19,10 @@ const orders: Record<UserSort & ('-createdAt' | 'name' | 'email'), (schema: stri
   email: () => 'lower(email collate "C")',
 }
 
-/** Measures whether a far page of every sorted list of a million users is as fast as its first one, and how fast searches are. */
+/**
+ * Measures whether a far page of every sorted list of a million users is as fast as its first one, and how fast
+ * searches are.
+ */
 export async function lists (stage: Stage): Promise<Report> {
   const { many, rounds, seconds } = stage.options
   const schema = 'usher_lists'
@@ -28,8 +31,9 @@ export async function lists (stage: Stage): Promise<Report> {
   const queries: Record<string, string[]> = {}
   for (const sort of Object.keys(orders) as (keyof typeof orders)[]) {
     queries[`${sort}, page 1`] = [queryOf({ sort })]
-    queries[`${sort}, page ${farPage}`] = (await placesFrom(stage.databaseUrl, schema, sort, ROWS_PER_PAGE * (farPage - 1) - 1))
-      .map((place) => queryOf({ sort }, encodeUserCursor(place, { sort })))
+    queries[`${sort}, page ${farPage}`] =
+      (await placesFrom(stage.databaseUrl, schema, sort, ROWS_PER_PAGE * (farPage - 1) - 1))
+        .map((place) => queryOf({ sort }, encodeUserCursor(place, { sort })))
   }
   queries['search for all'] = [queryOf({ q: 'bench' })]
   queries['search for one'] = Array.from({ length: DIFFERENT }, (_, index) => queryOf({ q: `user${many - index}` }))
@@ -38,7 +42,13 @@ export async function lists (stage: Stage): Promise<Report> {
   const server = await stage.start('usher', { schema })
   try {
     const loads = await Promise.all(Object.entries(queries).map(async ([name, lines], index) =>
-      [name, { url: server.url, work: 'listed' as const, keysFile: await stage.write(`queries-${index}`, lines), token: '', connections: 1 }] as const))
+      [name, {
+        url: server.url,
+        work: 'listed' as const,
+        keysFile: await stage.write(`queries-${index}`, lines),
+        token: '',
+        connections: 1,
+      }] as const))
     const measured = await measureInTurn(stage, Object.fromEntries(loads))
     const figures = Object.entries(measured).map(([name, figures]) => {
       const first = measured[name.replace(/page \d+$/, 'page 1')]!
@@ -64,7 +74,9 @@ function queryOf (filters: UserFilters, after?: string): string {
 }
 
 // Returns places in a sorted list, starting at `offset`.
-async function placesFrom (url: string, schema: string, sort: keyof typeof orders, offset: number): Promise<UserPlace[]> {
+async function placesFrom (
+  url: string, schema: string, sort: keyof typeof orders, offset: number
+): Promise<UserPlace[]> {
   const sql = createClient(url, { max: 1 })
   try {
     const rows = await sql<UserRow[]>`

@@ -7,10 +7,13 @@ const run = promisify(execFile)
 const PATIENCE_SECONDS = 10
 
 /** The works by which the servers are compared. */
-export const compared = ['user', 'protected', 'list', 'graphql', 'createUser', 'replaceUser', 'patchUser', 'createPost'] as const
+export const compared = [
+  'user', 'protected', 'list', 'graphql', 'createUser', 'replaceUser', 'patchUser', 'createPost',
+] as const
 export type Compared = typeof compared[number]
 /** What a generator can send. `mixed` sends all of them in turn, mostly reads. */
-export type Work = Compared | 'revalidated' | 'createUserOnce' | 'createPostOnce' | 'firstPage' | 'page' | 'longPage' | 'listed' | 'mixed'
+export type Work = Compared | 'revalidated' | 'createUserOnce' | 'createPostOnce' | 'firstPage' | 'page' |
+  'longPage' | 'listed' | 'mixed'
 
 export type Generator = 'wrk' | 'autocannon'
 
@@ -45,8 +48,8 @@ export interface Load {
   url: string
   work: Work
   /**
-   * The file with one key per line: ids of users, cursors for `page` and `longPage`, query strings for `listed`, or an id and an entity tag
-   * for `revalidated`.
+   * The file with one key per line: ids of users, cursors for `page` and `longPage`, query strings for `listed`, or an
+   * id and an entity tag for `revalidated`.
    */
   keysFile: string
   token: string
@@ -69,7 +72,10 @@ export async function shoot (generator: Generator, load: Load): Promise<Sample> 
 
 function runWrk ({ url, work, keysFile, token, seconds, connections, statuses }: Load) {
   const script = fileURLToPath(new URL('requests.lua', import.meta.url))
-  return run('wrk', ['-t1', `-c${connections}`, `-d${seconds}s`, `--timeout=${PATIENCE_SECONDS}s`, '-s', script, url, '--', work, keysFile, token, ...statuses ? ['statuses'] : []])
+  return run('wrk', [
+    '-t1', `-c${connections}`, `-d${seconds}s`, `--timeout=${PATIENCE_SECONDS}s`, '-s', script, url, '--', work,
+    keysFile, token, ...statuses ? ['statuses'] : [],
+  ])
 }
 
 function runAutocannon (load: Load) {

@@ -69,7 +69,9 @@ async function flood (): Promise<void> {
   await Promise.all(Array.from({ length: AT_ONCE }, async (_, client) => {
     for (let count = 0; performance.now() < until; count++) {
       const since = performance.now()
-      const { status, took } = await send(agent, `${url}/api/auth/login`, { email: `user${client}-${count}@example.com`, password: 'a wrong one' })
+      const { status, took } = await send(
+        agent, `${url}/api/auth/login`, { email: `user${client}-${count}@example.com`, password: 'a wrong one' }
+      )
       statuses[status] = (statuses[status] ?? 0) + 1
       longest = Math.max(longest, took)
       if (WAVES) await delayUntil(since + 1000)
@@ -86,7 +88,11 @@ async function delayUntil (time: number): Promise<void> {
 async function send (agent: Agent, url: string, body?: object): Promise<{ status: number | string, took: number }> {
   const since = performance.now()
   try {
-    const asking = request(url, { agent, signal: AbortSignal.timeout(TIMEOUT_MS), ...body && { method: 'POST', headers: { 'content-type': 'application/json' } } })
+    const asking = request(url, {
+      agent,
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      ...body && { method: 'POST', headers: { 'content-type': 'application/json' } },
+    })
     asking.end(body && JSON.stringify(body))
     const [response] = await once(asking, 'response')
     await text(response)
@@ -100,7 +106,9 @@ async function measure (): Promise<void> {
   const seconds = process.argv[2] ?? '10'
   const folder = await mkdtemp(join(tmpdir(), 'usher-flood-'))
   const database = await startEmbedded({ dataDir: folder })
-  console.log(`${availableParallelism()} cores, load ${loadavg().map((load) => load.toFixed(1)).join(' ')}; ${READS_PER_SECOND} reads a second for ${seconds} s each`)
+  console.log(
+    `${availableParallelism()} cores, load ${loadavg().map((load) => load.toFixed(1)).join(' ')}; ${READS_PER_SECOND} reads a second for ${seconds} s each`
+  )
   try {
     for (const LIMITED of ['yes', '']) {
       const env = { DATABASE_URL: database.url, UPLOADS_DIR: join(folder, 'uploads'), NODE_ENV: 'production', LIMITED }
@@ -111,7 +119,8 @@ async function measure (): Promise<void> {
       const limits = LIMITED ? 'usual limits' : 'no limits'
       report(`${limits}, quiet`, await reading())
       for (const WAVES of ['yes', '']) {
-        const [latencies, answers] = await Promise.all([reading(), run({ ROLE: 'flood', URL: url, SECONDS: seconds, WAVES })])
+        const [latencies, answers] =
+          await Promise.all([reading(), run({ ROLE: 'flood', URL: url, SECONDS: seconds, WAVES })])
         report(`${limits}, ${AT_ONCE} ${WAVES ? 'every second' : 'always'}`, latencies, answers)
       }
       report(`${limits}, quiet again`, await reading())
@@ -130,12 +139,17 @@ async function findUser (url: string): Promise<string> {
 
 /** Runs this file in another role and process, and returns what it prints. */
 async function run (env: Record<string, string>) {
-  const child = spawn(process.execPath, [import.meta.filename], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(
+    process.execPath, [import.meta.filename], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] }
+  )
   return JSON.parse(await text(child.stdout))
 }
 
 function report (what: string, latencies: number[], answers?: object): void {
   const sorted = latencies.sort((a, b) => a - b)
-  const [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1].map((part) => sorted[Math.ceil(part * sorted.length) - 1]!.toFixed(1))
-  console.log(`${what.padEnd(32)} p50 ${p50}  p90 ${p90}  p99 ${p99}  max ${max} ms`, answers ? JSON.stringify(answers) : '')
+  const [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1]
+    .map((part) => sorted[Math.ceil(part * sorted.length) - 1]!.toFixed(1))
+  console.log(
+    `${what.padEnd(32)} p50 ${p50}  p90 ${p90}  p99 ${p99}  max ${max} ms`, answers ? JSON.stringify(answers) : ''
+  )
 }

@@ -28,9 +28,18 @@ try {
   const { token } = await (await post('/api/auth/login', admin)).json() as { token: string }
   await post('/api/users', { name: 'No password', email: 'first@example.com' }, { authorization: `Bearer ${token}` })
   const wrong = { password: 'a wrong password' }
-  await compare('login: a wrong password, and an unknown address', '/api/auth/login', { email: admin.email, ...wrong }, { email: 'nobody@example.com', ...wrong })
-  await compare('login: a user without a password, and an unknown address', '/api/auth/login', { email: 'first@example.com', ...wrong }, { email: 'nobody@example.com', ...wrong })
-  await compare('reset: a known address, and an unknown one', '/api/auth/password-reset', { email: admin.email }, { email: 'nobody@example.com' })
+  await compare(
+    'login: a wrong password, and an unknown address', '/api/auth/login', { email: admin.email, ...wrong },
+    { email: 'nobody@example.com', ...wrong }
+  )
+  await compare(
+    'login: a user without a password, and an unknown address', '/api/auth/login',
+    { email: 'first@example.com', ...wrong }, { email: 'nobody@example.com', ...wrong }
+  )
+  await compare(
+    'reset: a known address, and an unknown one', '/api/auth/password-reset', { email: admin.email },
+    { email: 'nobody@example.com' }
+  )
 } finally {
   await app.close()
   await database.stop()
@@ -38,7 +47,9 @@ try {
 }
 
 function post (path: string, body: object, headers: Record<string, string> = {}): Promise<Response> {
-  return fetch(`${url}${path}`, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) })
+  return fetch(`${url}${path}`, {
+    method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body),
+  })
 }
 
 async function compare (what: string, path: string, known: object, unknown: object): Promise<void> {
@@ -72,7 +83,8 @@ function interval (one: readonly number[], other: readonly number[]): [low: numb
 
 // Two-sided test with the normal approximation. The clock is so precise that ties are rare.
 function mannWhitney (one: readonly number[], other: readonly number[]): number {
-  const all = [...one.map((time) => ({ time, mine: true })), ...other.map((time) => ({ time, mine: false }))].sort((a, b) => a.time - b.time)
+  const all = [...one.map((time) => ({ time, mine: true })), ...other.map((time) => ({ time, mine: false }))]
+    .sort((a, b) => a.time - b.time)
   const ranks = all.reduce((sum, { mine }, index) => mine ? sum + index + 1 : sum, 0)
   const [n, m] = [one.length, other.length]
   const z = Math.abs(ranks - n * (n + 1) / 2 - n * m / 2) / Math.sqrt(n * m * (n + m + 1) / 12)

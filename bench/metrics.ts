@@ -5,7 +5,8 @@ import { login, type Server } from './servers.ts'
 import type { Stage } from './stage.ts'
 
 const AT_LEAST = 0.97
-// Loaded into the server, so that it tells its CPU time, which other programs of the machine influence less than its rate.
+// Loaded into the server, so that it tells its CPU time, which other programs of the machine influence less than its
+// rate.
 const tellCpu = ['--import', new URL('cpu.ts', import.meta.url).href]
 const works = ['user', 'createUser'] as const
 
@@ -18,14 +19,24 @@ export async function metrics (stage: Stage): Promise<Report> {
     const environments: Record<string, string>[] = [{}, { METRICS: 'yes' }]
     for (const env of environments) servers.push(await stage.start('usher', { env, nodeOptions: tellCpu }))
     const token = await login(servers[0]!.url)
-    const figures: { work: string, metrics: boolean, rate: number, p99: number, failures: number, cpu: number, againstNone: number, cpuAgainstNone: number }[] = []
+    const figures: {
+      work: string
+      metrics: boolean
+      rate: number
+      p99: number
+      failures: number
+      cpu: number
+      againstNone: number
+      cpuAgainstNone: number
+    }[] = []
     for (const work of works) {
       const samples: (Sample & { cpu: number })[][] = [[], []]
       for (let index = -1; index < rounds; index++) {
         for (const [number, server] of servers.entries()) {
           const { url } = server
           const before = await cpuOf(server)
-          const sample = await stage.shoot({ url, work, keysFile, token, seconds: index < 0 ? 2 : seconds, connections })
+          const sample =
+            await stage.shoot({ url, work, keysFile, token, seconds: index < 0 ? 2 : seconds, connections })
           const cpu = (await cpuOf(server) - before) / (sample.rate * seconds)
           if (index >= 0) samples[number]!.push({ ...sample, cpu })
         }
@@ -48,9 +59,13 @@ export async function metrics (stage: Stage): Promise<Report> {
     return {
       title: 'Metrics',
       how: `${connections} connections, ${rounds} rounds of ${seconds} s in turn, scraped every second`,
-      columns: ['work', 'metrics', 'requests/s', 'p99 ms', 'failures', 'of the rate without', 'CPU µs a request', 'of the CPU without', 'target'],
+      columns: [
+        'work', 'metrics', 'requests/s', 'p99 ms', 'failures', 'of the rate without', 'CPU µs a request',
+        'of the CPU without', 'target',
+      ],
       rows: figures.map(({ work, metrics, rate, p99, failures, cpu, againstNone, cpuAgainstNone }) => [
-        work, metrics ? 'on' : 'off', round(rate), round(p99, 1), failures, round(againstNone, 3), round(cpu, 1), round(cpuAgainstNone, 3), metrics ? verdict(`≥ ${AT_LEAST}`, againstNone >= AT_LEAST) : '',
+        work, metrics ? 'on' : 'off', round(rate), round(p99, 1), failures, round(againstNone, 3), round(cpu, 1),
+        round(cpuAgainstNone, 3), metrics ? verdict(`≥ ${AT_LEAST}`, againstNone >= AT_LEAST) : '',
       ]),
       figures,
     }

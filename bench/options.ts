@@ -2,7 +2,10 @@ import { parseArgs } from 'node:util'
 import { compared } from './load.ts'
 
 /** The parts besides the comparison, in the order in which they run. */
-export const parts = ['revalidate', 'fanout', 'flow', 'comeback', 'idle', 'scale', 'lists', 'overload', 'outbox', 'keyed', 'quotas', 'metrics', 'soak'] as const
+export const parts = [
+  'revalidate', 'fanout', 'flow', 'comeback', 'idle', 'scale', 'lists', 'overload', 'outbox', 'keyed', 'quotas',
+  'metrics', 'soak',
+] as const
 export type Part = typeof parts[number]
 
 const works = [...compared, ...parts]
@@ -37,7 +40,9 @@ export function readOptions (args: string[]) {
 
 function readWorks (chosen: string[]) {
   const unknown = chosen.find((name) => !(works as string[]).includes(name))
-  if (unknown !== undefined) throw new Error(`--works has the unknown name ${unknown}; the names are ${works.join(', ')}`)
+  if (unknown !== undefined) {
+    throw new Error(`--works has the unknown name ${unknown}; the names are ${works.join(', ')}`)
+  }
   return works.filter((work) => chosen.includes(work))
 }
 
@@ -55,6 +60,8 @@ export function requireOpenFiles (wanted: number): void {
   const { userLimits } = process.report.getReport() as { userLimits: { open_files: { soft: number | 'unlimited' } } }
   const { soft } = userLimits.open_files
   if (soft !== 'unlimited' && Number(soft) < wanted) {
-    throw new Error(`A process may open ${soft} files here, and ${wanted} are needed: raise the hard limit (ulimit -n ${wanted}), or choose other works or fewer --subscribers`)
+    throw new Error(
+      `A process may open ${soft} files here, and ${wanted} are needed: raise the hard limit (ulimit -n ${wanted}), or choose other works or fewer --subscribers`
+    )
   }
 }

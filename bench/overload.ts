@@ -25,8 +25,11 @@ export async function overload (stage: Stage): Promise<Report> {
     for (const name of ['ceiling', 'usher'] as const) servers.push(await stage.start(name))
     const [ceiling, usher] = servers as [Server, Server]
     const token = await login(usher.url)
-    const cursors = await stage.write('cursors', (await idsFrom(stage.databaseUrl, 'usher', { offset: 0, limit: CURSORS })).map(encodeCursor))
-    const target = (work: Work, keysFile: string, { name: server, url }: Server): Target => ({ server, url, work, keysFile, token })
+    const cursors = await stage.write(
+      'cursors', (await idsFrom(stage.databaseUrl, 'usher', { offset: 0, limit: CURSORS })).map(encodeCursor)
+    )
+    const target = (work: Work, keysFile: string, { name: server, url }: Server): Target =>
+      ({ server, url, work, keysFile, token })
     const figures = [
       // The cost of the connections themselves in Node.js.
       ...await measure(stage, target('user', ids, ceiling)),
@@ -38,10 +41,13 @@ export async function overload (stage: Stage): Promise<Report> {
     return {
       title: 'Overload',
       how: `one node, ${rounds} rounds of ${seconds} s in turn; goodput is answers of 2xx a second, refused are those of 503`,
-      columns: ['work', 'server', 'connections', 'goodput/s', `of that of ${USUAL}`, 'p50 ms', 'p99 ms', 'max ms', 'refused', 'failures', 'target'],
+      columns: [
+        'work', 'server', 'connections', 'goodput/s', `of that of ${USUAL}`, 'p50 ms', 'p99 ms', 'max ms', 'refused',
+        'failures', 'target',
+      ],
       rows: figures.map((row) => [
-        row.work, row.server, row.connections, round(row.goodput), round(row.share, 2), round(row.p50, 1), round(row.p99, 1), round(row.max, 1),
-        row.refused, row.failures, row.server === 'usher' ? judge(row) : '',
+        row.work, row.server, row.connections, round(row.goodput), round(row.share, 2), round(row.p50, 1),
+        round(row.p99, 1), round(row.max, 1), row.refused, row.failures, row.server === 'usher' ? judge(row) : '',
       ]),
       figures,
     }
@@ -57,7 +63,9 @@ async function measure (stage: Stage, { server, ...load }: Target) {
   const samples = new Map(CONNECTIONS.map((connections) => [connections as number, [] as Sample[]]))
   await stage.shoot({ ...load, seconds: 2, connections: USUAL })
   for (let round = 0; round < rounds; round++) {
-    for (const [connections, ofThese] of samples) ofThese.push(await stage.shoot({ ...load, seconds, connections, statuses: true }))
+    for (const [connections, ofThese] of samples) {
+      ofThese.push(await stage.shoot({ ...load, seconds, connections, statuses: true }))
+    }
   }
   const goodputOf = (connections: number) => median(samples.get(connections)!.map(({ goodput }) => goodput))
   return [...samples].map(([connections, rounds]) => ({
@@ -78,5 +86,7 @@ async function measure (stage: Stage, { server, ...load }: Target) {
 function judge ({ connections, share, p99, failures }: Row): string {
   const bounded = p99 <= P99_MS && failures === 0
   const bounds = `p99 ≤ ${P99_MS} ms, no failures`
-  return connections === TEN_TIMES ? verdict(`≥ ${GOODPUT} of ${USUAL}, ${bounds}`, share >= GOODPUT && bounded) : verdict(bounds, bounded)
+  return connections === TEN_TIMES
+    ? verdict(`≥ ${GOODPUT} of ${USUAL}, ${bounds}`, share >= GOODPUT && bounded)
+    : verdict(bounds, bounded)
 }

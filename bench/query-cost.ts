@@ -16,7 +16,9 @@ import { startServer, type Server } from './servers.ts'
 const AUTHORS = 100
 const SCHEMAS = { short: 10, long: 65_000 }
 const TARGET_MS = 50
-const columns = ['query', 'outcome', 'first stall, ms', 'second', 'third', 'longest answer, ms', 'response, KiB', 'rss, MiB', 'target']
+const columns = [
+  'query', 'outcome', 'first stall, ms', 'second', 'third', 'longest answer, ms', 'response, KiB', 'rss, MiB', 'target',
+]
 
 /** What a node reports about the time since the last report. */
 interface Stall { longest: number, rss: number }
@@ -24,7 +26,12 @@ interface Stall { longest: number, rss: number }
 async function serve (): Promise<void> {
   const { DATABASE_URL, UPLOADS_DIR, SCHEMA } = process.env
   const app = Fastify({ forceCloseConnections: true })
-  await app.register(usher, { databaseUrl: DATABASE_URL, schema: SCHEMA, uploadsDir: UPLOADS_DIR!, admin: { email: 'admin@example.com', password: 'horse battery staple' } })
+  await app.register(usher, {
+    databaseUrl: DATABASE_URL,
+    schema: SCHEMA,
+    uploadsDir: UPLOADS_DIR!,
+    admin: { email: 'admin@example.com', password: 'horse battery staple' },
+  })
   await app.listen({ port: 0, host: '127.0.0.1' })
   const delay = monitorEventLoopDelay({ resolution: 1 })
   delay.enable()
@@ -47,7 +54,9 @@ async function fill (url: string, schema: string, characters: number): Promise<v
   await sql.end()
 }
 
-async function ask ({ url, process: child }: Server, query: string, atOnce = 1): Promise<Stall & { outcome: string, bytes: number, took: number }> {
+async function ask (
+  { url, process: child }: Server, query: string, atOnce = 1
+): Promise<Stall & { outcome: string, bytes: number, took: number }> {
   const stalled = async () => {
     child.send('stall')
     return (await once(child, 'message'))[0] as Stall
@@ -55,15 +64,20 @@ async function ask ({ url, process: child }: Server, query: string, atOnce = 1):
   await stalled()
   const since = performance.now()
   const texts = await Promise.all(Array.from({ length: atOnce }, async () => {
-    const response = await fetch(`${url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query }) })
+    const response = await fetch(`${url}/graphql`, {
+      method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query }),
+    })
     return response.text()
   }))
   const took = performance.now() - since
-  const outcomes = new Set(texts.map((text) => text.startsWith('{"data":{') ? 'data' : /"code":"(\w+)"/.exec(text)?.[1] ?? text.slice(0, 50)))
+  const outcomes = new Set(
+    texts.map((text) => text.startsWith('{"data":{') ? 'data' : /"code":"(\w+)"/.exec(text)?.[1] ?? text.slice(0, 50))
+  )
   return { ...await stalled(), outcome: [...outcomes].join(', '), bytes: texts[0]!.length, took }
 }
 
-const aliases = (count: number, selection: string) => Array.from({ length: count }, (_, index) => `a${index}: ${selection}`).join(' ')
+const aliases = (count: number, selection: string) =>
+  Array.from({ length: count }, (_, index) => `a${index}: ${selection}`).join(' ')
 const allowed = '{users{nodes{id name posts{id title}}}}'
 const queries: [name: string, query: string, atOnce?: number][] = [
   ['posts of the authors of 100 posts', '{posts(first:100){nodes{author{posts(first:99){content}}}}}'],
@@ -85,7 +99,13 @@ async function measure (): Promise<void> {
   const database = await startEmbedded({ dataDir: folder })
   try {
     for (const [schema, characters] of Object.entries(SCHEMAS)) {
-      const env = { ROLE: 'server', DATABASE_URL: database.url, UPLOADS_DIR: join(folder, 'uploads'), SCHEMA: schema, NODE_ENV: 'production' }
+      const env = {
+        ROLE: 'server',
+        DATABASE_URL: database.url,
+        UPLOADS_DIR: join(folder, 'uploads'),
+        SCHEMA: schema,
+        NODE_ENV: 'production',
+      }
       const node = await startServer('query-cost', env)
       await fill(database.url, schema, characters)
       const rows = []
@@ -95,9 +115,18 @@ async function measure (): Promise<void> {
         const [{ outcome, bytes }] = found as [typeof found[0]]
         const stalls = found.map(({ longest }) => round(longest, 1))
         const met = verdict(`≤ ${TARGET_MS} ms`, Math.max(...stalls) <= TARGET_MS)
-        rows.push([name, outcome, ...stalls, round(Math.max(...found.map(({ took }) => took))), round(bytes / 1024), round(found.at(-1)!.rss), met])
+        rows.push([
+          name, outcome, ...stalls, round(Math.max(...found.map(({ took }) => took))), round(bytes / 1024),
+          round(found.at(-1)!.rss), met,
+        ])
       }
-      print({ title: `Posts of ${characters} characters`, how: `${availableParallelism()} cores, load ${round(loadavg()[0]!, 1)}`, columns, rows, figures: rows })
+      print({
+        title: `Posts of ${characters} characters`,
+        how: `${availableParallelism()} cores, load ${round(loadavg()[0]!, 1)}`,
+        columns,
+        rows,
+        figures: rows,
+      })
       await node.stop()
     }
   } finally {

@@ -24,7 +24,8 @@ export async function quotas (stage: Stage): Promise<Report> {
     const samples = new Map<Kind, Sample[]>(kinds.map((kind) => [kind, []]))
     for (let index = -1; index < rounds; index++) {
       for (const [kind, { server: { url }, token, keysFile }] of servers) {
-        const sample = await stage.shoot({ url, work: 'createPost', keysFile, token, seconds: index < 0 ? 2 : seconds, connections })
+        const sample =
+          await stage.shoot({ url, work: 'createPost', keysFile, token, seconds: index < 0 ? 2 : seconds, connections })
         if (index >= 0) samples.get(kind)!.push(sample)
       }
     }
@@ -41,7 +42,8 @@ export async function quotas (stage: Stage): Promise<Report> {
       how: `${connections} connections, ${rounds} rounds of ${seconds} s in turn`,
       columns: ['posts', 'requests/s', 'p99 ms', 'failures', 'of unlimited', 'target'],
       rows: figures.map(({ kind, rate, p99, failures, againstUnlimited }) => [
-        kind, round(rate), round(p99, 1), failures, round(againstUnlimited, 2), kind === 'counted' ? verdict(`≥ ${AT_LEAST}`, againstUnlimited >= AT_LEAST) : '',
+        kind, round(rate), round(p99, 1), failures, round(againstUnlimited, 2),
+        kind === 'counted' ? verdict(`≥ ${AT_LEAST}`, againstUnlimited >= AT_LEAST) : '',
       ]),
       figures,
     }

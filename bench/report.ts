@@ -28,7 +28,8 @@ export const round = (value: number, digits = 0): number => Number(value.toFixed
 export const median = (values: ArrayLike<number>): number => percentile(values, 50)
 
 /**
- * Returns a percentile by the nearest rank. For an even number of values the median is the mean of the two in the middle.
+ * Returns a percentile by the nearest rank. For an even number of values the median is the mean of the two in the
+ * middle.
  */
 export function percentile (values: ArrayLike<number>, percent: number): number {
   const sorted = Float64Array.from(values).sort()

@@ -42,7 +42,8 @@ async function comeBack (count: number): Promise<Returned> {
   }
 
   const start = performance.now()
-  const open = await Promise.all(Array.from({ length: count }, (_, index) => subscribe(url, { query: QUERY, variables: { after } }, (data) => hear(index, data))))
+  const open = await Promise.all(Array.from({ length: count }, (_, index) =>
+    subscribe(url, { query: QUERY, variables: { after } }, (data) => hear(index, data))))
   const connected = performance.now() - start
   await Promise.race([caughtUp.promise, delay(TIMEOUT_MS, undefined, { ref: false })])
   const lost = next.reduce((sum, number) => sum + missed - number, 0)

@@ -11,7 +11,9 @@ const TAGS_AT_ONCE = 50
 const kinds = ['200', '304', '200 after a change'] as const
 type Kind = typeof kinds[number]
 
-/** Measures requests for users by clients that have the current version already, compared with clients that have none. */
+/**
+ * Measures requests for users by clients that have the current version already, compared with clients that have none.
+ */
 export async function revalidate (stage: Stage): Promise<Report> {
   const { rounds, seconds, connections } = stage.options
   const idsFile = await stage.users()
@@ -21,19 +23,26 @@ export async function revalidate (stage: Stage): Promise<Report> {
     const keysFiles: Record<Kind, string> = {
       200: await stage.write('ids', tags.map(([id]) => id)),
       304: await stage.write('tags', tags.map((pair) => pair.join(' '))),
-      '200 after a change': await stage.write('former-tags', tags.map(([id, tag]) => `${id} ${tag.replace('"', '"0')}`)),
+      '200 after a change': await stage.write(
+        'former-tags', tags.map(([id, tag]) => `${id} ${tag.replace('"', '"0')}`)
+      ),
     }
     const loads = kinds.map((kind) => [kind, {
-      url: server.url, work: kind === '200' ? 'user' as const : 'revalidated' as const, keysFile: keysFiles[kind], token: '',
+      url: server.url,
+      work: kind === '200' ? 'user' as const : 'revalidated' as const,
+      keysFile: keysFiles[kind],
+      token: '',
     }] as const)
     const measured = await measureInTurn(stage, Object.fromEntries(loads))
-    const figures = kinds.map((kind) => ({ kind, ...measured[kind]!, againstRead: measured[kind]!.rate / measured['200']!.rate }))
+    const figures =
+      kinds.map((kind) => ({ kind, ...measured[kind]!, againstRead: measured[kind]!.rate / measured['200']!.rate }))
     return {
       title: 'Revalidating users by id',
       how: `${connections} connections, ${rounds} rounds of ${seconds} s in turn, ${USERS} users`,
       columns: ['response', 'requests/s', 'p99 ms', 'failures', 'of the 200', 'target'],
       rows: figures.map(({ kind, rate, p99, failures, againstRead }) => [
-        kind, round(rate), round(p99, 1), failures, round(againstRead, 2), kind === '304' ? verdict(`≥ ${AT_LEAST}`, againstRead >= AT_LEAST) : '',
+        kind, round(rate), round(p99, 1), failures, round(againstRead, 2),
+        kind === '304' ? verdict(`≥ ${AT_LEAST}`, againstRead >= AT_LEAST) : '',
       ]),
       figures,
     }

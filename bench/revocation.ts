@@ -16,7 +16,9 @@ const database = await startEmbedded({ dataDir: folder })
 const nodes: Server[] = []
 
 try {
-  const env = { DATABASE_URL: database.url, SCHEMA: 'usher', UPLOADS_DIR: join(folder, 'uploads'), NODE_ENV: 'production' }
+  const env = {
+    DATABASE_URL: database.url, SCHEMA: 'usher', UPLOADS_DIR: join(folder, 'uploads'), NODE_ENV: 'production',
+  }
   for (let count = 0; count < 2; count++) nodes.push(await startServer('usher', env))
   const [one, two] = nodes as [Server, Server]
   const delays: number[] = []
@@ -28,8 +30,12 @@ try {
   }
   delays.sort((a, b) => a - b)
   const percentile = (share: number) => delays[Math.min(rounds - 1, Math.floor(rounds * share))]!.toFixed(1)
-  console.log(`${cpus().length} cores, Node ${process.version}, ${rounds} rounds; from the answer of the logout to the first 401 of the other node`)
-  console.log(`p50 ${percentile(0.5)} ms, p99 ${percentile(0.99)} ms, most ${percentile(1)} ms (target: p99 at most ${TARGET_MS} ms)`)
+  console.log(
+    `${cpus().length} cores, Node ${process.version}, ${rounds} rounds; from the answer of the logout to the first 401 of the other node`
+  )
+  console.log(
+    `p50 ${percentile(0.5)} ms, p99 ${percentile(0.99)} ms, most ${percentile(1)} ms (target: p99 at most ${TARGET_MS} ms)`
+  )
   console.log(`in ${accepted} rounds the other node accepted at least one request that was sent after that answer`)
 } finally {
   for (const node of nodes) await node.stop()

@@ -66,7 +66,9 @@ async function showElapsed<Result> (label: string, measure: () => Promise<Result
 function read (): Options {
   try {
     const options = readOptions(process.argv.slice(2))
-    if (options.works.includes('fanout') || options.works.includes('comeback')) requireOpenFiles(options.subscribers + OTHER_FILES)
+    if (options.works.includes('fanout') || options.works.includes('comeback')) {
+      requireOpenFiles(options.subscribers + OTHER_FILES)
+    }
     if (options.works.includes('idle')) requireOpenFiles(options.idlers + OTHER_FILES)
     if (options.works.includes('overload')) requireOpenFiles(Math.max(...CONNECTIONS) + OTHER_FILES)
     return options

@@ -29,14 +29,18 @@ export async function scale (stage: Stage): Promise<Report> {
     for (const work of ['user', 'firstPage', 'page'] as const) {
       for (const clients of [connections, 1]) figures.push(await measure(stage, sizes, work, clients))
     }
-    const names: Partial<Record<Work, string>> = { user: 'by id', firstPage: 'page 1', page: `page ${farPage} (of ${FEW}: page 2)` }
+    const names: Partial<Record<Work, string>> = {
+      user: 'by id', firstPage: 'page 1', page: `page ${farPage} (of ${FEW}: page 2)`,
+    }
     return {
       title: 'A million users against a thousand',
       how: `the same node and database, ${FEW} and ${many} users in a Postgres schema each; ${rounds} rounds of ${seconds} s in turn; requests/s`,
-      columns: ['work', 'connections', `of ${FEW}`, 'p99 ms', `of ${many}`, 'p99 ms', 'failures', 'times slower', 'target'],
+      columns: [
+        'work', 'connections', `of ${FEW}`, 'p99 ms', `of ${many}`, 'p99 ms', 'failures', 'times slower', 'target',
+      ],
       rows: figures.map(({ work, connections, few, many, failures, ratio }) => [
-        names[work]!, connections, round(few.rate), round(few.p99, 1), round(many.rate), round(many.p99, 1), failures, round(ratio, 2),
-        verdict(`≤ ${AT_MOST}`, ratio <= AT_MOST),
+        names[work]!, connections, round(few.rate), round(few.p99, 1), round(many.rate), round(many.p99, 1), failures,
+        round(ratio, 2), verdict(`≤ ${AT_MOST}`, ratio <= AT_MOST),
       ]),
       figures,
     }

@@ -13,12 +13,17 @@ export interface Server {
 /**
  * Starts a server of this folder in its own process. Resolves when it listens, which it reports by printing its URL.
  */
-export async function startServer (name: string, env: Record<string, string>, nodeOptions: string[] = []): Promise<Server> {
+export async function startServer (
+  name: string, env: Record<string, string>, nodeOptions: string[] = []
+): Promise<Server> {
   const script = fileURLToPath(new URL(`${name}.ts`, import.meta.url))
-  const child = spawn(process.execPath, [...nodeOptions, script], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+  const child = spawn(process.execPath, [...nodeOptions, script], {
+    env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  })
   const [url] = await Promise.race([
     once(createInterface({ input: child.stdout! }), 'line') as Promise<[string]>,
-    once(child, 'exit').then(() => { throw new Error(`${name}.ts ended before it listened; its output above says why`) }),
+    once(child, 'exit')
+      .then(() => { throw new Error(`${name}.ts ended before it listened; its output above says why`) }),
   ])
   return {
     name,

@@ -26,9 +26,17 @@ export async function soak (stage: Stage): Promise<Report> {
   const usher = await stage.start('usher', { nodeOptions: ['--expose-gc', '--import', memory] })
   try {
     const over = new AbortController()
-    const load = stage.shoot({ url: usher.url, work: 'mixed', keysFile, token: await login(usher.url), seconds: Math.ceil(minutes * 60), connections })
+    const load = stage.shoot({
+      url: usher.url,
+      work: 'mixed',
+      keysFile,
+      token: await login(usher.url),
+      seconds: Math.ceil(minutes * 60),
+      connections,
+    })
       .finally(() => over.abort())
-    const [{ rate, p99, failures }, usages, messages] = await Promise.all([load, watch(usher, over.signal), comeAndGo(usher.url, over.signal)])
+    const [{ rate, p99, failures }, usages, messages] =
+      await Promise.all([load, watch(usher, over.signal), comeAndGo(usher.url, over.signal)])
     const judged = (['rss', 'heapUsed', 'external'] as const).map((name) => ({ name, ...judge(usages, name) }))
     return {
       title: 'Memory under load',
@@ -52,7 +60,9 @@ async function watch ({ process: node }: Server, signal: AbortSignal): Promise<U
   while (!signal.aborted) {
     node.send('memory')
     const [{ rss, heapUsed, external }] = await once(node, 'message') as [NodeJS.MemoryUsage]
-    usages.push({ minutes: (performance.now() - start) / 60_000, rss: rss / MIB, heapUsed: heapUsed / MIB, external: external / MIB })
+    usages.push({
+      minutes: (performance.now() - start) / 60_000, rss: rss / MIB, heapUsed: heapUsed / MIB, external: external / MIB,
+    })
     await delay(EVERY_MS, undefined, { signal }).catch(() => {})
   }
   return usages
@@ -68,7 +78,9 @@ async function comeAndGo (url: string, signal: AbortSignal): Promise<number> {
       socket.send('{"type":"connection_init"}')
       await once(socket, 'message')
       socket.on('message', () => { messages++ })
-      socket.send(JSON.stringify({ type: 'subscribe', id: '1', payload: { query: 'subscription { postCreated { id title } }' } }))
+      socket.send(
+        JSON.stringify({ type: 'subscribe', id: '1', payload: { query: 'subscription { postCreated { id title } }' } })
+      )
       await delay(STAY_MS, undefined, { signal }).catch(() => {})
       socket.close()
       await once(socket, 'close')
@@ -80,7 +92,8 @@ async function comeAndGo (url: string, signal: AbortSignal): Promise<number> {
 
 // The first tenth is the warm-up. Compares the tenth after it with the last one.
 function judge (usages: Usage[], name: 'rss' | 'heapUsed' | 'external') {
-  const tenth = (index: number) => median(usages.slice(usages.length * index / 10, usages.length * (index + 1) / 10).map((usage) => usage[name]))
+  const tenth = (index: number) =>
+    median(usages.slice(usages.length * index / 10, usages.length * (index + 1) / 10).map((usage) => usage[name]))
   return {
     early: tenth(1),
     late: tenth(9),

@@ -18,8 +18,12 @@ export const tell = (told: object): void => { process.send!({ told }) }
 export const begin = (): void => { process.send!({}) }
 
 /** Opens a socket without a token that subscribes. `hear` is called with each message. */
-export async function subscribe (url: string, payload: { query: string, variables?: object }, hear: (data: Buffer) => void): Promise<WebSocket> {
-  const socket = new WebSocket(`${url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws', { perMessageDeflate: false })
+export async function subscribe (
+  url: string, payload: { query: string, variables?: object }, hear: (data: Buffer) => void
+): Promise<WebSocket> {
+  const socket = new WebSocket(
+    `${url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws', { perMessageDeflate: false }
+  )
   await once(socket, 'open')
   socket.send('{"type":"connection_init"}')
   const [answer] = await once(socket, 'message')
@@ -35,7 +39,9 @@ export async function openAll (count: number, open: (index: number) => Promise<W
   const sockets: WebSocket[] = []
   while (sockets.length < count) {
     const from = sockets.length
-    sockets.push(...await Promise.all(Array.from({ length: Math.min(OPENING_AT_ONCE, count - from) }, (_, index) => open(from + index))))
+    sockets.push(...await Promise.all(
+      Array.from({ length: Math.min(OPENING_AT_ONCE, count - from) }, (_, index) => open(from + index))
+    ))
   }
   return sockets
 }

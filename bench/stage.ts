@@ -13,7 +13,8 @@ export interface Stage {
   readonly generator: Generator
   readonly databaseUrl: string
   /** Starts a server of this folder. It uses the given PostgreSQL schema, or the one that `users` fills. */
-  start (name: 'ceiling' | 'baseline' | 'usher', given?: { schema?: string, nodeOptions?: string[], env?: Record<string, string> }): Promise<Server>
+  start (name: 'ceiling' | 'baseline' |
+    'usher', given?: { schema?: string, nodeOptions?: string[], env?: Record<string, string> }): Promise<Server>
   /** Makes Usher create its tables in a schema and fills them. Returns the path of a file with ids of users. */
   fill (schema: string, amounts: Amounts): Promise<string>
   /** Fills the schema that most parts share, at the first call. Returns the path of the file with ids of its users. */
@@ -39,7 +40,8 @@ export async function openStage (options: Options): Promise<Stage> {
     generator,
     databaseUrl: database.url,
 
-    start: (name, { schema = SCHEMA, nodeOptions = [], env: more = {} } = {}) => startServer(name, { ...env, ...more, SCHEMA: schema }, [...profiling, ...nodeOptions]),
+    start: (name, { schema = SCHEMA, nodeOptions = [], env: more = {} } = {}) =>
+      startServer(name, { ...env, ...more, SCHEMA: schema }, [...profiling, ...nodeOptions]),
 
     async fill (schema, amounts) {
       const usher = await stage.start('usher', { schema })

@@ -42,7 +42,9 @@ try {
   const before = nodes.map(({ child }) => mibOf(child))
   await delay(Number(values.idle) * 1000)
   const after = nodes.map(({ child }) => mibOf(child))
-  console.log(`${values.entry}, ${cpus().length} cores, Node ${process.version}, ${values.times} starts; medians (least to most)`)
+  console.log(
+    `${values.entry}, ${cpus().length} cores, Node ${process.version}, ${values.times} starts; medians (least to most)`
+  )
   print('first answer, ms', cached, TARGETS.ms)
   print('first answer without a compile cache, ms', uncached)
   print('memory after the first answer, MiB', before)
@@ -66,9 +68,18 @@ async function measure (times: number, env: Record<string, string> = {}): Promis
 /** Starts a node and requests a user as soon as it listens. */
 async function start (env: Record<string, string> = {}): Promise<Start> {
   const since = performance.now()
-  const child = spawn(process.execPath, [...values.flags.split(' ').filter(Boolean), resolve(import.meta.dirname, '..', values.entry)], {
+  const child = spawn(process.execPath, [...values.flags.split(' ')
+    .filter(Boolean), resolve(import.meta.dirname, '..', values.entry)], {
     cwd: folder,
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], PORT: '0', DATABASE_URL: database.url, DATA_DIR: folder, LOG_LEVEL: 'warn', ...env },
+    env: {
+      PATH: process.env['PATH'],
+      HOME: process.env['HOME'],
+      PORT: '0',
+      DATABASE_URL: database.url,
+      DATA_DIR: folder,
+      LOG_LEVEL: 'warn',
+      ...env,
+    },
     stdio: ['ignore', 'inherit', 'pipe'],
   })
   children.add(child)
@@ -100,7 +111,8 @@ function mibOf ({ pid }: ChildProcess): number {
 
 function print (what: string, figures: readonly number[], target?: number): void {
   const sorted = figures.toSorted((a, b) => a - b)
-  const [median, least, most] = [sorted[Math.floor(sorted.length / 2)]!, sorted[0]!, sorted.at(-1)!].map(Math.round) as [number, number, number]
+  const [median, least, most] =
+    [sorted[Math.floor(sorted.length / 2)]!, sorted[0]!, sorted.at(-1)!].map(Math.round) as [number, number, number]
   const verdict = target === undefined ? '' : `  target ${target}: ${median < target ? 'met' : 'MISSED'}`
   console.log(`${what.padEnd(45)} ${`${median}`.padStart(5)} (${least} to ${most})${verdict}`)
 }

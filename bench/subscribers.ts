@@ -81,7 +81,15 @@ function hear (index: number, data: Buffer): void {
 // Creates a post. Resolves when all sockets have received it, or after a timeout.
 async function write (): Promise<void> {
   const title = String(written.length).padStart(DIGITS, '0')
-  const post: Post = { sent: performance.now(), latencies: new Float64Array(count), heard: 0, doubled: 0, answered: 0, byAll: Promise.withResolvers(), position: 0 }
+  const post: Post = {
+    sent: performance.now(),
+    latencies: new Float64Array(count),
+    heard: 0,
+    doubled: 0,
+    answered: 0,
+    byAll: Promise.withResolvers(),
+    position: 0,
+  }
   written.push(post)
   await create(title)
   post.answered = performance.now() - post.sent

@@ -15,7 +15,8 @@ import { login, startServer } from './servers.ts'
 
 const MIB = 1024 * 1024
 const BOUNDARY = 'usher-bench'
-const { values } = parseArgs({ options: { mebibytes: { type: 'string', default: '1024' }, limit: { type: 'string', default: '50' } } })
+const { values } =
+  parseArgs({ options: { mebibytes: { type: 'string', default: '1024' }, limit: { type: 'string', default: '50' } } })
 const mebibytes = Number(values.mebibytes)
 
 const folder = await mkdtemp(join(tmpdir(), 'usher-bench-'))
@@ -43,7 +44,9 @@ try {
     const after = await residentMebibytes(pid)
     const growth = Math.max(peak, after) - before
     console.log(`${size / MIB} MiB in ${seconds.toFixed(1)} s, ${(mebibytes / seconds).toFixed(0)} MiB/s`)
-    console.log(`resident: ${before.toFixed(0)} MiB before, ${peak.toFixed(0)} MiB at most, ${after.toFixed(0)} MiB after the download`)
+    console.log(
+      `resident: ${before.toFixed(0)} MiB before, ${peak.toFixed(0)} MiB at most, ${after.toFixed(0)} MiB after the download`
+    )
     console.log(`growth: ${growth.toFixed(1)} MiB, at most ${values.limit} allowed`)
     if (size !== mebibytes * MIB || growth > Number(values.limit)) process.exitCode = 1
   } finally {
@@ -60,7 +63,9 @@ async function upload (url: string, token: string, mebibytes: number): Promise<{
     headers: { authorization: `Bearer ${token}`, 'content-type': `multipart/form-data; boundary=${BOUNDARY}` },
   })
   const answer = new Promise<{ size: number, fileUrl: string }>((resolve, reject) => {
-    outgoing.on('response', (response) => resolve(json(response) as Promise<{ size: number, fileUrl: string }>)).on('error', reject)
+    outgoing.on('response', (response) => resolve(json(response) as Promise<{ size: number, fileUrl: string }>)).on(
+      'error', reject
+    )
   })
   await pipeline(Readable.from(form(mebibytes)), outgoing)
   return answer

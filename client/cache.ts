@@ -29,10 +29,17 @@ export class ResponseCache {
     this.#generation++
   }
 
-  /** Sends a request with the entity tag of the response that is kept for it. Returns that response if the server confirms it. */
-  async revalidate ({ method, url, headers: given }: Request, headers: Headers, send: () => Promise<Response>): Promise<Response> {
+  /**
+   * Sends a request with the entity tag of the response that is kept for it. Returns that response if the server
+   * confirms it.
+   */
+  async revalidate (
+    { method, url, headers: given }: Request, headers: Headers, send: () => Promise<Response>
+  ): Promise<Response> {
     // A caller that has sent conditions wants to see the 304 itself.
-    if (method !== 'GET' || ['If-None-Match', 'If-Modified-Since', 'Range'].some((name) => given.has(name))) return send()
+    if (method !== 'GET' || ['If-None-Match', 'If-Modified-Since', 'Range'].some((name) => given.has(name))) {
+      return send()
+    }
     const key = `${url} ${headers.get('Accept')}`
     const known = this.#entries.get(key)
     const generation = this.#generation

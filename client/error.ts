@@ -7,7 +7,10 @@ interface SecondFactorDemand { challenge?: string, methods?: readonly string[] }
 /** The code of a request that is not repeated, because somebody else has logged in since. */
 export const USER_CHANGED = 'USER_CHANGED'
 
-/** A request that the server has rejected, or a session that is over. Failures of the network are the `TypeError` of `fetch`. */
+/**
+ * A request that the server has rejected, or a session that is over. Failures of the network are the `TypeError` of
+ * `fetch`.
+ */
 export class UsherError extends Error {
   override readonly name = 'UsherError'
   /** The HTTP status. Errors of GraphQL have 200. */
@@ -21,7 +24,9 @@ export class UsherError extends Error {
   /** The second factors that the user has: `totp`, `recovery-code`, `passkey`. */
   readonly methods: readonly string[]
 
-  constructor (status: number, problems: readonly string[], code?: string, { challenge, methods = [] }: SecondFactorDemand = {}) {
+  constructor (
+    status: number, problems: readonly string[], code?: string, { challenge, methods = [] }: SecondFactorDemand = {}
+  ) {
     super(problems.join('; ') || `The server responded with ${status}`)
     this.status = status
     this.problems = problems
@@ -31,7 +36,9 @@ export class UsherError extends Error {
   }
 }
 
-/** Creates the error of a failed response from its parsed body, which may be anything, because a proxy may have sent it. */
+/**
+ * Creates the error of a failed response from its parsed body, which may be anything, because a proxy may have sent it.
+ */
 export function toError (status: number, body: unknown): UsherError {
   const { error, code, errors, ...demand } = (typeof body === 'object' && body !== null ? body : {}) as FailureBody
   return new UsherError(status, errors ?? (error === undefined ? [] : [error]), code, demand)

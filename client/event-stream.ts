@@ -1,5 +1,9 @@
 /** An event of a stream of server-sent events (HTML, 9.2). */
-export interface ServerEvent { readonly id: string | undefined, readonly event: string | undefined, readonly data: string | undefined }
+export interface ServerEvent {
+  readonly id: string | undefined
+  readonly event: string | undefined
+  readonly data: string | undefined
+}
 
 /** Yields the events of a response. Returns when the server has ended it, and throws when the connection fails. */
 export async function * readEvents (body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent, void> {
@@ -13,7 +17,9 @@ export async function * readEvents (body: ReadableStream<Uint8Array>): AsyncGene
       const blocks = `${text}${decoder.decode(value, { stream: true })}`.split('\n\n')
       // What follows the last empty line is not complete.
       text = blocks.pop()!
-      for (const block of blocks) yield { id: field(block, 'id'), event: field(block, 'event'), data: field(block, 'data') }
+      for (const block of blocks) {
+        yield { id: field(block, 'id'), event: field(block, 'event'), data: field(block, 'data') }
+      }
     }
   } finally {
     await reader.cancel().catch(() => {})

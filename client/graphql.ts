@@ -11,7 +11,8 @@ export interface GraphqlResult<Data = Record<string, unknown>> {
 
 /** The codes of errors that are over after a while. */
 export const TEMPORARY = new Set([
-  'DATABASE_UNAVAILABLE', 'OVERLOADED', 'TOO_MANY_CONNECTIONS', 'TOO_MANY_SUBSCRIPTIONS', 'TOO_MANY_DOCUMENTS', 'IDEMPOTENCY_KEY_IN_USE',
+  'DATABASE_UNAVAILABLE', 'OVERLOADED', 'TOO_MANY_CONNECTIONS', 'TOO_MANY_SUBSCRIPTIONS', 'TOO_MANY_DOCUMENTS',
+  'IDEMPOTENCY_KEY_IN_USE',
 ])
 /** The codes of a token that is not valid, or was not sent. */
 export const NO_SESSION = new Set(['UNAUTHENTICATED', 'INVALID_TOKEN'])
@@ -24,8 +25,8 @@ export interface GraphqlOptions {
 }
 
 /**
- * Sends a query or a mutation. A mutation has an idempotency key, so it is repeated if its response is lost. Throws an `UsherError` if
- * the result has errors.
+ * Sends a query or a mutation. A mutation has an idempotency key, so it is repeated if its response is lost. Throws an
+ * `UsherError` if the result has errors.
  */
 export async function graphql<Data = Record<string, unknown>> (
   client: UsherClient, query: string, variables?: object, options: GraphqlOptions = {}

@@ -10,7 +10,9 @@ export type { components, paths } from './api.ts'
 export type { CacheOptions, RetryOptions, SessionState, User }
 
 export interface UsherClientOptions {
-  /** Where Usher is mounted: `https://example.com/accounts`. In a page, a path is enough. Default: the page's origin. */
+  /**
+   * Where Usher is mounted: `https://example.com/accounts`. In a page, a path is enough. Default: the page's origin.
+   */
   baseUrl?: string
   /** Replaces the global `fetch`. */
   fetch?: (request: Request) => Promise<Response>
@@ -36,7 +38,10 @@ type ListParts = (
 
 /** A client of Usher. */
 export interface UsherClient {
-  /** Typed calls by path, as of openapi-fetch. They resolve to `{ data, error, response }`, and reject if the network fails. */
+  /**
+   * Typed calls by path, as of openapi-fetch. They resolve to `{ data, error, response }`, and reject if the network
+   * fails.
+   */
   readonly get: ListParts & Calls['GET']
   readonly post: Calls['POST']
   readonly put: Calls['PUT']
@@ -62,8 +67,8 @@ const AUTH = /\/api\/auth\/(login(\/[\w/-]+)?|refresh|logout)$/
 const RENEWALS = 2
 
 /**
- * Creates a client for a page or a program. It keeps the access token in memory, refreshes the session once for all calls and tabs, repeats
- * requests whose response was lost, and revalidates what it has read by its entity tag.
+ * Creates a client for a page or a program. It keeps the access token in memory, refreshes the session once for all
+ * calls and tabs, repeats requests whose response was lost, and revalidates what it has read by its entity tag.
  */
 export function createUsherClient (options: UsherClientOptions = {}): UsherClient {
   const { baseUrl = '', fetch = (request) => globalThis.fetch(request), retry = {}, cache: limits } = options
@@ -86,17 +91,23 @@ export function createUsherClient (options: UsherClientOptions = {}): UsherClien
     return mayRepeat(method, headers) ? repeat(attempt, retry, signal) : attempt()
   }
 
-  async function authorize (request: Request, headers: Headers, sender: Sender, attempt: () => Promise<Response>): Promise<Response> {
+  async function authorize (
+    request: Request, headers: Headers, sender: Sender, attempt: () => Promise<Response>
+  ): Promise<Response> {
     if (request.headers.has('Authorization') || AUTH.test(new URL(request.url).pathname)) return attempt()
     for (let renewals = 0; ; renewals++) {
       const token = await until(request.signal, session.token())
       const userId = session.current.user?.id
       // Another tab may have logged in as somebody else, who must not make the same write once more.
-      if ((sender.userId ??= userId) !== userId) throw new UsherError(401, ['The user has changed since the request was sent'], USER_CHANGED)
+      if ((sender.userId ??= userId) !== userId) {
+        throw new UsherError(401, ['The user has changed since the request was sent'], USER_CHANGED)
+      }
       if (token) headers.set('Authorization', `Bearer ${token}`)
       else headers.delete('Authorization')
       const response = await attempt()
-      if (response.status !== 401 || renewals === RENEWALS || !await until(request.signal, session.renew(token))) return response
+      if (response.status !== 401 || renewals === RENEWALS || !await until(request.signal, session.renew(token))) {
+        return response
+      }
       await response.body?.cancel()
     }
   }

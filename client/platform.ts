@@ -17,8 +17,8 @@ export function timeoutSignal (milliseconds: number): AbortSignal {
 }
 
 /**
- * Returns the session cookie that a response sets, in the form of a `Cookie` header, or undefined. Browsers keep it themselves and hide it
- * from scripts.
+ * Returns the session cookie that a response sets, in the form of a `Cookie` header, or undefined. Browsers keep it
+ * themselves and hide it from scripts.
  */
 export function sessionCookieOf ({ headers }: Response): string | undefined {
   // Not `getSetCookie`. A proxy may set cookies of its own, which `get` joins by commas.

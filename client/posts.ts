@@ -21,7 +21,10 @@ export interface FollowedPost {
 export interface FollowOptions {
   /** Only the posts of this user. */
   authorId?: string
-  /** The cursor of the last post that is known: the `startCursor` of a page of posts, or a followed post's `cursor`. Default: now. */
+  /**
+   * The cursor of the last post that is known: the `startCursor` of a page of posts, or a followed post's `cursor`.
+   * Default: now.
+   */
   after?: string
   /** The fields of each post, in GraphQL. `cursor` is always added. */
   fields?: string
@@ -38,14 +41,17 @@ const FORBIDDEN = [4401, 4403]
 const STABLE_MS = 1000
 
 /**
- * Follows new posts: yields every one exactly once, in commit order, whatever happens to connections and nodes in between. Throws an
- * `UsherError` when the session is over, or if the server rejects the subscription.
+ * Follows new posts: yields every one exactly once, in commit order, whatever happens to connections and nodes in
+ * between. Throws an `UsherError` when the session is over, or if the server rejects the subscription.
  */
 export async function * followPosts<Post extends { cursor: string } = FollowedPost> (
   client: UsherClient, options: FollowOptions = {}
 ): AsyncGenerator<Post, void> {
-  const { authorId, fields = 'id title content createdAt author { id name }', transport = 'events', retry = {} } = options
-  const query = `subscription ($authorId: ID, $after: String) { postCreated(authorId: $authorId, after: $after) { cursor ${fields} } }`
+  const {
+    authorId, fields = 'id title content createdAt author { id name }', transport = 'events', retry = {},
+  } = options
+  const query =
+    `subscription ($authorId: ID, $after: String) { postCreated(authorId: $authorId, after: $after) { cursor ${fields} } }`
   const stop = new AbortController()
   const end = () => stop.abort()
   options.signal?.addEventListener('abort', end)
@@ -59,7 +65,9 @@ export async function * followPosts<Post extends { cursor: string } = FollowedPo
   // Events start with the cursor that their posts follow.
   async function * byEvents (): AsyncGenerator<GraphqlResult | undefined, void> {
     const headers = { 'Content-Type': 'application/json', Accept: 'text/event-stream' }
-    const response = await client.fetch('/graphql', { method: 'POST', headers, body: JSON.stringify(payload()), signal })
+    const response = await client.fetch(
+      '/graphql', { method: 'POST', headers, body: JSON.stringify(payload()), signal }
+    )
     if (!response.ok || !response.body) throw new TypeError(`The server responded with ${response.status}`)
     // The server rejects a token before it starts a stream.
     if (/json/.test(response.headers.get('Content-Type') ?? '')) return yield await response.json() as GraphqlResult
@@ -106,7 +114,8 @@ export async function * followPosts<Post extends { cursor: string } = FollowedPo
       }
       if (signal.aborted) return
       if (Date.now() - startedAt > STABLE_MS) failures = 0
-      // A stream that worked and has ended is opened again at once: the session may be over, and its user should know soon.
+      // A stream that worked and has ended is opened again at once: the session may be over, and its user should know
+      // soon.
       if (failures++ > 0) await wait(backoff(failures - 1, retry), signal).catch(() => {})
     }
   } finally {

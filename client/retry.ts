@@ -7,11 +7,15 @@ export interface RetryOptions {
   tries?: number
   /** The longest wait before the second try, in milliseconds. It doubles with every try. Default: 200. */
   baseMs?: number
-  /** The longest wait before a try, in milliseconds. If `Retry-After` is longer, the response is returned. Default: 10000. */
+  /**
+   * The longest wait before a try, in milliseconds. If `Retry-After` is longer, the response is returned. Default:
+   * 10000.
+   */
   maxMs?: number
 }
 
-// What requests of these methods change does not depend on how often they arrive (RFC 9110, 9.2.2). PATCH is a merge patch here.
+// What requests of these methods change does not depend on how often they arrive (RFC 9110, 9.2.2). PATCH is a merge
+// patch here.
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'PATCH', 'DELETE'])
 // The writes by POST of which the server stores the result for an idempotency key.
 const KEYED = /(\/api\/(users(\/[^/]+\/invitation)?|uploads)|\/graphql)$/
@@ -35,16 +39,22 @@ export function wait (milliseconds: number, signal?: AbortSignal | null): Promis
   })
 }
 
-/** Returns the wait before another try: between half and all of the current limit, so that clients do not return all at once. */
+/**
+ * Returns the wait before another try: between half and all of the current limit, so that clients do not return all at
+ * once.
+ */
 export function backoff (tried: number, { baseMs = 200, maxMs = 10_000 }: RetryOptions): number {
   return Math.min(maxMs, baseMs * 2 ** tried) * (0.5 + Math.random() / 2)
 }
 
 /**
- * Sends a request until it has a response that is not temporary. Network failures, 502, 503 and 504, and what `Retry-After` announces for
- * 409 and 429 are temporary. Returns the last response, or throws the last failure of the network.
+ * Sends a request until it has a response that is not temporary. Network failures, 502, 503 and 504, and what
+ * `Retry-After` announces for 409 and 429 are temporary. Returns the last response, or throws the last failure of the
+ * network.
  */
-export async function repeat (attempt: () => Promise<Response>, options: RetryOptions, signal: AbortSignal): Promise<Response> {
+export async function repeat (
+  attempt: () => Promise<Response>, options: RetryOptions, signal: AbortSignal
+): Promise<Response> {
   const { tries = 5, maxMs = 10_000 } = options
   for (let tried = 0; ; tried++) {
     let pause = backoff(tried, options)
@@ -52,7 +62,8 @@ export async function repeat (attempt: () => Promise<Response>, options: RetryOp
       const response = await attempt()
       const after = retryAfter(response)
       // 409 without `Retry-After` is a conflict that another try does not resolve, such as an address that is taken.
-      const isTemporary = [502, 503, 504].includes(response.status) || (after !== undefined && [409, 429].includes(response.status))
+      const isTemporary =
+        [502, 503, 504].includes(response.status) || (after !== undefined && [409, 429].includes(response.status))
       if (!isTemporary || tried + 1 >= tries || (after ?? 0) > maxMs) return response
       pause = Math.max(pause, after ?? 0)
       // The connection can be used again only after the body was read or cancelled.

@@ -12,7 +12,10 @@ export interface SessionState {
   readonly state: 'unknown' | 'active' | 'none'
   /** The user who has logged in, as of the last login or refresh. */
   readonly user: User | undefined
-  /** Why an active session is over: `expired` if it was not by a logout in one of the tabs. Also if it was ended elsewhere. */
+  /**
+   * Why an active session is over: `expired` if it was not by a logout in one of the tabs. Also if it was ended
+   * elsewhere.
+   */
   readonly reason?: 'logout' | 'expired' | undefined
 }
 
@@ -27,7 +30,10 @@ const REFRESH: RetryOptions = { tries: 5, baseMs: 200, maxMs: 2000 }
 const REFRESH_TIMEOUT_MS = 10_000
 const MARGIN_MS = 10_000
 
-/** Keeps the access token in memory, and renews it by the session cookie: once for all calls, and for all tabs of a browser. */
+/**
+ * Keeps the access token in memory, and renews it by the session cookie: once for all calls, and for all tabs of a
+ * browser.
+ */
 export class Session {
   readonly #options: SessionOptions
   readonly #tabs: Tabs<User>
@@ -41,7 +47,9 @@ export class Session {
   constructor (options: SessionOptions) {
     this.#options = options
     const hear = (message: Message<User>) => this.#hear(message)
-    this.#tabs = pageUrl === undefined ? createSingle() : connectTabs(`usher ${new URL(options.baseUrl, pageUrl)}`, hear)
+    this.#tabs = pageUrl === undefined
+      ? createSingle()
+      : connectTabs(`usher ${new URL(options.baseUrl, pageUrl)}`, hear)
   }
 
   get current (): SessionState {
@@ -55,7 +63,8 @@ export class Session {
   }
 
   /**
-   * Logs in. Throws an `UsherError`. If its code is `SECOND_FACTOR_REQUIRED`, its `challenge` belongs to `completeLogin`.
+   * Logs in. Throws an `UsherError`. If its code is `SECOND_FACTOR_REQUIRED`, its `challenge` belongs to
+   * `completeLogin`.
    */
   login (credentials: { email: string, password: string }): Promise<User> {
     return this.#authenticate('login', credentials)
@@ -86,7 +95,9 @@ export class Session {
     return this.#authenticate('step-up', proof, await this.token())
   }
 
-  /** Ends the session on every node and in every tab. Throws an `UsherError`, and then the session may not have ended. */
+  /**
+   * Ends the session on every node and in every tab. Throws an `UsherError`, and then the session may not have ended.
+   */
   logout (): Promise<void> {
     return this.#tabs.exclusively(async () => {
       // A lost response is repeated. The session has ended then, which the server reports by 401.
@@ -96,7 +107,10 @@ export class Session {
     })
   }
 
-  /** Continues the session of the browser's cookie, for example after a page was loaded. Returns its user, or undefined without one. */
+  /**
+   * Continues the session of the browser's cookie, for example after a page was loaded. Returns its user, or undefined
+   * without one.
+   */
   async restore (): Promise<User | undefined> {
     if (this.#state.state === 'unknown') await this.renew()
     return this.#state.user
@@ -108,8 +122,8 @@ export class Session {
   }
 
   /**
-   * Refreshes the session, unless another tab has done so. Returns the new token, or undefined if there is no session. Throws an
-   * `UsherError`, or the `TypeError` of `fetch` if the server cannot be reached: then the session continues.
+   * Refreshes the session, unless another tab has done so. Returns the new token, or undefined if there is no session.
+   * Throws an `UsherError`, or the `TypeError` of `fetch` if the server cannot be reached: then the session continues.
    * @param rejected the token that the server has rejected
    */
   async renew (rejected?: string): Promise<string | undefined> {

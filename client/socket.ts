@@ -10,7 +10,9 @@ export class SocketClosed extends Error {
   }
 }
 
-/** Yields the results of a subscription by a WebSocket (graphql-transport-ws). Throws `SocketClosed` when it is closed. */
+/**
+ * Yields the results of a subscription by a WebSocket (graphql-transport-ws). Throws `SocketClosed` when it is closed.
+ */
 export async function * readSocket (
   url: string, payload: object, token: string | undefined, signal: AbortSignal
 ): AsyncGenerator<GraphqlResult, void> {

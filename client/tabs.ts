@@ -22,7 +22,8 @@ export interface Tabs<User> {
   close (): void
 }
 
-// Answers usually take less than a millisecond. A busy tab may take longer, and then the session is refreshed once more than needed.
+// Answers usually take less than a millisecond. A busy tab may take longer, and then the session is refreshed once more
+// than needed.
 const ANSWER_MS = 50
 
 /** The address of the page or worker. Undefined outside of browsers. In a browser, the cookie belongs to all tabs. */
@@ -39,7 +40,8 @@ export function connectTabs<User> (name: string, hear: (message: Message<User>) 
   const alone = createQueue()
 
   return {
-    // Pages that were not loaded by https have no Web Locks. The server gives the same cookie to tabs that refresh at the same time.
+    // Pages that were not loaded by https have no Web Locks. The server gives the same cookie to tabs that refresh at
+    // the same time.
     exclusively: (run) => navigator.locks ? navigator.locks.request(name, run) as ReturnType<typeof run> : alone(run),
     tell: (message) => channel.postMessage(message),
     answered: () => new Promise((resolve) => {

@@ -1,5 +1,5 @@
-// Runs before `node/server.ts` in a clone, because versions of Node.js that are too old cannot even read TypeScript. The package has
-// JavaScript, where `schema/runtime/require-node.ts` does the same.
+// Runs before `node/server.ts` in a clone, because versions of Node.js that are too old cannot even read TypeScript.
+// The package has JavaScript, where `schema/runtime/require-node.ts` does the same.
 const [major, minor] = process.versions.node.split('.').map(Number)
 if (major < 22 || (major === 22 && minor < 18)) {
   const isInstalled = require('node:fs').existsSync(require('node:path').join(__dirname, '../node_modules/node'))

@@ -37,7 +37,10 @@ export function hasDatabase ({ DATABASE_URL, DATA_DIR }: Settings): boolean {
   return DATABASE_URL !== undefined || existsSync(resolve(DATA_DIR, 'postgres'))
 }
 
-/** Throws an `Error` with a sentence if the settings name an embedded database that does not exist, so that a command creates none. */
+/**
+ * Throws an `Error` with a sentence if the settings name an embedded database that does not exist, so that a command
+ * creates none.
+ */
 export function requireDatabase (settings: Settings): void {
   if (hasDatabase(settings)) return
   throw new Error(`There is no database in ${resolve(settings.DATA_DIR)}: check DATA_DIR, or set DATABASE_URL.`)
@@ -48,10 +51,16 @@ export async function openData (settings: Settings, log: (line: string) => void)
   const { DATABASE_URL, DATA_DIR, SECRET } = settings
   const folder = resolve(DATA_DIR)
   if (DATABASE_URL) {
-    return { url: DATABASE_URL, location: `database ${nameOf(DATABASE_URL)}, uploads in ${folder}`, secret: SECRET, stop: async () => {} }
+    return {
+      url: DATABASE_URL,
+      location: `database ${nameOf(DATABASE_URL)}, uploads in ${folder}`,
+      secret: SECRET,
+      stop: async () => {},
+    }
   }
   // A node that uses another server does not load the embedded one.
-  const [{ startEmbedded }, { readSecret }] = await Promise.all([import('./embedded/server.ts'), import('./settings/secret.ts')])
+  const [{ startEmbedded }, { readSecret }] =
+    await Promise.all([import('./embedded/server.ts'), import('./settings/secret.ts')])
   const maxConnections = maxConnectionsFor(workersOf(settings), settings.POOL_SIZE)
   const { url, stop } = await startEmbedded({
     dataDir: folder,
@@ -82,7 +91,9 @@ export function explain (error: Error, { DATABASE_URL }: Settings): string {
   const { message, cause } = error instanceof StartError ? error : { message: '', cause: error }
   const isExplained = message !== '' && !/^(28|3D)/.test((cause as { code?: string } | undefined)?.code ?? '')
   if (DATABASE_URL && isExplained) return `DATABASE_URL: ${nameOf(DATABASE_URL)}: ${message.replace('usher: ', '')}.`
-  if (DATABASE_URL && cause instanceof postgres.PostgresError) return `DATABASE_URL: ${nameOf(DATABASE_URL)} reports: ${cause.message}.`
+  if (DATABASE_URL && cause instanceof postgres.PostgresError) {
+    return `DATABASE_URL: ${nameOf(DATABASE_URL)} reports: ${cause.message}.`
+  }
   return Object.entries(settingOf)
     .reduce((message, [option, setting]) => message.replace(`usher: ${option} `, `${setting} `), error.message)
 }

@@ -16,8 +16,9 @@ import type { Settings } from './settings/settings.ts'
 const PROC = 0x9fa0
 
 /**
- * Returns the settings for a start, from the environment and from `.env`. Before anything is created, it checks all of them, and whether
- * the node can listen and has its folder (contract 14.5). Throws an `Error` with a sentence for each problem, one per line.
+ * Returns the settings for a start, from the environment and from `.env`. Before anything is created, it checks all of
+ * them, and whether the node can listen and has its folder (contract 14.5). Throws an `Error` with a sentence for each
+ * problem, one per line.
  */
 export async function readStartSettings (): Promise<Settings> {
   const { settings, errors, warnings } = checkEnvironment()
@@ -37,8 +38,12 @@ export async function readStartSettings (): Promise<Settings> {
 }
 
 /** Returns a sentence that explains why the node cannot listen. */
-export function explainListening ({ code }: NodeJS.ErrnoException, { HOST, PORT }: Pick<Settings, 'HOST' | 'PORT'>): string {
-  if (code === 'EADDRINUSE') return `PORT ${PORT} is in use on ${HOST}: stop the program that uses it, or set another PORT (0 for any free one).`
+export function explainListening (
+  { code }: NodeJS.ErrnoException, { HOST, PORT }: Pick<Settings, 'HOST' | 'PORT'>
+): string {
+  if (code === 'EADDRINUSE') {
+    return `PORT ${PORT} is in use on ${HOST}: stop the program that uses it, or set another PORT (0 for any free one).`
+  }
   const advice = code === 'EACCES' && PORT < 1024 ? ' Ports below 1024 need a privilege, or a proxy in front.' : ''
   return `The node cannot listen on HOST ${HOST} with PORT ${PORT} (${code}): set another HOST or PORT.${advice}`
 }
@@ -80,7 +85,9 @@ async function checkFolder ({ DATA_DIR }: Settings): Promise<string | undefined>
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
       // ENOTDIR: one of the folders above is a file, which is found next.
-      if ((code !== 'ENOENT' && code !== 'ENOTDIR') || folder === dirname(folder)) return explainFolder(folder, `${code}`)
+      if ((code !== 'ENOENT' && code !== 'ENOTDIR') || folder === dirname(folder)) {
+        return explainFolder(folder, `${code}`)
+      }
     }
   }
 }

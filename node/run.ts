@@ -42,16 +42,18 @@ const adminIgnored = (email: string | undefined) =>
   `"${PROGRAM} admin create --email <address>", or "users promote <address>" if the user exists.`
 
 /**
- * Runs the node until a signal stops it, or as one of several workers until the primary stops it. Throws an `Error` with a sentence
- * if the node cannot start.
+ * Runs the node until a signal stops it, or as one of several workers until the primary stops it. Throws an `Error`
+ * with a sentence if the node cannot start.
  */
 export async function run (settings: Settings): Promise<void> {
   const handover = takeHandover()
-  // The reader of the output, such as a terminal or a log shipper, may end before the node. Without a listener, the next line
-  // would then end the node, even in the middle of a stop, and leave PostgreSQL running.
+  // The reader of the output, such as a terminal or a log shipper, may end before the node. Without a listener, the
+  // next line would then end the node, even in the middle of a stop, and leave PostgreSQL running.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
   const setHeaders = createHeaders(settings.CORS_ORIGIN)
-  const prettyLog = process.stdout.isTTY ? (await import('./terminal/pretty-log.ts')).createPrettyLog(process.stdout) : undefined
+  const prettyLog = process.stdout.isTTY
+    ? (await import('./terminal/pretty-log.ts')).createPrettyLog(process.stdout)
+    : undefined
   const app = Fastify(serverOptions(settings, setHeaders, prettyLog))
   const deadlines = multiplyNodeDeadlines(settings.DEADLINE_FACTOR)
   // Workers have none: the primary tells it.
@@ -82,8 +84,9 @@ export async function run (settings: Settings): Promise<void> {
     return openData(settings, (line) => app.log.info(line))
   }
 
-  // An app can only be closed when it has started. A start that takes long, such as a migration of a large table, ends with the process,
-  // and the next start continues it. The database is stopped last, because requests in flight need it.
+  // An app can only be closed when it has started. A start that takes long, such as a migration of a large table, ends
+  // with the process, and the next start continues it. The database is stopped last, because requests in flight need
+  // it.
   async function stop (): Promise<void> {
     manager.stopping()
     const hasEnded = await settlesWithin(serving, STOP_DEADLINES.start, { ref: true })
@@ -130,7 +133,8 @@ async function serve (
   }
   const notice = createFirstAdminNotice()
   const { mailer, close } = await openMailer(settings)
-  // `onClose` hooks run in reverse order. This one is added before Usher is registered, so it runs after Usher has closed.
+  // `onClose` hooks run in reverse order. This one is added before Usher is registered, so it runs after Usher has
+  // closed.
   app.addHook('onClose', async () => close())
   await app.register(usher, {
     ...serviceOptions(settings),
@@ -161,13 +165,18 @@ async function serve (
   if (!mailer) printWarning('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
   // Its parent is the primary, which may itself be the child of npm.
   const workers = handover ? [`  workers: ${workersOf(settings)}, replaced by SIGHUP to process ${process.ppid}`] : []
-  print(served, `  data: ${data.location}`, `  log in: ${url}/login, docs: ${url}/docs, GraphiQL: ${url}/graphql`, ...workers)
+  print(
+    served, `  data: ${data.location}`, `  log in: ${url}/login, docs: ${url}/docs, GraphiQL: ${url}/graphql`,
+    ...workers
+  )
   notice.show()
   return served
 }
 
 // Returns the rules of who may read what (contract 11.1).
-function policyOf ({ USERS_VISIBLE_TO, EMAILS_VISIBLE_TO, POSTS_VISIBLE_TO, UPLOADS_VISIBLE_TO }: Settings): Partial<Policy> {
+function policyOf (
+  { USERS_VISIBLE_TO, EMAILS_VISIBLE_TO, POSTS_VISIBLE_TO, UPLOADS_VISIBLE_TO }: Settings
+): Partial<Policy> {
   return {
     'users:list': audiences[USERS_VISIBLE_TO],
     'users:read': audiences[USERS_VISIBLE_TO],
@@ -178,9 +187,15 @@ function policyOf ({ USERS_VISIBLE_TO, EMAILS_VISIBLE_TO, POSTS_VISIBLE_TO, UPLO
 }
 
 // Yields warnings about settings with which the node starts but should not run.
-function * warningsOf ({ DATABASE_URL, SECRET, PUBLIC_URL, SMTP_URL, TRUST_PROXY, NODE_ENV, PRINT_SECRETS }: Settings): Generator<string> {
-  if (DATABASE_URL && !SECRET) yield 'SECRET is not set: the private signing keys are stored in the database in plain text'
-  if (NODE_ENV === 'production' && !SMTP_URL && !PRINT_SECRETS) yield 'SMTP_URL is not set: no mails are sent, so nobody can reset a password'
+function * warningsOf (
+  { DATABASE_URL, SECRET, PUBLIC_URL, SMTP_URL, TRUST_PROXY, NODE_ENV, PRINT_SECRETS }: Settings
+): Generator<string> {
+  if (DATABASE_URL && !SECRET) {
+    yield 'SECRET is not set: the private signing keys are stored in the database in plain text'
+  }
+  if (NODE_ENV === 'production' && !SMTP_URL && !PRINT_SECRETS) {
+    yield 'SMTP_URL is not set: no mails are sent, so nobody can reset a password'
+  }
   if (SMTP_URL && !PUBLIC_URL) {
     yield 'PUBLIC_URL is not set: links in mails, except for those to set a password, lead to the address at which the node listens'
   }

@@ -15,9 +15,9 @@ try {
   process.exit(1)
 }
 
-// Node keeps compiled code for the next start, which then takes two thirds of the time. The cache is next to the code: a
-// user who may write here could change the code itself. Node's default folder is shared by all users of the machine. If the
-// folder is not writable, nothing is kept.
+// Node keeps compiled code for the next start, which then takes two thirds of the time. The cache is next to the code:
+// a user who may write here could change the code itself. Node's default folder is shared by all users of the machine.
+// If the folder is not writable, nothing is kept.
 module.enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/usher'))
 
 // A static import would be loaded before the cache is enabled.

@@ -17,13 +17,14 @@ const TEMPORARY = /^(57P03|53300)$/
 
 /** Throws an `Error` with a sentence if the database of `DATABASE_URL` does not answer at once. */
 export async function requireAnswer (settings: Settings): Promise<void> {
-  await waitForDatabase({ ...settings, DATABASE_WAIT_SECONDS: 0 }).catch((error: Error) => { throw new Error(explain(error, settings), { cause: error }) })
+  await waitForDatabase({ ...settings, DATABASE_WAIT_SECONDS: 0 })
+    .catch((error: Error) => { throw new Error(explain(error, settings), { cause: error }) })
 }
 
 /**
- * Waits until the database of `DATABASE_URL` answers and accepts writes, for at most `DATABASE_WAIT_SECONDS`, and prints
- * that it waits. Other errors than an outage are left to the statements that follow. Throws `DatabaseUnavailable` when the
- * time is over or the signal aborts.
+ * Waits until the database of `DATABASE_URL` answers and accepts writes, for at most `DATABASE_WAIT_SECONDS`, and
+ * prints that it waits. Other errors than an outage are left to the statements that follow. Throws
+ * `DatabaseUnavailable` when the time is over or the signal aborts.
  */
 export async function waitForDatabase (
   { DATABASE_URL, DATABASE_WAIT_SECONDS: maxSeconds, DEADLINE_FACTOR }: Settings, signal?: AbortSignal
@@ -41,7 +42,9 @@ export async function waitForDatabase (
       if (signal?.aborted || passed >= maxSeconds) throw new DatabaseUnavailable({ cause })
       const why = cause.code === READ_ONLY ? 'accepts no writes' : 'cannot be reached'
       const name = nameOf(DATABASE_URL)
-      if (!isWaiting) printWarning(`DATABASE_URL: ${name} ${why} (${cause.code}): waiting for up to ${maxSeconds} seconds.`)
+      if (!isWaiting) {
+        printWarning(`DATABASE_URL: ${name} ${why} (${cause.code}): waiting for up to ${maxSeconds} seconds.`)
+      }
       isWaiting = true
       progress.update(passed, maxSeconds)
       await delay(PAUSE_MS, undefined, signal && { signal }).catch(() => {})

@@ -9,8 +9,13 @@ export interface WebhookSettings {
   WEBHOOK_ALLOW_PRIVATE?: boolean
 }
 
-/** Returns the webhook of the settings as an option of the plugin. Throws an `Error` with a sentence that names the wrong setting. */
-export function webhooksOf ({ WEBHOOK_URL: url, WEBHOOK_SECRET: secret = [], WEBHOOK_EVENTS: events, WEBHOOK_ALLOW_PRIVATE: allowPrivateAddresses }: WebhookSettings): WebhookOptions[] {
+/**
+ * Returns the webhook of the settings as an option of the plugin. Throws an `Error` with a sentence that names the
+ * wrong setting.
+ */
+export function webhooksOf ({
+  WEBHOOK_URL: url, WEBHOOK_SECRET: secret = [], WEBHOOK_EVENTS: events, WEBHOOK_ALLOW_PRIVATE: allowPrivateAddresses,
+}: WebhookSettings): WebhookOptions[] {
   if (url === undefined) return []
   // With a name of its own, the webhook loses no events when its URL changes.
   const webhooks = [{ url, secret, events: events as EventName[] | undefined, name: 'node', allowPrivateAddresses }]

@@ -40,7 +40,8 @@ const schemas = {
   },
   undo: {
     tags: ['auth'],
-    summary: 'Undo a change of the address or the password with the token of the link, and end every session of the user',
+    summary:
+      'Undo a change of the address or the password with the token of the link, and end every session of the user',
     body: UseToken,
     response: { 204: NoContent, ...failures(400, 409, 413, 415) },
   },
@@ -53,7 +54,9 @@ const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   } = app
   forbidStoring(app)
 
-  app.post('/users/:id/email-verification', { schema: schemas.verify, onRequest: allow('users:verify-email', idOf) }, onVerify)
+  app.post(
+    '/users/:id/email-verification', { schema: schemas.verify, onRequest: allow('users:verify-email', idOf) }, onVerify
+  )
   app.post('/auth/email-verification/check', { schema: schemas.check }, onCheck)
   app.post('/auth/email-verification/confirm', { schema: schemas.confirm }, onConfirm)
   app.post('/auth/undo/check', { schema: schemas.checkUndo }, onCheckUndo)

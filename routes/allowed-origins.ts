@@ -2,8 +2,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createOriginCheck, normalizeOrigin } from '../schema/http/origin.ts'
 
 /**
- * Returns functions that check the header `Origin` of a request. Allowed are the request's own host, the origin of `publicUrl`, and
- * those of the option `origins`.
+ * Returns functions that check the header `Origin` of a request. Allowed are the request's own host, the origin of
+ * `publicUrl`, and those of the option `origins`.
  */
 export function createAllowedOrigins ({ usherOptions: { publicUrl, origins } }: FastifyInstance) {
   const isAllowed = createOriginCheck([...origins, ...publicUrl ? [new URL(publicUrl).origin] : []])
@@ -11,8 +11,8 @@ export function createAllowedOrigins ({ usherOptions: { publicUrl, origins } }: 
 
   return {
     /**
-     * Returns whether the session cookie may be used by a request. Browsers send `Origin` with every POST, so a request without
-     * it does not come from a browser and is allowed.
+     * Returns whether the session cookie may be used by a request. Browsers send `Origin` with every POST, so a request
+     * without it does not come from a browser and is allowed.
      */
     serveCookie (request: FastifyRequest): boolean {
       const { origin } = request.headers
@@ -20,8 +20,8 @@ export function createAllowedOrigins ({ usherOptions: { publicUrl, origins } }: 
     },
 
     /**
-     * Returns whether a page may open a WebSocket. CORS does not apply to WebSockets. The scheme of a page on the same host is
-     * ignored, because a proxy may terminate TLS.
+     * Returns whether a page may open a WebSocket. CORS does not apply to WebSockets. The scheme of a page on the same
+     * host is ignored, because a proxy may terminate TLS.
      */
     mayConnect (request: FastifyRequest): boolean {
       const { origin } = request.headers

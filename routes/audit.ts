@@ -52,8 +52,8 @@ const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 }
 
-// The owner of an account must not see the address and browser of an admin who changed it. Those of a client that nobody knows,
-// such as one whose login failed, remain visible.
+// The owner of an account must not see the address and browser of an admin who changed it. Those of a client that
+// nobody knows, such as one whose login failed, remain visible.
 function forOwner (entry: AuditEntryRow): AuditEntryRow {
   const isByAnotherUser = entry.actorId !== null && entry.actorId !== entry.userId
   return isByAnotherUser ? { ...entry, address: '', userAgent: '' } : entry

@@ -38,7 +38,9 @@ const schemas = {
     [HEADERS]: { 204: SET_COOKIE },
     response: { 204: NoContent, ...failures(401, 403) },
   },
-  protected: { tags, security, summary: 'Read the authenticated user', response: { 200: ProtectedReply, ...failures(401, 403) } },
+  protected: {
+    tags, security, summary: 'Read the authenticated user', response: { 200: ProtectedReply, ...failures(401, 403) },
+  },
 }
 
 /** Adds the routes for login, refresh and logout, and the protected route (contract 4.1, 4.2, 4.3, 4.8). */
@@ -46,7 +48,8 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherUsers: users, usherAudit: audit,
     usherAuth: {
-      actors, actorOf, authenticate, authenticateAny, callerOf, claims, confirmReader, login, policy, sessions, throttle,
+      actors, actorOf, authenticate, authenticateAny, callerOf, claims, confirmReader, login, policy, sessions,
+      throttle,
     },
   } = app
   const cookies = await createCookies(app)
@@ -110,7 +113,12 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   function show ({ token, expiresAt, user, actor }: Pick<LoggedIn, 'token' | 'expiresAt' | 'user' | 'actor'>) {
-    return { token, tokenType: 'Bearer', expiresIn: login.secondsLeft(expiresAt), user: policy.viewOf(actor, user.id).show(user) }
+    return {
+      token,
+      tokenType: 'Bearer',
+      expiresIn: login.secondsLeft(expiresAt),
+      user: policy.viewOf(actor, user.id).show(user),
+    }
   }
 
   // Either a bearer token or the cookie is enough. An `Authorization` that is unusable, such as an expired token or the
@@ -133,7 +141,8 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const serves = cookies.serves(request)
     if (cookies.isSent(request) && !serves) throw new OriginNotAllowed()
     if (cookies.read(request)) return
-    // A form on a page of another site sends no cookie (SameSite=Lax). The response to it must not clear the browser's cookie.
+    // A form on a page of another site sends no cookie (SameSite=Lax). The response to it must not clear the browser's
+    // cookie.
     throw serves ? invalidSession(reply) : new InvalidSession()
   }
 }

@@ -2,10 +2,12 @@ import type { FastifyRequest } from 'fastify'
 import type { ByteRange } from '../plugins/uploads/backend.ts'
 
 /**
- * Returns the range of bytes that a GET request asks for (RFC 9110 14.1.2), or undefined if it asks for none. Several ranges are not
- * supported.
+ * Returns the range of bytes that a GET request asks for (RFC 9110 14.1.2), or undefined if it asks for none. Several
+ * ranges are not supported.
  */
-export function readRange ({ method, headers: { range = '' } }: FastifyRequest, size: number): ByteRange | 'unsatisfiable' | undefined {
+export function readRange (
+  { method, headers: { range = '' } }: FastifyRequest, size: number
+): ByteRange | 'unsatisfiable' | undefined {
   const [, list = ''] = /^bytes=(.*)$/i.exec(range) ?? []
   const [one, ...others] = list.split(',').map((part) => part.trim()).filter(Boolean)
   if (method !== 'GET' || one === undefined || others.length > 0) return

@@ -7,13 +7,27 @@ import { fillTemplate, readFileOfPage, readSignIn } from './pages/pages.ts'
 
 const PATH = '/docs'
 // The files of the page besides those of Swagger UI, with their media types.
-const FILES = { 'docs.css': 'text/css', 'docs.js': 'text/javascript', 'sign-in.css': 'text/css', 'sign-in.js': 'text/javascript', 'favicon.svg': 'image/svg+xml' }
+const FILES = {
+  'docs.css': 'text/css',
+  'docs.js': 'text/javascript',
+  'sign-in.css': 'text/css',
+  'sign-in.js': 'text/javascript',
+  'favicon.svg': 'image/svg+xml',
+}
 // Matches exactly one spelling of each path, so that the cache has at most one entry for each file.
 const FILE = /^\/docs(\/|\/(static\/)?[a-z\d-]+(\.[a-z\d-]+)*)?$/
 
-interface Document { readonly type: string, readonly headers: OutgoingHttpHeaders, readonly etag: string, readonly content: Buffer }
+interface Document {
+  readonly type: string
+  readonly headers: OutgoingHttpHeaders
+  readonly etag: string
+  readonly content: Buffer
+}
 
-/** Serves the API reference: a page at GET /docs, OpenAPI at GET /docs/json, and the SDL at GET /docs/schema.graphql (contract 8). */
+/**
+ * Serves the API reference: a page at GET /docs, OpenAPI at GET /docs/json, and the SDL at GET /docs/schema.graphql
+ * (contract 8).
+ */
 const docs: FastifyPluginAsync = async (app) => {
   const { prefix } = app.usherOptions
   const documents = new Map<string, Promise<Document>>()
@@ -43,8 +57,13 @@ const docs: FastifyPluginAsync = async (app) => {
     reference ??= createReference(app)
     const { statusCode, headers, rawPayload: content } = await (await reference).inject(path)
     if (statusCode !== 200) throw new NotFound()
-    const { 'content-type': type, 'content-length': length, connection, date, etag, 'cache-control': caching, 'last-modified': modified, 'accept-ranges': ranges, ...rest } = headers
-    return { type: `${type}`, headers: rest, etag: `"${createHash('sha256').update(content).digest('base64url')}"`, content }
+    const {
+      'content-type': type, 'content-length': length, connection, date, etag, 'cache-control': caching,
+      'last-modified': modified, 'accept-ranges': ranges, ...rest
+    } = headers
+    return {
+      type: `${type}`, headers: rest, etag: `"${createHash('sha256').update(content).digest('base64url')}"`, content,
+    }
   }
 }
 
@@ -65,12 +84,15 @@ async function createReference (app: FastifyInstance): Promise<FastifyInstance> 
   })
   for (const [name, type] of Object.entries(FILES)) {
     const content = await readFileOfPage(name)
-    reference.get(`${PATH}/static/${name}`, { schema: { hide: true } }, (_, reply) => reply.type(`${type}; charset=utf-8`).send(content))
+    reference.get(`${PATH}/static/${name}`, { schema: { hide: true } }, (_, reply) =>
+      reply.type(`${type}; charset=utf-8`).send(content))
   }
   if (!usherOptions.without.includes('graphql')) {
-    const [{ readSdl }, { extendSdl }] = await Promise.all([import('../schema/graphql/sdl.ts'), import('../schema/graphql/extend-graphql.ts')])
+    const [{ readSdl }, { extendSdl }] =
+      await Promise.all([import('../schema/graphql/sdl.ts'), import('../schema/graphql/extend-graphql.ts')])
     const sdl = extendSdl(readSdl(usherOptions), usherOptions.hostGraphql)
-    reference.get(`${PATH}/schema.graphql`, { schema: { hide: true } }, (_, reply) => reply.type('text/plain; charset=utf-8').send(sdl))
+    reference.get(`${PATH}/schema.graphql`, { schema: { hide: true } }, (_, reply) =>
+      reply.type('text/plain; charset=utf-8').send(sdl))
   }
   await reference.ready()
   // This throws if the document cannot be generated. The request then gets 500.
@@ -97,7 +119,9 @@ export async function describeRoutes (
     stripBasePath: false,
   })
   for (const { method, url, schema } of routes) {
-    reference.route({ method, url, schema: { operationId: operationIdOf(`${method}`, url), ...schema }, handler: Boolean })
+    reference.route({
+      method, url, schema: { operationId: operationIdOf(`${method}`, url), ...schema }, handler: Boolean,
+    })
   }
 }
 

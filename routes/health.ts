@@ -24,8 +24,8 @@ const healthRoutes: FastifyPluginAsync = async (app) => {
     return { status: 'ok' }
   }
 
-  // Heartbeats, or probes on a node that does not receive notifications, keep the circuit breaker up to date. So this route needs
-  // no statement.
+  // Heartbeats, or probes on a node that does not receive notifications, keep the circuit breaker up to date. So this
+  // route needs no statement.
   async function onReady () {
     if (!breaker.closed) throw new DatabaseUnavailable()
     return { status: 'ok' }

@@ -3,14 +3,18 @@ import type { Performed, Steps } from '../plugins/idempotency/index.ts'
 import { readIdempotencyKey, type KeyedRequest } from '../schema/http/idempotency.ts'
 
 /** Returns the idempotency key of a request. Throws `InvalidInput`. */
-export const keyOf = ({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined => readIdempotencyKey(headers['idempotency-key'])
+export const keyOf = ({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined =>
+  readIdempotencyKey(headers['idempotency-key'])
 
 /** Marks the response to a repeated request. */
 export function markReplayed (reply: FastifyReply, { isReplayed }: Pick<Performed<unknown>, 'isReplayed'>): void {
   if (isReplayed) reply.header('idempotency-replayed', 'true')
 }
 
-/** Returns a function that performs the write of a route once for each idempotency key (contract 10.4), and returns its result. */
+/**
+ * Returns a function that performs the write of a route once for each idempotency key (contract 10.4), and returns its
+ * result.
+ */
 export function createOnce ({ usherIdempotency: idempotency, usherAuth: { actorOf, callerOf } }: FastifyInstance) {
   return async function once<Result> (
     request: FastifyRequest, reply: FastifyReply, { content, password }: Pick<KeyedRequest, 'content' | 'password'>,
@@ -26,8 +30,8 @@ export function createOnce ({ usherIdempotency: idempotency, usherAuth: { actorO
 }
 
 /**
- * Returns a function that claims the idempotency key of a request before its body is read. Release the claim in any case. Its method
- * `perform` performs the write once the content of the request is known. Throws `IdempotencyKeyInUse`.
+ * Returns a function that claims the idempotency key of a request before its body is read. Release the claim in any
+ * case. Its method `perform` performs the write once the content of the request is known. Throws `IdempotencyKeyInUse`.
  */
 export function createClaim ({ usherIdempotency: idempotency, usherAuth: { actorOf, callerOf } }: FastifyInstance) {
   return async function claim (request: FastifyRequest) {

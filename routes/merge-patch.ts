@@ -6,7 +6,10 @@ import { UnsupportedMediaType } from '../schema/http/errors.ts'
 export const MERGE_PATCH = 'application/merge-patch+json'
 export const PATCH_TYPES = [MERGE_PATCH, 'application/json']
 
-/** An `onRequest` hook that throws `UnsupportedMediaType`, with `Accept-Patch`, for a body of another type (contract 10.3). */
+/**
+ * An `onRequest` hook that throws `UnsupportedMediaType`, with `Accept-Patch`, for a body of another type (contract
+ * 10.3).
+ */
 export async function requirePatchType ({ headers, raw }: FastifyRequest, reply: FastifyReply): Promise<void> {
   const type = headers['content-type']?.split(';', 1)[0]!.trim().toLowerCase()
   if (type === undefined ? !hasBody(raw) : PATCH_TYPES.includes(type)) return

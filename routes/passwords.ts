@@ -7,8 +7,8 @@ import { InvalidInput } from '../schema/http/errors.ts'
 import { IDEMPOTENT, type ResultKey } from '../schema/http/idempotency.ts'
 import { InvalidToken } from '../schema/auth/login.ts'
 import {
-  ChangePassword, CheckReset, ConfirmReset, MailReply, normalizePassword, PasswordIsSet, rejectPersonalWords, RequestReset,
-  WrongPassword,
+  ChangePassword, CheckReset, ConfirmReset, MailReply, normalizePassword, PasswordIsSet, rejectPersonalWords,
+  RequestReset, WrongPassword,
 } from '../schema/auth/password.ts'
 import { failures, HEADERS, NoContent, STEP_UP } from '../schema/http/reply.ts'
 import { UserDisabled, UserNotFound } from '../schema/users/user.ts'
@@ -53,7 +53,9 @@ const schemas = {
   },
 }
 
-/** Adds the routes for changing a password, resetting it, and inviting a user to set the first one (contract 4.6, 4.7). */
+/**
+ * Adds the routes for changing a password, resetting it, and inviting a user to set the first one (contract 4.6, 4.7).
+ */
 const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase: { db }, usherAuth: { allow, actorOf, callerOf, login, passwordLinks: links, passwords, stepUp },
@@ -91,24 +93,34 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return reply.code(204).send(null)
   }
 
-  async function onRequestReset (request: RequestOf<typeof schemas.requestReset>, reply: ReplyOf<typeof schemas.requestReset>) {
+  async function onRequestReset (
+    request: RequestOf<typeof schemas.requestReset>, reply: ReplyOf<typeof schemas.requestReset>
+  ) {
     await links.request(callerOf(request), request.body.email)
-    return reply.code(202).send({ message: 'If there is a user with this address, a link to set a password is on its way' })
+    return reply.code(202)
+      .send({ message: 'If there is a user with this address, a link to set a password is on its way' })
   }
 
-  // As cheap as any other read and, with 256 random bits to guess, of no use to an attacker. So there is no limit of attempts.
-  async function onCheckReset (request: RequestOf<typeof schemas.checkReset>, reply: ReplyOf<typeof schemas.checkReset>) {
+  // As cheap as any other read and, with 256 random bits to guess, of no use to an attacker. So there is no limit of
+  // attempts.
+  async function onCheckReset (
+    request: RequestOf<typeof schemas.checkReset>, reply: ReplyOf<typeof schemas.checkReset>
+  ) {
     await getTokenOwner(db, hashSecret(request.body.token))
     return reply.code(204).send(null)
   }
 
-  async function onConfirmReset (request: RequestOf<typeof schemas.confirmReset>, reply: ReplyOf<typeof schemas.confirmReset>) {
+  async function onConfirmReset (
+    request: RequestOf<typeof schemas.confirmReset>, reply: ReplyOf<typeof schemas.confirmReset>
+  ) {
     const { body: { token, password }, socket } = request
     const hash = hashSecret(token)
     const user = await getTokenOwner(db, hash)
     // The password is checked before the token is consumed, so that the link still works after a password was rejected.
     rejectPersonalWords(password, user)
-    await accounts.resetPassword(callerOf(request, { via: 'mail-link' }), user, hash, await passwords.hash(password, socket))
+    await accounts.resetPassword(
+      callerOf(request, { via: 'mail-link' }), user, hash, await passwords.hash(password, socket)
+    )
     return reply.code(204).send(null)
   }
 

@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import type { ContextConfigDefault, FastifyReply, FastifyRequest, FastifySchema, RawServerDefault, RouteGenericInterface } from 'fastify'
+import type {
+  ContextConfigDefault, FastifyReply, FastifyRequest, FastifySchema, RawServerDefault, RouteGenericInterface,
+} from 'fastify'
 
 /** A request to a route with this schema: its body, query and parameters have the types of the schema. */
 export type RequestOf<Schema extends FastifySchema> =
@@ -8,4 +10,7 @@ export type RequestOf<Schema extends FastifySchema> =
 
 /** The reply of a route with this schema: `send` accepts what the schema describes. */
 export type ReplyOf<Schema extends FastifySchema> =
-  FastifyReply<RouteGenericInterface, RawServerDefault, IncomingMessage, ServerResponse, ContextConfigDefault, Schema, TypeBoxTypeProvider>
+  FastifyReply<
+    RouteGenericInterface, RawServerDefault, IncomingMessage, ServerResponse, ContextConfigDefault, Schema,
+    TypeBoxTypeProvider
+  >

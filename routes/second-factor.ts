@@ -33,7 +33,9 @@ const schemas = {
   },
 }
 
-/** Adds the routes that complete a login and that authenticate the user of a session once more (contract 16.2, 16.4). */
+/**
+ * Adds the routes that complete a login and that authenticate the user of a session once more (contract 16.2, 16.4).
+ */
 const secondFactorRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase: { db }, usherAudit: audit,

@@ -21,7 +21,9 @@ export async function createCookies (app: FastifyInstance) {
       return others.length > 0 ? undefined : readSessionCookie(value)
     },
 
-    /** Returns the parsed session cookies, whichever is genuine: at most four, because each costs a statement to end. */
+    /**
+     * Returns the parsed session cookies, whichever is genuine: at most four, because each costs a statement to end.
+     */
     readAll: (request: FastifyRequest): SessionCookie[] =>
       [...valuesIn(request)].map(readSessionCookie).filter((cookie) => cookie !== undefined).slice(0, 4),
 
@@ -33,7 +35,9 @@ export async function createCookies (app: FastifyInstance) {
   }
 }
 
-/** Returns functions that read and set the cookie by which a login by passkey belongs to the browser that has begun it. */
+/**
+ * Returns functions that read and set the cookie by which a login by passkey belongs to the browser that has begun it.
+ */
 export async function createCeremonyCookies (app: FastifyInstance) {
   const { valuesIn, set } = await createCookie(app, CEREMONY_COOKIE)
 

@@ -55,7 +55,9 @@ const schemas = {
   },
 }
 
-/** Adds the routes that list and end the actor's sessions (contract 4.4, 4.5), and those of any user (contract 11.4). */
+/**
+ * Adds the routes that list and end the actor's sessions (contract 4.4, 4.5), and those of any user (contract 11.4).
+ */
 const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { usherAuth: { actorOf, allow, authenticate, callerOf, confirmReader, userSessions: sessions } } = app
   const ownId = (request: FastifyRequest) => actorOf(request).id
@@ -66,9 +68,17 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }, onList)
   app.delete('/auth/sessions/:id', { schema: schemas.end, onRequest: authenticate }, onEnd)
   app.delete('/auth/sessions', { schema: schemas.endOthers, onRequest: allow('sessions:end', ownId) }, onEndOthers)
-  app.get('/users/:id/sessions', { schema: schemas.listOfUser, exposeHeadRoute: true, onRequest: allow('sessions:list', idOf) }, onListOfUser)
-  app.delete('/users/:id/sessions', { schema: schemas.endAllOfUser, onRequest: allow('sessions:end', idOf) }, onEndAllOfUser)
-  app.delete('/users/:id/sessions/:sessionId', { schema: schemas.endOfUser, onRequest: allow('sessions:end', idOf) }, onEndOfUser)
+  app.get(
+    '/users/:id/sessions',
+    { schema: schemas.listOfUser, exposeHeadRoute: true, onRequest: allow('sessions:list', idOf) },
+    onListOfUser
+  )
+  app.delete(
+    '/users/:id/sessions', { schema: schemas.endAllOfUser, onRequest: allow('sessions:end', idOf) }, onEndAllOfUser
+  )
+  app.delete(
+    '/users/:id/sessions/:sessionId', { schema: schemas.endOfUser, onRequest: allow('sessions:end', idOf) }, onEndOfUser
+  )
 
   async function onList (request: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
     return list(actorOf(request).id, request, reply)
@@ -85,7 +95,9 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return reply.code(204).send(null)
   }
 
-  async function onListOfUser (request: RequestOf<typeof schemas.listOfUser>, reply: ReplyOf<typeof schemas.listOfUser>) {
+  async function onListOfUser (
+    request: RequestOf<typeof schemas.listOfUser>, reply: ReplyOf<typeof schemas.listOfUser>
+  ) {
     return list(idOf(request), request, reply)
   }
 
@@ -103,7 +115,9 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   // Unlike DELETE /auth/sessions, this also ends the session that sends the request.
-  async function onEndAllOfUser (request: RequestOf<typeof schemas.endAllOfUser>, reply: ReplyOf<typeof schemas.endAllOfUser>) {
+  async function onEndAllOfUser (
+    request: RequestOf<typeof schemas.endAllOfUser>, reply: ReplyOf<typeof schemas.endAllOfUser>
+  ) {
     await sessions.endAll(callerOf(request), idOf(request))
     return reply.code(204).send(null)
   }

@@ -6,13 +6,16 @@ const STRICT = /(?:^|,)\s*handling\s*=\s*"?strict"?\s*(?:[;,]|$)/i
 const MAX_ERRORS = 100
 
 /**
- * Returns options of a route that rejects unknown parameters of the query if the client prefers strict handling (RFC 7240 4.4). Without
- * that preference they are ignored (contract 10.5). The response lists them after the other problems of the request.
+ * Returns options of a route that rejects unknown parameters of the query if the client prefers strict handling (RFC
+ * 7240 4.4). Without that preference they are ignored (contract 10.5). The response lists them after the other problems
+ * of the request.
  */
 export function strictParameters (known: readonly string[]) {
   return {
     attachValidation: true,
-    async preHandler ({ headers: { prefer }, query, validationError }: FastifyRequest, reply: FastifyReply): Promise<void> {
+    async preHandler (
+      { headers: { prefer }, query, validationError }: FastifyRequest, reply: FastifyReply
+    ): Promise<void> {
       const isStrict = prefer !== undefined && STRICT.test([prefer].flat().join())
       if (isStrict) reply.header('preference-applied', 'handling=strict')
       const unknown = isStrict ? Object.keys(query as object).filter((name) => !known.includes(name)) : []

@@ -40,8 +40,8 @@ const schemas = {
 }
 
 /**
- * Adds the routes for authenticator apps and recovery codes (contract 16.4). Their responses contain secrets, so none is
- * stored for an idempotency key.
+ * Adds the routes for authenticator apps and recovery codes (contract 16.4). Their responses contain secrets, so none
+ * is stored for an idempotency key.
  */
 const totpRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { usherAuth: { actorOf, authenticateAny, callerOf, credentials, stepUp, totp } } = app

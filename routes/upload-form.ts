@@ -42,9 +42,9 @@ export interface Limits extends SizeLimit {
  * Reads a multipart body of a request into `form`. A file without name and bytes counts as absent: browsers send one
  * for an input in which nothing was chosen. It reads to the end even if a part is wrong, because 413 comes before 400
  * (contract 1.7).
- * Passes the bytes of the file to `write`. Its result becomes `form.file` as soon as it is there, so that the caller can discard
- * the file if a later part fails. Throws the error of the limit, `PayloadTooLarge`, `BodyStalled`, `InvalidInput` if the body
- * is malformed, `ClientDisconnected`, and the errors of `write`.
+ * Passes the bytes of the file to `write`. Its result becomes `form.file` as soon as it is there, so that the caller
+ * can discard the file if a later part fails. Throws the error of the limit, `PayloadTooLarge`, `BodyStalled`,
+ * `InvalidInput` if the body is malformed, `ClientDisconnected`, and the errors of `write`.
  */
 export async function readForm<File> (
   request: FastifyRequest, body: FormBody, limits: Limits, form: ReadForm<File>,
@@ -171,7 +171,10 @@ function decode (bytes: Buffer, charset: string | undefined, { isWhole }: { isWh
 
 const parse = createParser(UploadInput)
 
-/** Returns the values of a form. Throws `InvalidInput` with all of its problems, in the order of the schema (contract 1.2). */
+/**
+ * Returns the values of a form. Throws `InvalidInput` with all of its problems, in the order of the schema (contract
+ * 1.2).
+ */
 export function parseForm<File> ({ problems, ...values }: ReadForm<File>): ParsedForm<File> {
   const found = violations(values)
   const errors = Object.keys(UploadInput.properties)
@@ -218,8 +221,8 @@ function optionsOf ({ maxBytes }: Limits, onFile: () => void) {
   }
 }
 
-// Maps the parser's errors, some of which have no status: for a body that is cut off, has no boundary or too many parts, or has
-// a field that is named like a member of Object.prototype.
+// Maps the parser's errors, some of which have no status: for a body that is cut off, has no boundary or too many
+// parts, or has a field that is named like a member of Object.prototype.
 async function * wellFormed<Item> (items: AsyncIterable<Item>): AsyncGenerator<Item> {
   try {
     yield * items
@@ -230,8 +233,8 @@ async function * wellFormed<Item> (items: AsyncIterable<Item>): AsyncGenerator<I
   }
 }
 
-// Fails the reading of a body that is too large as a whole, stalls, or is so slow that it merely occupies its connection. Returns
-// a function that stops watching.
+// Fails the reading of a body that is too large as a whole, stalls, or is so slow that it merely occupies its
+// connection. Returns a function that stops watching.
 function watch (body: Readable, { maxBytes, tooLarge, idleMs, minBytesPerPeriod }: Limits): () => void {
   let received = 0
   let receivedBefore = 0

@@ -12,10 +12,14 @@ import type { SizeLimit } from '../plugins/uploads/quota.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
 import { IDEMPOTENT } from '../schema/http/idempotency.ts'
 import { IdParams } from '../schema/http/params.ts'
-import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType } from '../schema/http/errors.ts'
+import {
+  BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType,
+} from '../schema/http/errors.ts'
 import { baseUrlOf } from '../schema/options/public-url.ts'
 import { failures, HEADERS, NotModified } from '../schema/http/reply.ts'
-import { isShown, QuotaExceeded, Upload, UploadBytes, UploadForm, UploadRange, UploadUsage } from '../schema/uploads/upload.ts'
+import {
+  isShown, QuotaExceeded, Upload, UploadBytes, UploadForm, UploadRange, UploadUsage,
+} from '../schema/uploads/upload.ts'
 import { readRange } from './byte-range.ts'
 import { evaluateConditions, rangeApplies, REVALIDATED } from './conditional-request.ts'
 import { createClaim, markReplayed } from './idempotency.ts'
@@ -106,7 +110,8 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     }
   }
 
-  // Returns the limit of the file. An upload that exceeds the quota by its declared length is rejected before its body is read.
+  // Returns the limit of the file. An upload that exceeds the quota by its declared length is rejected before its body
+  // is read.
   async function findLimit (request: FastifyRequest, claim: Awaited<ReturnType<typeof claimKey>>): Promise<SizeLimit> {
     try {
       const limit = await storage.quota.limitOf(actorOf(request).id)
@@ -151,7 +156,9 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
       etag: validators.etag,
       'last-modified': validators.lastModified.toUTCString(),
       'content-type': upload.mediaType === 'text/plain' ? 'text/plain; charset=utf-8' : upload.mediaType,
-      'content-disposition': contentDisposition(upload.filename, { type: isShown(upload.mediaType) ? 'inline' : 'attachment' }),
+      'content-disposition': contentDisposition(
+        upload.filename, { type: isShown(upload.mediaType) ? 'inline' : 'attachment' }
+      ),
       // Caches must revalidate, because the upload is deleted with its owner. The entity tag makes that cheap.
       'cache-control': REVALIDATED,
       'content-security-policy': "sandbox; default-src 'none'",
@@ -164,8 +171,8 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return reply.send(bytes as never)
   }
 
-  // Checks the session of the reader again before the response, and during a download, which is cut off when the session ends, but not when
-  // the token expires, because a large file may take longer.
+  // Checks the session of the reader again before the response, and during a download, which is cut off when the
+  // session ends, but not when the token expires, because a large file may take longer.
   async function requireSession (request: FastifyRequest, reply: FastifyReply, isSent: boolean): Promise<void> {
     const reader = policy.isOpen('uploads:read') ? null : actors.in(request)
     if (!reader) return
@@ -180,10 +187,11 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 }
 
-// Registers @fastify/multipart, without the parser that marks a request as multipart. The request is marked after `preValidation`
-// instead: there the option `attachFieldsToBody` of a host, which may also register the plugin, would consume the body of a marked
-// request. If the host has registered the plugin already, that registration is used, since a second one would fail. Its options do
-// not matter, because every call of `parts` sets all of them. Returns the bodies of requests.
+// Registers @fastify/multipart, without the parser that marks a request as multipart. The request is marked after
+// `preValidation` instead: there the option `attachFieldsToBody` of a host, which may also register the plugin, would
+// consume the body of a marked request. If the host has registered the plugin already, that registration is used, since
+// a second one would fail. Its options do not matter, because every call of `parts` sets all of them. Returns the
+// bodies of requests.
 async function registerMultipart (app: FastifyInstance): Promise<WeakMap<FastifyRequest, FormBody>> {
   const bodies = new WeakMap<FastifyRequest, FormBody>()
   if (!app.hasRequestDecorator('parts')) {

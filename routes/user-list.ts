@@ -26,9 +26,9 @@ const schema = {
   response: { 200: UserList, 304: NotModified, ...failures(400, 401, 403, 406, 412) },
 }
 
-// In characters. A larger page is encoded once and sent to all as the same bytes. Node would encode its text again for each response,
-// and hundreds of them for a single batch, which are sent in the same turn of the event loop, would stall the node. A smaller page is
-// cheaper as text, because Node writes it together with the head.
+// In characters. A larger page is encoded once and sent to all as the same bytes. Node would encode its text again for
+// each response, and hundreds of them for a single batch, which are sent in the same turn of the event loop, would
+// stall the node. A smaller page is cheaper as text, because Node writes it together with the head.
 const LARGE = 32 * 1024
 
 /** A page as it is sent to all who see the same of it. */
@@ -52,7 +52,8 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
     const { limit } = query
     const reader = actors.in(request)
     const type = reply.getHeader('content-type') as MediaType
-    // A client that has the current page costs a statement that reads no more than ids and versions. Other clients send no tags.
+    // A client that has the current page costs a statement that reads no more than ids and versions. Other clients send
+    // no tags.
     if (headers['if-none-match'] !== undefined && headers['if-match'] === undefined) {
       const { isCurrent } = await read({ onlyVersions: true })
       if (isCurrent) return notModified()
@@ -75,7 +76,8 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
     }
   }
 
-  // Concurrent requests for the same page share one `UserPage`, which is rendered once for all readers who see the same of it.
+  // Concurrent requests for the same page share one `UserPage`, which is rendered once for all readers who see the same
+  // of it.
   function renderedFor ({ page, next, members }: ListedUsers, key: string, reader: Actor | null): Rendered {
     const views = rendered.get(page) ?? new Map<string, Rendered>()
     rendered.set(page, views)
@@ -88,10 +90,13 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
     return view
   }
 
-  function serialize ({ page, next, members }: ListedUsers, limit: number, type: MediaType, reader: Actor | null, reply: FastifyReply): string {
+  function serialize (
+    { page, next, members }: ListedUsers, limit: number, type: MediaType, reader: Actor | null, reply: FastifyReply
+  ): string {
     const rows = page.rows.map((user) => policy.viewOf(reader, user.id).show(user))
     if (!members) return reply.getSerializationFunction('200', type)!(represent(type, rows, { next, limit }) as never)
-    const chosen = rows.map((row) => Object.fromEntries(members.filter((name) => name in row).map((name) => [name, row[name as 'id']])))
+    const chosen = rows.map((row) =>
+      Object.fromEntries(members.filter((name) => name in row).map((name) => [name, row[name as 'id']])))
     return JSON.stringify(represent(type, chosen, { next, limit }))
   }
 }

@@ -27,7 +27,12 @@ const tags = ['users']
 const EMAIL: ReadAction[] = ['users:read-email']
 const security = [{ bearer: [] }]
 const schemas = {
-  read: { tags, summary: 'Read a user', params: IdParams, response: { 200: User, 304: NotModified, ...failures(401, 403, 404, 412) } },
+  read: {
+    tags,
+    summary: 'Read a user',
+    params: IdParams,
+    response: { 200: User, 304: NotModified, ...failures(401, 403, 404, 412) },
+  },
   create: {
     tags,
     security,
@@ -107,7 +112,8 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onRead (request: RequestOf<typeof schemas.read>, reply: ReplyOf<typeof schemas.read>) {
     const { params: { id }, headers, socket } = request
     const reader = actors.in(request)
-    // A client that has the current version costs a statement that reads no more than the version. Other clients send no tags.
+    // A client that has the current version costs a statement that reads no more than the version. Other clients send
+    // no tags.
     if (headers['if-none-match'] !== undefined && headers['if-match'] === undefined) {
       const version = await users.versionOf(id, socket)
       if (reader) await confirmReader(reader, socket)

@@ -1,5 +1,5 @@
-// Builds dist/, the content of the package: JavaScript, the declarations of its entry point, the SDL, pages and their files,
-// templates, and the libraries that have hundreds of modules.
+// Builds dist/, the content of the package: JavaScript, the declarations of its entry point, the SDL, pages and their
+// files, templates, and the libraries that have hundreds of modules.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -15,20 +15,28 @@ const dist = join(root, 'dist')
 rmSync(dist, { recursive: true, force: true })
 const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
 execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], { stdio: 'inherit' })
-const read = ['schema/graphql/schema.graphql', 'schema/auth/common-passwords.{txt,LICENSE}', '{node,routes}/pages/*.{css,graphql,html,ico,js,svg}', 'routes/account-pages/{assets,templates}/*', 'plugins/outbox/mails/templates/*']
+const read = [
+  'schema/graphql/schema.graphql', 'schema/auth/common-passwords.{txt,LICENSE}',
+  '{node,routes}/pages/*.{css,graphql,html,ico,js,svg}', 'routes/account-pages/{assets,templates}/*',
+  'plugins/outbox/mails/templates/*',
+]
 for (const file of globSync(read, { cwd: root })) {
   cpSync(join(root, file), join(dist, file))
 }
-// tsc copies the package.json that a module imports. In dist/ it would make Node.js treat dist/ as a package of its own.
+// tsc copies the package.json that a module imports. In dist/ it would make Node.js treat dist/ as a package of its
+// own.
 rmSync(join(dist, 'package.json'))
 chmodSync(join(dist, 'node/server.js'), 0o755)
-keepDeclarations(join(dist, 'app.d.ts'), join(dist, 'client/index.d.ts'), join(dist, 'client/posts.d.ts'), join(dist, 'testing/index.d.ts'))
+keepDeclarations(
+  join(dist, 'app.d.ts'), join(dist, 'client/index.d.ts'), join(dist, 'client/posts.d.ts'),
+  join(dist, 'testing/index.d.ts')
+)
 await buildGraphiql(join(dist, 'routes/graphql'))
 for (const library of ['kysely', '@sinclair/typebox']) await bundleLibrary(library)
 checkImports()
 
-// Bundles what the package uses of a library into one module, and imports it from there. Loading its hundreds of modules
-// takes more memory than all of Usher's own (docs/speed.md), and a host pays for it in each process.
+// Bundles what the package uses of a library into one module, and imports it from there. Loading its hundreds of
+// modules takes more memory than all of Usher's own (docs/speed.md), and a host pays for it in each process.
 async function bundleLibrary (library: string): Promise<void> {
   const file = `dist/vendor/${library.split('/').at(-1)}.js`
   const names = new Set<string>()
@@ -62,19 +70,22 @@ async function bundleLibrary (library: string): Promise<void> {
   cpSync(join(root, 'node_modules', library, licence), join(root, file.replace(/js$/, 'LICENSE')))
 }
 
-// Throws if a module imports a file that is not there. The compiler does not change the extension of a dynamic import in an expression
-// that is exported by default. Scripts of pages are not modules of the package.
+// Throws if a module imports a file that is not there. The compiler does not change the extension of a dynamic import
+// in an expression that is exported by default. Scripts of pages are not modules of the package.
 function checkImports (): void {
   const missing: string[] = []
   for (const file of globSync('**/*.js', { cwd: dist, exclude: ['**/assets/**'] })) {
     for (const { fileName } of ts.preProcessFile(readFileSync(join(dist, file), 'utf8')).importedFiles) {
-      if (fileName.startsWith('.') && !existsSync(join(dist, file, '..', fileName))) missing.push(`${file} imports ${fileName}`)
+      if (fileName.startsWith('.') && !existsSync(join(dist, file, '..', fileName))) {
+        missing.push(`${file} imports ${fileName}`)
+      }
     }
   }
   if (missing.length > 0) throw new Error(`dist/ lacks files:\n${missing.join('\n')}`)
 }
 
-// Creates the page of GraphiQL, so that the package does not depend on the library, with the licences of what the page contains.
+// Creates the page of GraphiQL, so that the package does not depend on the library, with the licences of what the page
+// contains.
 async function buildGraphiql (folder: string): Promise<void> {
   const { body, policy } = await createPage()
   writeFileSync(join(folder, 'graphiql-page.html.gz'), body)
@@ -85,8 +96,9 @@ export const createPage = async () => ({ body: await readFile(file), policy: ${J
   cpSync(join(root, 'scripts/graphiql.LICENSE'), join(folder, 'graphiql-page.LICENSE'))
 }
 
-// Keeps only the declarations that the entry points need, because the others add internal types to Fastify's types. Changes
-// the extension in their imports from `.ts` to `.js`, because not all compiler settings of hosts allow imports of `.ts`.
+// Keeps only the declarations that the entry points need, because the others add internal types to Fastify's types.
+// Changes the extension in their imports from `.ts` to `.js`, because not all compiler settings of hosts allow imports
+// of `.ts`.
 function keepDeclarations (...entries: string[]): void {
   const kept = new Set(entries)
   for (const file of kept) {

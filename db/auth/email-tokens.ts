@@ -25,7 +25,9 @@ export interface NewEmailToken {
   change: EmailChange | undefined
 }
 
-/** A new address, and the session in which it was requested. If the session ends, the address does not change any more. */
+/**
+ * A new address, and the session in which it was requested. If the session ends, the address does not change any more.
+ */
 export interface EmailChange { email: string, sessionId: string }
 
 /**
@@ -33,7 +35,9 @@ export interface EmailChange { email: string, sessionId: string }
  * mails is used up. Call it in a transaction. Returns whether there is such a user. Throws `EmailVerified` if the
  * address is the current one and verified.
  */
-export async function insertEmailToken (trx: Database, { hash, userId, lifetime, change }: NewEmailToken, mail: NewMail): Promise<boolean> {
+export async function insertEmailToken (
+  trx: Database, { hash, userId, lifetime, change }: NewEmailToken, mail: NewMail
+): Promise<boolean> {
   // A change of the address waits for this lock, and then deletes the token.
   const user = await lockUser(trx, userId)
   if (!user) return false
@@ -42,7 +46,9 @@ export async function insertEmailToken (trx: Database, { hash, userId, lifetime,
   const now = sql<Date>`clock_timestamp()`
   const expires = sql<Date>`${now} + ${seconds(lifetime)}`
   await trx.insertInto('email_tokens')
-    .values({ hash, user_id: userId, email, session_id: change?.sessionId ?? null, created_at: now, expires_at: expires }).execute()
+    .values({
+      hash, user_id: userId, email, session_id: change?.sessionId ?? null, created_at: now, expires_at: expires,
+    }).execute()
   // A token that nobody gets must not replace those that the owner has.
   const isSent = await insertMail(trx, mail, email, userId)
   await trx.deleteFrom('email_tokens').where('hash', 'in', ({ selectFrom }) => selectFrom('email_tokens').select('hash')
@@ -52,16 +58,23 @@ export async function insertEmailToken (trx: Database, { hash, userId, lifetime,
   return true
 }
 
-/** Returns the id of a token's user. Throws `InvalidInput` if the token is unknown or has expired, or its session has ended. */
+/**
+ * Returns the id of a token's user. Throws `InvalidInput` if the token is unknown or has expired, or its session has
+ * ended.
+ */
 export async function getEmailTokenOwner (db: Database, hash: Uint8Array): Promise<string> {
   return (await getEmailToken(db, hash)).userId
 }
 
-/** Returns a token's user and address. Throws `InvalidInput` if the token is unknown or has expired, or its session has ended. */
+/**
+ * Returns a token's user and address. Throws `InvalidInput` if the token is unknown or has expired, or its session has
+ * ended.
+ */
 export async function getEmailToken (db: Database, hash: Uint8Array): Promise<{ userId: string, email: string }> {
   return db.selectFrom('email_tokens').select(['user_id as userId', 'email'])
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
-    .where(({ or, eb, selectFrom }) => or([eb('session_id', 'is', null), eb('session_id', 'in', selectFrom('sessions').select('id'))]))
+    .where(({ or, eb, selectFrom }) =>
+      or([eb('session_id', 'is', null), eb('session_id', 'in', selectFrom('sessions').select('id'))]))
     .executeTakeFirstOrThrow(invalidMailToken)
 }
 
@@ -86,8 +99,8 @@ export async function verifyEmail (
   trx: Database, { hash, userId, undo }: { hash: Uint8Array, userId: string, undo: Uint8Array | null }
 ): Promise<EmailVerification> {
   const user = await lockUser(trx, userId)
-  // A change of the address deletes all tokens (see `db/migrations/sign-ups.ts`), so if this one has another address than the user, it
-  // was created to change it.
+  // A change of the address deletes all tokens (see `db/migrations/sign-ups.ts`), so if this one has another address
+  // than the user, it was created to change it.
   const { email, session_id: sessionId } = await trx.deleteFrom('email_tokens')
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`)
     .returning(['email', 'session_id']).executeTakeFirstOrThrow(invalidMailToken)
@@ -97,13 +110,15 @@ export async function verifyEmail (
   if (changed && !isOwn) await voidLinks(trx, userId)
   const isUndoable = changed && isOwn && undo !== null && await insertUndoToken(trx, undo, userId, { newEmail: email })
   if (changed) await setEmail(trx, userId, email)
-  await trx.updateTable('users').set({ email_verified: true, updated_at: sql`now()` }).where('id', '=', userId).execute()
+  await trx.updateTable('users').set({ email_verified: true, updated_at: sql`now()` })
+    .where('id', '=', userId).execute()
   await voidLinks(trx, userId, ['email_tokens'])
   await storeUserEvent(trx, 'user.updated', userId, userId)
   return { changed, former: user!.email, isUndoable }
 }
 
-// A user who ends a session may suspect a thief. From then on, a change that was requested in it must fail (contract 1.12).
+// A user who ends a session may suspect a thief. From then on, a change that was requested in it must fail (contract
+// 1.12).
 async function getSessionOwner (trx: Database, id: string): Promise<string> {
   const { userId } = await trx.selectFrom('sessions').select('user_id as userId').where('id', '=', id).forKeyShare()
     .executeTakeFirstOrThrow(invalidMailToken)

@@ -8,8 +8,8 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
 /**
- * What a text is encrypted for. Keys for different purposes differ, so that one kind of text never passes for another. The
- * first one also encrypts mails.
+ * What a text is encrypted for. Keys for different purposes differ, so that one kind of text never passes for another.
+ * The first one also encrypts mails.
  */
 export type Purpose = 'signing key' | 'totp'
 
@@ -36,10 +36,13 @@ export function encrypt (secret: string, name: string, text: string, purpose: Pu
 export function decrypt (secret: string, name: string, encrypted: string, purpose: Purpose = 'signing key'): string {
   const bytes = Buffer.from(encrypted.slice(VERSION.length), 'base64url')
   const nonce = bytes.subarray(SALT_BYTES, SALT_BYTES + NONCE_BYTES)
-  const decipher = createDecipheriv(CIPHER, deriveKey(secret, bytes.subarray(0, SALT_BYTES), purpose), nonce, { authTagLength: TAG_BYTES })
+  const decipher = createDecipheriv(
+    CIPHER, deriveKey(secret, bytes.subarray(0, SALT_BYTES), purpose), nonce, { authTagLength: TAG_BYTES }
+  )
     .setAAD(Buffer.from(name))
     .setAuthTag(bytes.subarray(-TAG_BYTES))
-  return decipher.update(bytes.subarray(SALT_BYTES + NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
+  return decipher.update(bytes.subarray(SALT_BYTES + NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') +
+    decipher.final('utf8')
 }
 
 /** The secrets of a node: one that encrypts and decrypts, and a former one that only decrypts. */
@@ -70,7 +73,9 @@ export function decryptWithAny (
 }
 
 /** Does the same, but returns undefined if no secret decrypts the text. */
-export function tryDecrypt (...parameters: Parameters<typeof decryptWithAny>): ReturnType<typeof decryptWithAny> | undefined {
+export function tryDecrypt (
+  ...parameters: Parameters<typeof decryptWithAny>
+): ReturnType<typeof decryptWithAny> | undefined {
   try {
     return decryptWithAny(...parameters)
   } catch {

@@ -46,8 +46,10 @@ export async function insertLoginChallenge (
  */
 export async function countLoginAttempt (db: Database, hash: Uint8Array): Promise<LoginChallenge | undefined> {
   return db.updateTable('login_challenges').set({ attempts: sql<number>`attempts + 1` })
-    .where('hash', '=', hash).where('attempts', '<', MAX_ATTEMPTS_PER_CHALLENGE).where('expires_at', '>', sql<Date>`now()`)
-    .returning(['user_id as userId', 'password_hash as passwordHash', sql<string[]>`to_json(amr)`.as('amr')]).executeTakeFirst()
+    .where('hash', '=', hash).where('attempts', '<', MAX_ATTEMPTS_PER_CHALLENGE)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .returning(['user_id as userId', 'password_hash as passwordHash', sql<string[]>`to_json(amr)`.as('amr')])
+    .executeTakeFirst()
 }
 
 /** Deletes a challenge, because it was used. Returns whether it was there, which is the case once. */

@@ -21,7 +21,9 @@ const MAX_TOKENS_PER_USER = 3
 /** A user with the password hash. */
 export type Account = Row<UsersTable, 'id' | 'name' | 'email' | 'password_hash' | 'disabled'>
 
-const account = ['users.id', 'users.name', 'users.email', 'users.password_hash as passwordHash', 'users.disabled'] as const
+const account = [
+  'users.id', 'users.name', 'users.email', 'users.password_hash as passwordHash', 'users.disabled',
+] as const
 
 /** A token of a link to set a password. */
 export interface NewToken {
@@ -38,16 +40,18 @@ export async function findAccount (db: Database, id: string): Promise<Account | 
 }
 
 /**
- * Stores a token that expires after `seconds`, the entry `note` of the account log, and the mail with the token to the user's current
- * address, in one transaction. Deletes the user's oldest tokens, or this one if the limit of mails is used up. If there
- * is no such user, the user is disabled, or the address may not get a token, it sends the same statements and stores a
- * mail to nobody, so that neither the response time nor the load reveals it.
- * @param onlyIfProven whether no token is stored for an address that was changed in the last seven days and is not verified. As long
- *   as the owner of the former address can undo the change, whoever has made it must not be able to take the account over.
+ * Stores a token that expires after `seconds`, the entry `note` of the account log, and the mail with the token to the
+ * user's current address, in one transaction. Deletes the user's oldest tokens, or this one if the limit of mails is
+ * used up. If there is no such user, the user is disabled, or the address may not get a token, it sends the same
+ * statements and stores a mail to nobody, so that neither the response time nor the load reveals it.
+ * @param onlyIfProven whether no token is stored for an address that was changed in the last seven days and is not
+ *   verified. As long as the owner of the former address can undo the change, whoever has made it must not be able to
+ *   take the account over.
  * @param confirm runs before the commit, and throws if the token must not be stored
  */
 export async function insertPasswordToken (
-  db: Database, { hash, userId, seconds, onlyIfProven }: NewToken, note: NewAuditEntry, mail: NewMail, confirm?: (trx: Database) => Promise<void>
+  db: Database, { hash, userId, seconds, onlyIfProven }: NewToken, note: NewAuditEntry, mail: NewMail,
+  confirm?: (trx: Database) => Promise<void>
 ): Promise<void> {
   return db.transaction().execute(async (trx) => {
     // A change of the address or disabling the user waits for this lock, and then deletes the token.
@@ -57,25 +61,34 @@ export async function insertPasswordToken (
     const stored = await trx.insertInto('password_tokens').columns(['hash', 'user_id', 'created_at', 'expires_at'])
       .expression(({ selectFrom, val }) => selectFrom('users').where('id', '=', userId).where('disabled', '=', false)
         .$if(onlyIfProven, (query) => query.where(({ or, eb }) => or([
-          eb('email_verified', '=', true), eb('email_changed_at', 'is', null), eb('email_changed_at', '<=', sql<Date>`now() - ${undoPeriod}`),
+          eb('email_verified', '=', true), eb('email_changed_at', 'is', null),
+          eb('email_changed_at', '<=', sql<Date>`now() - ${undoPeriod}`),
         ])))
-        .select([val(hash).as('hash'), 'id', now.as('created'), sql<Date>`${now} + make_interval(secs => ${seconds})`.as('expires')]))
+        .select([
+          val(hash).as('hash'), 'id', now.as('created'),
+          sql<Date>`${now} + make_interval(secs => ${seconds})`.as('expires'),
+        ]))
       .returning('hash').execute()
     await insertAuditEntries(trx, [note])
     const isSent = await insertMail(trx, mail, stored.length > 0 ? user!.email : null, user ? userId : null)
     // A token that nobody gets must not replace those that the owner has.
-    await trx.deleteFrom('password_tokens').where('hash', 'in', ({ selectFrom }) => selectFrom('password_tokens').select('hash')
-      .where('user_id', '=', userId)
-      .$if(isSent, (query) => query.orderBy('created_at', 'desc').offset(MAX_TOKENS_PER_USER))
-      .$if(!isSent, (query) => query.where('hash', '=', hash))).execute()
+    await trx.deleteFrom('password_tokens')
+      .where('hash', 'in', ({ selectFrom }) => selectFrom('password_tokens').select('hash')
+        .where('user_id', '=', userId)
+        .$if(isSent, (query) => query.orderBy('created_at', 'desc').offset(MAX_TOKENS_PER_USER))
+        .$if(!isSent, (query) => query.where('hash', '=', hash))).execute()
     await confirm?.(trx)
   })
 }
 
-/** Returns the owner of a token that has not expired. Throws `InvalidInput` if there is no such token, or its owner is disabled. */
+/**
+ * Returns the owner of a token that has not expired. Throws `InvalidInput` if there is no such token, or its owner is
+ * disabled.
+ */
 export async function getTokenOwner (db: Database, hash: Uint8Array): Promise<Account> {
   return db.selectFrom('password_tokens').innerJoin('users', 'users.id', 'user_id').select(account)
-    .where('password_tokens.hash', '=', hash).where('expires_at', '>', sql<Date>`now()`).where('users.disabled', '=', false)
+    .where('password_tokens.hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
+    .where('users.disabled', '=', false)
     .executeTakeFirstOrThrow(invalidMailToken)
 }
 
@@ -96,17 +109,25 @@ export interface PasswordChange {
  * @param undo the hash of a token that undoes it, if mails can be sent
  */
 export async function resetPassword (
-  trx: Database, { hash, userId, passwordHash, undo }: { hash: Uint8Array, userId: string, passwordHash: string, undo: Uint8Array | undefined }
+  trx: Database, { hash, userId, passwordHash, undo }: {
+    hash: Uint8Array, userId: string, passwordHash: string, undo: Uint8Array | undefined
+  }
 ): Promise<PasswordChange> {
-  // The user is always locked first, so that concurrent confirmations, of the same token or of two tokens, run one after the other.
+  // The user is always locked first, so that concurrent confirmations, of the same token or of two tokens, run one
+  // after the other.
   const user = await lockUser(trx, userId)
   if (!user || user.disabled) throw invalidMailToken()
-  const spent = await trx.deleteFrom('password_tokens').where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`).returning('hash').execute()
+  const spent = await trx.deleteFrom('password_tokens').where('hash', '=', hash)
+    .where('expires_at', '>', sql<Date>`now()`).returning('hash').execute()
   if (spent.length === 0) throw invalidMailToken()
   await deleteOutrankedTokens(trx, userId, user.email, true)
   const isUndoable = undo !== undefined && await insertUndoToken(trx, undo, userId)
   await trx.updateTable('users')
-    .set({ password_hash: passwordHash, email_verified: true, updated_at: sql`case when email_verified then updated_at else now() end` })
+    .set({
+      password_hash: passwordHash,
+      email_verified: true,
+      updated_at: sql`case when email_verified then updated_at else now() end`,
+    })
     .where('id', '=', userId).execute()
   await voidLinks(trx, userId, ['password_tokens', 'email_tokens'])
   const ended = await deleteSessionsOf(trx, userId, userId)
@@ -123,11 +144,14 @@ export async function resetPassword (
  * @param undo the hash of a token that undoes it, if mails can be sent
  */
 export async function changePassword (
-  trx: Database, { userId, from, to, sessionId, undo }: { userId: string, from: string, to: string, sessionId: string, undo: Uint8Array | undefined }
+  trx: Database, { userId, from, to, sessionId, undo }: {
+    userId: string, from: string, to: string, sessionId: string, undo: Uint8Array | undefined
+  }
 ): Promise<PasswordChange> {
   const user = await lockUser(trx, userId)
   // Before the password is compared: a request that has changed it has usually ended the session as well.
-  await trx.selectFrom('sessions').select('id').where('id', '=', sessionId).executeTakeFirstOrThrow(() => new InvalidToken())
+  await trx.selectFrom('sessions').select('id')
+    .where('id', '=', sessionId).executeTakeFirstOrThrow(() => new InvalidToken())
   const isUndoable = undo !== undefined && await insertUndoToken(trx, undo, userId)
   await trx.updateTable('users').set({ password_hash: to }).where('id', '=', userId).where('password_hash', '=', from)
     .returning('id').executeTakeFirstOrThrow(() => new WrongPassword())

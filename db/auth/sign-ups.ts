@@ -61,7 +61,8 @@ export async function insertSignUp (
       .returning(sql<boolean>`data ? 'isLimited'`.as('limited')))
     .with('stored', (cte) => cte.insertInto('sign_ups')
       .columns([
-        'hash', 'name', 'email', 'bound_password_hash', 'binding_hash', 'expires_at', ...fields ? ['fields' as const] : [],
+        'hash', 'name', 'email', 'bound_password_hash', 'binding_hash', 'expires_at',
+        ...fields ? ['fields' as const] : [],
       ])
       .expression(({ selectFrom, val }) => selectFrom(['state', 'mailed']).select([
         val(hash).as('hash'), val(name).as('name'), val(email).as('email'), val(passwordHash).as('password_hash'),
@@ -97,7 +98,8 @@ export async function getSignUp (db: Database, hash: Uint8Array): Promise<Pendin
 
 // Returns the value of a field that a sign-up has stored, for the columns of new users.
 const fieldOf = ({ name, type, column }: UserField) =>
-  (type === 'json' ? sql`used.fields -> ${sql.lit(name)}` : sql`(used.fields ->> ${sql.lit(name)})::${sql.raw(column)}`).as(name)
+  (type === 'json' ? sql`used.fields -> ${sql.lit(name)}` : sql`(used.fields ->> ${sql.lit(name)})::${sql.raw(column)}`)
+    .as(name)
 
 /** The user that a confirmation creates. The address is that of the sign-up. */
 export interface ConfirmedSignUp {
@@ -125,8 +127,8 @@ export async function confirmSignUp (
   // Their types are only known at runtime.
   const names = fields.map(({ name }) => name) as 'name'[]
   const statement = db
-    // All sign-ups with the address are locked, in a fixed order, so that concurrent confirmations run one after the other. What
-    // is read is the state once the locks are held, and so is the time.
+    // All sign-ups with the address are locked, in a fixed order, so that concurrent confirmations run one after the
+    // other. What is read is the state once the locks are held, and so is the time.
     .with('locked', (cte) => cte.selectFrom('sign_ups')
       .select(['hash', 'email', 'binding_hash', 'expires_at'])
       .select(sql<string | null>`coalesce(${passwordHash}::text, bound_password_hash)`.as('password_hash'))
@@ -140,7 +142,8 @@ export async function confirmSignUp (
       .where(sql<boolean>`(${passwordHash}::text is not null or binding_hash = ${bindingHash}::bytea)`))
     .with('deleted', (cte) => cte.deleteFrom('sign_ups').using('locked').whereRef('sign_ups.hash', '=', 'locked.hash')
       .where(({ exists, selectFrom }) => exists(selectFrom('used').select('hash'))))
-    .with('created', (cte) => cte.insertInto('users').columns(['id', 'name', 'email', 'password_hash', 'role', 'email_verified', ...names])
+    .with('created', (cte) => cte.insertInto('users')
+      .columns(['id', 'name', 'email', 'password_hash', 'role', 'email_verified', ...names])
       .expression(({ selectFrom, val }) => selectFrom('used')
         .select([
           val(id).as('id'), sql<string>`${name}::text`.as('name'), 'email', 'password_hash',
@@ -150,8 +153,8 @@ export async function confirmSignUp (
       .returning(userColumns(fields)))
     .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
       .expression(({ selectFrom, val }) => selectFrom('created').select([
-        val(newId(db)).as('entry'), sql.lit('user.sign-up').as('action'), 'id as actor', 'id as user', sql<null>`null::uuid`.as('session'),
-        val(address).as('address'), val(userAgent).as('agent'),
+        val(newId(db)).as('entry'), sql.lit('user.sign-up').as('action'), 'id as actor', 'id as user',
+        sql<null>`null::uuid`.as('session'), val(address).as('address'), val(userAgent).as('agent'),
       ])))
   const [found] = await withEvents(statement, db, 'user.created', {
     from: 'created', subject: 'created.id', data: userData('created', 'created.id'),

@@ -7,7 +7,10 @@ import type { Row } from '../tables/row.ts'
 import type { Database } from '../tables/index.ts'
 import type { SigningKeysTable } from '../tables/auth.ts'
 
-/** Seconds between the creation of a key and its first signature. By then all nodes know it, and so do clients that cache the key set. */
+/**
+ * Seconds between the creation of a key and its first signature. By then all nodes know it, and so do clients that
+ * cache the key set.
+ */
 export const LEAD_SECONDS = 300
 
 const LOCK = 'signing-keys'
@@ -72,9 +75,9 @@ export async function insertFirstSigningKey (
 }
 
 /**
- * Creates another key, which will sign instead of the current one, and deletes the keys that have signed no token that is still
- * valid. Returns the id of the new key, or undefined if the newest key is younger than `ageSeconds`. If many nodes rotate by age
- * at the same time, only one creates a key.
+ * Creates another key, which will sign instead of the current one, and deletes the keys that have signed no token that
+ * is still valid. Returns the id of the new key, or undefined if the newest key is younger than `ageSeconds`. If many
+ * nodes rotate by age at the same time, only one creates a key.
  */
 export async function rotateSigningKey (
   db: Database,
@@ -131,9 +134,10 @@ export async function deleteSupersededSigningKeys (db: Database, seconds: number
 }
 
 /**
- * Replaces the keys that are stored in plain text, because somebody may have read them in a backup: a new key signs from now on.
- * Keys that have signed tokens stay valid until these tokens expire. They are encrypted rather than deleted, because nodes that
- * were started without the secret still use them. If many nodes start at the same time, only one replaces the keys.
+ * Replaces the keys that are stored in plain text, because somebody may have read them in a backup: a new key signs
+ * from now on. Keys that have signed tokens stay valid until these tokens expire. They are encrypted rather than
+ * deleted, because nodes that were started without the secret still use them. If many nodes start at the same time,
+ * only one replaces the keys.
  * The new key has the given algorithm, or that of the newest one.
  */
 export async function replacePlainSigningKeys (
@@ -146,17 +150,25 @@ export async function replacePlainSigningKeys (
     const plain = keys.filter(({ privateKey }) => !isEncrypted(privateKey))
     if (plain.length === 0) return
     for (const { id, privateKey, activeIn } of plain) {
-      if (activeIn > 0) await trx.deleteFrom('signing_keys').where('id', '=', id).execute()
-      else await trx.updateTable('signing_keys').set({ private_key: encrypt(secret, id, privateKey) }).where('id', '=', id).execute()
+      if (activeIn > 0) {
+        await trx.deleteFrom('signing_keys').where('id', '=', id).execute()
+      } else {
+        await trx.updateTable('signing_keys').set({ private_key: encrypt(secret, id, privateKey) })
+          .where('id', '=', id).execute()
+      }
     }
     await insertSigningKey(trx, { leadSeconds: 0, secret, algorithm: algorithm ?? newestAlgorithm(keys[0]) })
   })
 }
 
 /** Returns the private key in plain text. Throws an error that names the option if the secret is missing or wrong. */
-export function openSigningKey (secrets: Secrets, { id, privateKey }: Pick<SigningKeyRow, 'id' | 'privateKey'>): string {
+export function openSigningKey (
+  secrets: Secrets, { id, privateKey }: Pick<SigningKeyRow, 'id' | 'privateKey'>
+): string {
   if (!isEncrypted(privateKey)) return privateKey
-  if (secrets.secret === undefined) throw new Error('usher: secret is required, because the signing keys in the database are encrypted with one')
+  if (secrets.secret === undefined) {
+    throw new Error('usher: secret is required, because the signing keys in the database are encrypted with one')
+  }
   try {
     return decryptWithAny(secrets, id, privateKey).text
   } catch (cause) {

@@ -12,15 +12,20 @@ import { hasEmail, isSameEmail } from '../users/user-keys.ts'
 import { lockUser } from '../users/users.ts'
 import { voidLinks } from './void-issued.ts'
 
-/** How long a change can be undone. During this time, no link to reset the password is sent to a new address that is not verified. */
+/**
+ * How long a change can be undone. During this time, no link to reset the password is sent to a new address that is not
+ * verified.
+ */
 export const UNDO_DAYS = 7
 
-// Each token means a mail to an address that may not belong to the user. Later changes get no token, rather than replacing the
-// oldest one: a thief must not be able to get rid of the owner's link.
+// Each token means a mail to an address that may not belong to the user. Later changes get no token, rather than
+// replacing the oldest one: a thief must not be able to get rid of the owner's link.
 const MAX_TOKENS_PER_USER = 10
 
 /** The columns to fill when a statement stores the state before its change. */
-export const undoColumns = ['hash', 'user_id', 'email', 'email_verified', 'email_changed_at', 'password_hash', 'expires_at'] as const
+export const undoColumns = [
+  'hash', 'user_id', 'email', 'email_verified', 'email_changed_at', 'password_hash', 'expires_at',
+] as const
 
 /** How long a change can be undone. */
 export const undoPeriod = sql`make_interval(days => ${sql.lit(UNDO_DAYS)})`
@@ -29,7 +34,8 @@ export const undoPeriod = sql`make_interval(days => ${sql.lit(UNDO_DAYS)})`
 export const undoExpiry = sql<Date>`now() + ${undoPeriod}`
 
 /** Returns a condition: the user whose id is in this column has room for another token. */
-export const hasUndoRoom = ({ selectFrom }: Pick<ExpressionBuilder<Tables, never>, 'selectFrom'>, column: string) => sql<boolean>`${
+export const hasUndoRoom = ({ selectFrom }: Pick<ExpressionBuilder<Tables, never>, 'selectFrom'>, column: string) =>
+  sql<boolean>`${
   selectFrom('undo_tokens').select(({ fn }) => fn.countAll().as('count'))
     .where('user_id', '=', sql.ref<string>(column)).where('expires_at', '>', sql<Date>`now()`)
 } < ${sql.lit(MAX_TOKENS_PER_USER)}`
@@ -39,7 +45,10 @@ export const hasUndoRoom = ({ selectFrom }: Pick<ExpressionBuilder<Tables, never
  * which would go to the thief whose change is taken back. The mail that says so is sent nevertheless, because it may
  * be the thief who sets it back.
  */
-export const isRestorable = ({ exists, selectFrom }: Pick<ExpressionBuilder<Tables, never>, 'exists' | 'selectFrom'>, column: string, email: RawBuilder<string>) =>
+export const isRestorable = (
+  { exists, selectFrom }: Pick<ExpressionBuilder<Tables, never>, 'exists' | 'selectFrom'>, column: string,
+  email: RawBuilder<string>
+) =>
   exists(selectFrom('undo_tokens').select('undo_tokens.hash')
     .where('undo_tokens.user_id', '=', sql.ref<string>(column)).where('undo_tokens.expires_at', '>', sql<Date>`now()`)
     .where(isSameEmail(sql.ref('undo_tokens.email'), email)))
@@ -56,7 +65,10 @@ export async function insertUndoToken (
 ): Promise<boolean> {
   const row = await trx.insertInto('undo_tokens').columns(undoColumns)
     .expression((query) => query.selectFrom('users')
-      .select([query.val(hash).as('hash'), 'id', 'email', 'email_verified', 'email_changed_at', 'password_hash', undoExpiry.as('expires')])
+      .select([
+        query.val(hash).as('hash'), 'id', 'email', 'email_verified', 'email_changed_at', 'password_hash',
+        undoExpiry.as('expires'),
+      ])
       .where('id', '=', userId).where(hasUndoRoom(query, 'users.id'))
       .$if(hasPassword, (rows) => rows.where('password_hash', 'is not', null))
       .$if(newEmail !== undefined, (rows) =>
@@ -71,9 +83,12 @@ export async function insertUndoToken (
  * an account that a thief has moved to this mailbox.
  * @param own whether the tokens that were sent to the mailbox itself are deleted as well
  */
-export async function deleteOutrankedTokens (trx: Database, userId: string, email: string, own: boolean): Promise<void> {
+export async function deleteOutrankedTokens (
+  trx: Database, userId: string, email: string, own: boolean
+): Promise<void> {
   await trx.deleteFrom('undo_tokens').where('user_id', '=', userId)
-    .where('position', '>=', ({ selectFrom }) => selectFrom('undo_tokens as own').select(({ fn }) => fn.min('own.position').as('first'))
+    .where('position', '>=', ({ selectFrom }) => selectFrom('undo_tokens as own')
+      .select(({ fn }) => fn.min('own.position').as('first'))
       .where('own.user_id', '=', userId).where('own.expires_at', '>', sql<Date>`now()`)
       .where(hasEmail(email, sql.ref('own.email'))))
     .$if(!own, (query) => query.where(({ not }) => not(hasEmail(email)))).execute()
@@ -84,7 +99,8 @@ export async function deleteOutrankedTokens (trx: Database, userId: string, emai
  * or the user is disabled.
  */
 export async function getUndoTokenOwner (db: Database, hash: Uint8Array): Promise<string> {
-  const { userId } = await db.selectFrom('undo_tokens').innerJoin('users', 'users.id', 'user_id').select('user_id as userId')
+  const { userId } = await db.selectFrom('undo_tokens')
+    .innerJoin('users', 'users.id', 'user_id').select('user_id as userId')
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`).where('disabled', '=', false)
     .executeTakeFirstOrThrow(invalidMailToken)
   return userId
@@ -105,8 +121,9 @@ export interface Undo {
   removed: CredentialKind[]
 }
 
-// Removes what a user, or whoever acted for them, has added since a token was stored, in the same transaction or later: it
-// would let a thief in again. An authenticator app counts from its confirmation. `time` has the precision of the database.
+// Removes what a user, or whoever acted for them, has added since a token was stored, in the same transaction or later:
+// it would let a thief in again. An authenticator app counts from its confirmation. `time` has the precision of the
+// database.
 async function deleteAddedSince (trx: Database, userId: string, time: string): Promise<CredentialKind[]> {
   const since = sql<Date>`${time}::timestamptz`
   const passkeys = await trx.deleteFrom('passkeys').where('user_id', '=', userId).where('created_at', '>=', since)
@@ -120,33 +137,38 @@ async function deleteAddedSince (trx: Database, userId: string, time: string): P
 }
 
 /**
- * Restores the address and the password that a user had before a change, removes the passkeys, the authenticator app and
- * the recovery codes that were added since, and ends all their sessions. Deletes the
- * token, the tokens of all later changes, those of other mailboxes that are later than the first one of the restored
- * address, and all other tokens of mails to the user. If another user has the address meanwhile, everything else is
- * done and the token stays valid, so that it can be used again. Call it in a transaction. Throws `InvalidInput` if
- * the token was used or has expired or the user was disabled meanwhile, and `EmailTaken` if another user is taking
- * the address at the moment: call it again then.
+ * Restores the address and the password that a user had before a change, removes the passkeys, the authenticator app
+ * and the recovery codes that were added since, and ends all their sessions. Deletes the token, the tokens of all later
+ * changes, those of other mailboxes that are later than the first one of the restored address, and all other tokens of
+ * mails to the user. If another user has the address meanwhile, everything else is done and the token stays valid, so
+ * that it can be used again. Call it in a transaction. Throws `InvalidInput` if the token was used or has expired or
+ * the user was disabled meanwhile, and `EmailTaken` if another user is taking the address at the moment: call it again
+ * then.
  */
-export async function undoChange (trx: Database, { hash, userId }: { hash: Uint8Array, userId: string }): Promise<Undo> {
+export async function undoChange (
+  trx: Database, { hash, userId }: { hash: Uint8Array, userId: string }
+): Promise<Undo> {
   const user = await lockUser(trx, userId)
   if (!user || user.disabled) throw invalidMailToken()
   const former = await trx.selectFrom('undo_tokens').selectAll().select(sql<string>`created_at::text`.as('time'))
-    .where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`).executeTakeFirstOrThrow(invalidMailToken)
+    .where('hash', '=', hash)
+    .where('expires_at', '>', sql<Date>`clock_timestamp()`).executeTakeFirstOrThrow(invalidMailToken)
   const other = await trx.selectFrom('users').select('id')
     .where(hasEmail(former.email)).where('id', '<>', userId).executeTakeFirst()
   const restored = other === undefined
   const { password } = await trx.selectFrom('users').select('password_hash as password').where('id', '=', userId)
     .executeTakeFirstOrThrow()
   await deleteOutrankedTokens(trx, userId, former.email, false)
-  await trx.deleteFrom('undo_tokens').where('user_id', '=', userId).where('position', restored ? '>=' : '>', former.position).execute()
+  await trx.deleteFrom('undo_tokens').where('user_id', '=', userId)
+    .where('position', restored ? '>=' : '>', former.position).execute()
   await voidLinks(trx, userId, ['password_tokens', 'email_tokens'])
   const removed = await deleteAddedSince(trx, userId, former.time)
-  await trx.updateTable('users').set({ password_hash: former.password_hash, updated_at: sql`now()`, ...restored && { email: former.email } })
+  await trx.updateTable('users')
+    .set({ password_hash: former.password_hash, updated_at: sql`now()`, ...restored && { email: former.email } })
     .where('id', '=', userId).execute()
     .catch((error) => { throw isEmailTaken(trx, error) ? new EmailTaken() : error })
-  // A statement of its own, because a trigger resets these columns when the address changes. An address that could not be replaced is
-  // that of whoever has made the change, so it gets no links for a while.
+  // A statement of its own, because a trigger resets these columns when the address changes. An address that could not
+  // be replaced is that of whoever has made the change, so it gets no links for a while.
   const sinceVerified = user.emailVerified && foldEmail(user.email) === foldEmail(former.email)
   await trx.updateTable('users').set(restored
     ? { email_verified: former.email_verified || sinceVerified, email_changed_at: former.email_changed_at }

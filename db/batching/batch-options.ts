@@ -18,12 +18,15 @@ export interface BatchOptions<Item = never> {
   telemetry?: BatchTelemetry
 }
 
-/** The client that an item is processed for, such as the socket of a request. Items whose clients are all destroyed are dropped. */
+/**
+ * The client that an item is processed for, such as the socket of a request. Items whose clients are all destroyed are
+ * dropped.
+ */
 export interface Client {
   readonly destroyed: boolean
   /**
-   * Returns whether the client may still act. The permission for a write may end while the write waits to be sent, so it is
-   * checked again when it is sent. Absent for clients that need no permission, such as a socket that reads.
+   * Returns whether the client may still act. The permission for a write may end while the write waits to be sent, so
+   * it is checked again when it is sent. Absent for clients that need no permission, such as a socket that reads.
    */
   isStillAllowed? (): boolean | Promise<boolean>
 }

@@ -6,8 +6,8 @@ import { isAbandoned, type Waiting } from './waiting-item.ts'
 
 export type { BatchOptions, Client }
 
-// The number of turns of the event loop in which a batch gathers its items. Larger batches are cheaper, because each statement
-// costs a write to the socket and wakes a PostgreSQL process.
+// The number of turns of the event loop in which a batch gathers its items. Larger batches are cheaper, because each
+// statement costs a write to the socket and wakes a PostgreSQL process.
 const TURNS = 4
 // Milliseconds after which a batch gathers no further turn. While the node is busy, a turn takes that long by itself.
 const GATHER_MS = 10
@@ -16,24 +16,27 @@ const GATHER_MS = 10
 export const postponed = Symbol('postponed')
 
 /**
- * Turns a function of many items into a function of one item, so that the reads or writes of concurrent requests share one
- * statement. While batches are in flight, new items wait, and are sent together when a batch returns. There is no timer and no
- * delay when idle, and batches grow with the load. Results are not cached. An item only joins a batch that has not been sent,
- * so its result reflects every write that was acknowledged before it was requested (docs/speed.md, points 2 and 3).
+ * Turns a function of many items into a function of one item, so that the reads or writes of concurrent requests share
+ * one statement. While batches are in flight, new items wait, and are sent together when a batch returns. There is no
+ * timer and no delay when idle, and batches grow with the load. Results are not cached. An item only joins a batch that
+ * has not been sent, so its result reflects every write that was acknowledged before it was requested (docs/speed.md,
+ * points 2 and 3).
  *
- * Waiting items with the same value, such as equal keys, are processed once. Objects are compared by identity, so each write is
- * a separate item.
+ * Waiting items with the same value, such as equal keys, are processed once. Objects are compared by identity, so each
+ * write is a separate item.
  *
- * @param run processes a batch and returns the results in the order of the items. An `Error` among them rejects only its item;
- * `postponed` puts the item into a later batch
- * @returns a function that resolves with the result of an item. It rejects with the error of its batch, with `Overloaded` if too
- * many items wait or the item has waited for too long, with `ClientDisconnected` if all clients that wait for the item are destroyed
- * before it is sent, and with `InvalidToken` if its client may no longer act when it is sent.
+ * @param run processes a batch and returns the results in the order of the items. An `Error` among them rejects only
+ * its item; `postponed` puts the item into a later batch
+ * @returns a function that resolves with the result of an item. It rejects with the error of its batch, with
+ * `Overloaded` if too many items wait or the item has waited for too long, with `ClientDisconnected` if all clients
+ * that wait for the item are destroyed before it is sent, and with `InvalidToken` if its client may no longer act when
+ * it is sent.
  */
 export function batchCalls<Item, Result> (
   run: (items: Item[]) => Promise<(Result | Error | typeof postponed)[]>,
   {
-    inFlight: limit = 2, size = 1000, weigh, waiting: maxWaiting = 10_000, timeoutMs = DEADLINES.batch, gathering = GATHER_MS, telemetry,
+    inFlight: limit = 2, size = 1000, weigh, waiting: maxWaiting = 10_000, timeoutMs = DEADLINES.batch,
+    gathering = GATHER_MS, telemetry,
   }: BatchOptions<Item> = {}
 ): (item: Item, client?: Client) => Promise<Result> {
   const tracing = telemetry?.tracing
@@ -49,7 +52,8 @@ export function batchCalls<Item, Result> (
     gather(waiting.size, TURNS, performance.now())
   }
 
-  // The items of this turn of the event loop share a batch, as do those of the next turns as long as each turn adds items.
+  // The items of this turn of the event loop share a batch, as do those of the next turns as long as each turn adds
+  // items.
   function gather (known: number, turns: number, since: number): void {
     setImmediate(() => {
       const mayGather = turns > 1 && waiting.size < size && performance.now() - since < gathering
@@ -129,14 +133,17 @@ export function batchCalls<Item, Result> (
     return count
   }
 
-  // Rejects the items whose client may no longer act. Usually that is known in memory. A node that does not receive notifications
-  // asks the database, and then the whole batch waits for the answer.
+  // Rejects the items whose client may no longer act. Usually that is known in memory. A node that does not receive
+  // notifications asks the database, and then the whole batch waits for the answer.
   async function rejectRevoked (sent: Map<Item, Waiting<Result>>): Promise<void> {
     const checks: Promise<void>[] = []
     for (const [item, entry] of sent) {
       const may = entry.client?.isStillAllowed?.()
-      if (typeof may === 'object') checks.push(may.then((may) => { if (!may) revoke(item, entry) }, (error) => revoke(item, entry, error)))
-      else if (may === false) revoke(item, entry)
+      if (typeof may === 'object') {
+        checks.push(may.then((may) => { if (!may) revoke(item, entry) }, (error) => revoke(item, entry, error)))
+      } else if (may === false) {
+        revoke(item, entry)
+      }
     }
     if (checks.length > 0) await Promise.all(checks)
 
@@ -146,13 +153,14 @@ export function batchCalls<Item, Result> (
     }
   }
 
-  // Starts the timer that drops items which have waited for too long, even while no batch returns. Items wait in order of arrival.
+  // Starts the timer that drops items which have waited for too long, even while no batch returns. Items wait in order
+  // of arrival.
   function watch (milliseconds: number): void {
     if (timeoutMs !== Infinity) timer ??= setTimeout(expire, Math.ceil(milliseconds)).unref()
   }
 
-  // The event loop itself may have been busy for that long. An answer that arrived meanwhile is read after the timers, and the
-  // waiting items are then sent rather than dropped.
+  // The event loop itself may have been busy for that long. An answer that arrived meanwhile is read after the timers,
+  // and the waiting items are then sent rather than dropped.
   function expire (): void {
     const now = performance.now()
     setImmediate(() => dropStale(now))
@@ -188,7 +196,9 @@ export function batchCalls<Item, Result> (
       return Promise.reject(new Overloaded())
     }
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
-    waiting.set(item, { promise, resolve, reject, since: performance.now(), client, others: undefined, spans: tracing?.activeSpans() })
+    waiting.set(item, {
+      promise, resolve, reject, since: performance.now(), client, others: undefined, spans: tracing?.activeSpans(),
+    })
     watch(timeoutMs)
     schedule()
     return promise

@@ -12,19 +12,26 @@ export interface Expired<Table extends keyof Tables> {
   limit: number
 }
 
-type Expiring = 'email_tokens' | 'password_tokens' | 'undo_tokens' | 'sign_ups' | 'sessions' | 'ended_sessions' | 'recognised_networks'
+type Expiring = 'email_tokens' | 'password_tokens' | 'undo_tokens' | 'sign_ups' | 'sessions' |
+  'ended_sessions' | 'recognised_networks'
 
 /**
- * Deletes at most `limit` expired rows, except those that another transaction has locked: it may be a purge of another node,
- * or a request that this statement would delay. Returns the number of deleted rows.
+ * Deletes at most `limit` expired rows, except those that another transaction has locked: it may be a purge of another
+ * node, or a request that this statement would delay. Returns the number of deleted rows.
  */
-export async function deleteExpired<Table extends Expiring> (db: Database, table: Table, expired: Expired<Table>): Promise<number> {
-  const { numDeletedRows } = await replanned(db).deleteFrom<Expiring>(table).where(ctid, '=', placesOfExpired(db, table, expired))
+export async function deleteExpired<Table extends Expiring> (
+  db: Database, table: Table, expired: Expired<Table>
+): Promise<number> {
+  const { numDeletedRows } = await replanned(db).deleteFrom<Expiring>(table)
+    .where(ctid, '=', placesOfExpired(db, table, expired))
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }
 
-/** Returns the right side of `ctid = …` for the rows that `deleteExpired` deletes, for statements that do more with them. */
+/**
+ * Returns the right side of `ctid = …` for the rows that `deleteExpired` deletes, for statements that do more with
+ * them.
+ */
 export function placesOfExpired<Table extends Expiring> (
   db: Database, table: Table, { column, until = sql<Date>`now()`, limit }: Expired<Table>
 ): RawBuilder<string> {

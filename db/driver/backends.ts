@@ -1,6 +1,7 @@
 import type { Row, RowList } from 'postgres'
 
-// Enough for any pool. The set may contain processes that have ended. When it is full, it is cleared and fills up again.
+// Enough for any pool. The set may contain processes that have ended. When it is full, it is cleared and fills up
+// again.
 const REMEMBERED = 1000
 
 /** The PostgreSQL processes (backends) that have answered statements of this node. */
@@ -10,8 +11,9 @@ export interface Backends {
   /** Removes all processes, because their connections are closed. */
   clear (): void
   /**
-   * Returns whether all of these processes are idle. A process that waits for a lock is not idle. Returns false if PostgreSQL
-   * knows none of the process numbers, which is so behind a pooler: its connections have numbers that PostgreSQL does not know.
+   * Returns whether all of these processes are idle. A process that waits for a lock is not idle. Returns false if
+   * PostgreSQL knows none of the process numbers, which is so behind a pooler: its connections have numbers that
+   * PostgreSQL does not know.
    *
    * @param query runs a statement on another connection
    */

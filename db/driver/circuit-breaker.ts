@@ -1,13 +1,17 @@
 import { DatabaseUnavailable, Overloaded } from '../../schema/http/errors.ts'
 import type { Failure } from './sockets.ts'
 
-/** The code of postgres.js for a BEGIN on a shared connection, which is then inside an open transaction (porsager/postgres#823). */
+/**
+ * The code of postgres.js for a BEGIN on a shared connection, which is then inside an open transaction
+ * (porsager/postgres#823).
+ */
 export const UNSAFE_TRANSACTION = 'UNSAFE_TRANSACTION'
 
 /**
- * The circuit breaker that every statement passes. While it is closed, statements pass. When it opens, all statements that wait
- * for an answer fail, and new ones fail at once (contract 1.10): postgres.js gives queued statements no deadline, and a statement
- * on a half-open connection would hang forever. The heartbeat opens and closes it (`db/driver/outages.ts`).
+ * The circuit breaker that every statement passes. While it is closed, statements pass. When it opens, all statements
+ * that wait for an answer fail, and new ones fail at once (contract 1.10): postgres.js gives queued statements no
+ * deadline, and a statement on a half-open connection would hang forever. The heartbeat opens and closes it
+ * (`db/driver/outages.ts`).
  */
 export interface CircuitBreaker {
   readonly closed: boolean
@@ -27,17 +31,20 @@ export interface CircuitBreaker {
   /** Fails the statements that have waited for longer than `milliseconds`. Returns whether there were any. */
   expire (milliseconds: number): boolean
   /**
-   * Runs a statement and resolves with its result. Rejects with PostgreSQL's error, with `Overloaded` if too many statements
-   * wait, or with `DatabaseUnavailable`. That has a cause unless the circuit breaker was open, and then the statement may have been
-   * sent. `isUndecided` tells whether it may still take effect.
+   * Runs a statement and resolves with its result. Rejects with PostgreSQL's error, with `Overloaded` if too many
+   * statements wait, or with `DatabaseUnavailable`. That has a cause unless the circuit breaker was open, and then the
+   * statement may have been sent. `isUndecided` tells whether it may still take effect.
    *
    * @param on.late receives a result that arrives after the statement has failed
    * @param on.lost is called at once if the failure also means that the connection is lost
    */
-  run<Result> (run: () => PromiseLike<Result>, on?: { late?: (result: Result) => void, lost?: (failure: Failure) => void }): Promise<Result>
+  run<Result> (
+    run: () => PromiseLike<Result>, on?: { late?: (result: Result) => void, lost?: (failure: Failure) => void }
+  ): Promise<Result>
 }
 
-// PostgreSQL answers this many reads in a fraction of a second. With more of them, statements would only wait for longer.
+// PostgreSQL answers this many reads in a fraction of a second. With more of them, statements would only wait for
+// longer.
 const MAX_WAITING = 10_000
 
 export interface CircuitBreakerOptions {
@@ -48,7 +55,9 @@ export interface CircuitBreakerOptions {
 }
 
 /** Creates a closed circuit breaker. */
-export function createCircuitBreaker ({ maxWaiting = MAX_WAITING, onAnswer }: CircuitBreakerOptions = {}): CircuitBreaker {
+export function createCircuitBreaker (
+  { maxWaiting = MAX_WAITING, onAnswer }: CircuitBreakerOptions = {}
+): CircuitBreaker {
   // From each statement's reject function to the time of its start, oldest first.
   const waiting = new Map<(error: Error) => void, number>()
   let [closed, stopped] = [true, false]
@@ -110,17 +119,26 @@ export function createCircuitBreaker ({ maxWaiting = MAX_WAITING, onAnswer }: Ci
   }
 }
 
-/** Returns whether a failed statement may still take effect, because it may have been sent and its outcome is unknown. */
+/**
+ * Returns whether a failed statement may still take effect, because it may have been sent and its outcome is unknown.
+ */
 export function isUndecided (error: unknown): boolean {
-  return error instanceof DatabaseUnavailable && error.cause !== undefined && (error.cause as Failure).code !== 'ECONNREFUSED'
+  return error instanceof DatabaseUnavailable && error.cause !== undefined &&
+    (error.cause as Failure).code !== 'ECONNREFUSED'
 }
 
-/** Returns whether an error means that the database is unreachable or shutting down, rather than that it rejected a statement. */
+/**
+ * Returns whether an error means that the database is unreachable or shutting down, rather than that it rejected a
+ * statement.
+ */
 export function isOutage (error: Failure): boolean {
   return outages.has(error.code ?? '') && !isRaised(error)
 }
 
-/** Returns whether an error means that the connection is lost. PostgreSQL closes it after an error of the severity FATAL. */
+/**
+ * Returns whether an error means that the connection is lost. PostgreSQL closes it after an error of the severity
+ * FATAL.
+ */
 export function isLoss (error: Failure & { severity?: string }): boolean {
   return isOutage(error) || error.severity === 'FATAL'
 }
@@ -130,7 +148,10 @@ export function isConsequence (error: unknown): boolean {
   return error instanceof DatabaseUnavailable && refusalOf(error) === undefined
 }
 
-/** Returns why PostgreSQL could not run a statement at the moment, or undefined if an error has another cause, such as an outage. */
+/**
+ * Returns why PostgreSQL could not run a statement at the moment, or undefined if an error has another cause, such as
+ * an outage.
+ */
 export function refusalOf (error: unknown): Failure | undefined {
   if (!(error instanceof DatabaseUnavailable)) return undefined
   const cause = error.cause as Failure | undefined
@@ -143,8 +164,8 @@ function isOverload (error: Failure): boolean {
   return (overloads.has(code) || /^(08|28|53)...$/.test(code)) && !isRaised(error)
 }
 
-// Returns whether a statement, such as a trigger of the host, has raised an error that PostgreSQL and poolers only report about the connection,
-// with the severity FATAL.
+// Returns whether a statement, such as a trigger of the host, has raised an error that PostgreSQL and poolers only
+// report about the connection, with the severity FATAL.
 function isRaised ({ code = '', severity, severity_local: local }: Failure): boolean {
   return (severity ?? local) === 'ERROR' && (code.startsWith('28') || connectionErrors.has(code))
 }
@@ -168,7 +189,7 @@ const outages = new Set([
   '57P01', '57P02', '57P03',
 ])
 
-// In addition to the classes for connections (08), logins (28) and resources (53): a statement cancelled by its timeout or by an
-// administrator, a session or transaction that was idle for too long, a deadlock, a serialization failure, a lock that is not
-// available, a standby that has not taken over yet, a database that does not exist.
+// In addition to the classes for connections (08), logins (28) and resources (53): a statement cancelled by its timeout
+// or by an administrator, a session or transaction that was idle for too long, a deadlock, a serialization failure, a
+// lock that is not available, a standby that has not taken over yet, a database that does not exist.
 const overloads = new Set(['57014', '57P05', '25P03', '40P01', '40001', '55P03', '25006', '3D000'])

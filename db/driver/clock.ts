@@ -2,9 +2,14 @@ import type { Log } from './outages.ts'
 
 const WARN_MS = 5000
 
-/** The clock of the database. All nodes issue and check tokens by it, so the clocks of the nodes' machines may differ. */
+/**
+ * The clock of the database. All nodes issue and check tokens by it, so the clocks of the nodes' machines may differ.
+ */
 export interface Clock {
-  /** Returns milliseconds since 1970. Before the first adjustment, it continues from the machine's time at the process start. */
+  /**
+   * Returns milliseconds since 1970. Before the first adjustment, it continues from the machine's time at the process
+   * start.
+   */
   now (): number
   /**
    * Returns what `now` returns, but never less than before: if the database's clock was set back, it runs at half speed
@@ -26,7 +31,9 @@ export interface AdjustableClock extends Clock {
   adjust (time: number, sent: number, received: number): void
 }
 
-/** Creates a clock that is monotonic between two adjustments, so that setting the machine's clock does not affect it. */
+/**
+ * Creates a clock that is monotonic between two adjustments, so that setting the machine's clock does not affect it.
+ */
 export function createClock (log: Log): AdjustableClock {
   let offset = performance.timeOrigin
   let [isOff, uncertainty] = [false, 0]
@@ -39,7 +46,9 @@ export function createClock (log: Log): AdjustableClock {
     const difference = Math.round((Date.now() - performance.now() - offset) / 1000)
     const wasOff = isOff
     isOff = Math.abs(difference) * 1000 >= WARN_MS
-    if (isOff && !wasOff) log.warn({ difference }, 'The clock of this machine differs from the database clock, which is used instead')
+    if (isOff && !wasOff) {
+      log.warn({ difference }, 'The clock of this machine differs from the database clock, which is used instead')
+    }
   }
 
   return {
@@ -58,7 +67,8 @@ export function createClock (log: Log): AdjustableClock {
       const at = performance.now()
       const former = lead && offset + leadAt(at, lead)
       uncertainty = received - sent
-      // Keep an offset that is consistent with this answer, because the measurement is only as precise as the answer is fast.
+      // Keep an offset that is consistent with this answer, because the measurement is only as precise as the answer is
+      // fast.
       if (offset < min || offset > max) offset = (min + max) / 2
       lead = { ms: Math.max(0, (former ?? offset) - offset), since: at }
       warn()

@@ -25,7 +25,10 @@ import { measureDatabase, measureStatements } from './measure-database.ts'
 export interface ConnectionOptions {
   /** A URL (`postgres://…`), or a postgres.js client of the host, whose settings Usher uses for its own connections. */
   database: string | Sql
-  /** The number of connections for statements outside transactions, at least 2. Transactions open up to half as many more on demand. */
+  /**
+   * The number of connections for statements outside transactions, at least 2. Transactions open up to half as many
+   * more on demand.
+   */
   poolSize: number
   deadlines?: Deadlines
   /** The URL to receive notifications from, if statements go through a pooler that does not deliver them. */
@@ -44,7 +47,10 @@ export interface Connection {
   readonly breaker: CircuitBreaker
   readonly clock: Clock
   readonly notifications: Notifications
-  /** Detects outages for statements if notifications come from another URL. The caller starts it along with `notifications`. */
+  /**
+   * Detects outages for statements if notifications come from another URL. The caller starts it along with
+   * `notifications`.
+   */
   readonly heartbeat: Pick<Notifications, 'start'> | undefined
   /**
    * Opens the first connections, those of `notifications` included, at the same time. Resolves when statements can be
@@ -61,9 +67,13 @@ export interface Connection {
   close (): Promise<void>
 }
 
-/** Creates the pools and everything around them. It connects on demand only. Throws a `TypeError` for an invalid URL. */
+/**
+ * Creates the pools and everything around them. It connects on demand only. Throws a `TypeError` for an invalid URL.
+ */
 export function openDatabase (
-  { database, notificationsUrl, schema, poolSize, deadlines = DEADLINES, telemetry, onStatement, log }: ConnectionOptions
+  {
+    database, notificationsUrl, schema, poolSize, deadlines = DEADLINES, telemetry, onStatement, log,
+  }: ConnectionOptions
 ): Connection {
   const options = readClientOptions(database, deadlines.statement, deadlines)
   const readers = Math.floor(poolSize / 2)
@@ -78,7 +88,9 @@ export function openDatabase (
   const backends = createBackends()
   const closing = new AbortController()
   const probe = () => Promise.all([reads, writes].map(async (pool) => (await pool.ready()).unsafe('select 1')))
-  const outages = failStatements({ breaker, backends, renew, probe, statementTimeout: deadlines.statement, closing: closing.signal, log })
+  const outages = failStatements({
+    breaker, backends, renew, probe, statementTimeout: deadlines.statement, closing: closing.signal, log,
+  })
   const clock = createClock(log)
   const isSeparate = notificationsUrl !== undefined
   const separate = isSeparate ? readClientOptions(notificationsUrl, deadlines.statement, deadlines) : options

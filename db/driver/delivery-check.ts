@@ -12,8 +12,9 @@ interface DeliveryCheck {
 
 /**
  * Sends a notification from `pool` and resolves when `listener` has received it. Rejects if it does not arrive within
- * `timeoutMs`, which should be far longer than a notification takes. If the listener is connected to another database, or through a pooler in transaction mode, no notification ever
- * arrives and no error occurs: this node would then keep accepting sessions that other nodes have ended.
+ * `timeoutMs`, which should be far longer than a notification takes. If the listener is connected to another database,
+ * or through a pooler in transaction mode, no notification ever arrives and no error occurs: this node would then keep
+ * accepting sessions that other nodes have ended.
  */
 export async function requireDelivery (
   pool: Pick<Pool, 'ready'>, { listener, channels, timeoutMs }: DeliveryCheck

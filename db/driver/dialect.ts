@@ -27,17 +27,19 @@ export interface Pools {
   readonly route: Route
   /** The PostgreSQL processes that serve these connections. */
   readonly backends: Backends
-  /** Called after each statement with its text and its duration in milliseconds. Undefined if slow ones are not logged. */
+  /**
+   * Called after each statement with its text and its duration in milliseconds. Undefined if slow ones are not logged.
+   */
   readonly onStatement: ((text: string, ms: number) => void) | undefined
   /** Gives statements spans, if the process has an OpenTelemetry SDK. */
   readonly tracing: Tracing | undefined
 }
 
 /**
- * Creates the Kysely dialect for postgres.js. Outside transactions, a prepared statement goes directly to a pool and shares its
- * connection with others (pipelining). Only a transaction has exclusive use of a connection. The official dialect reserves a
- * connection for every statement, which halves throughput (docs/speed.md, point 1). One consequence: `db.connection()` does not
- * keep to one connection, so use a transaction instead.
+ * Creates the Kysely dialect for postgres.js. Outside transactions, a prepared statement goes directly to a pool and
+ * shares its connection with others (pipelining). Only a transaction has exclusive use of a connection. The official
+ * dialect reserves a connection for every statement, which halves throughput (docs/speed.md, point 1). One consequence:
+ * `db.connection()` does not keep to one connection, so use a transaction instead.
  */
 export function createDialect (pools: Pools, breaker: CircuitBreaker, log: Log): Dialect {
   return {
@@ -65,8 +67,12 @@ class PipeliningDriver implements Driver {
     return new PipeliningConnection(this.#pools, this.#breaker, this.#log)
   }
 
-  async beginTransaction (connection: PipeliningConnection, { isolationLevel, accessMode }: TransactionSettings): Promise<void> {
-    await connection.begin(['begin', isolationLevel && `isolation level ${isolationLevel}`, accessMode].filter(Boolean).join(' '))
+  async beginTransaction (
+    connection: PipeliningConnection, { isolationLevel, accessMode }: TransactionSettings
+  ): Promise<void> {
+    await connection.begin(
+      ['begin', isolationLevel && `isolation level ${isolationLevel}`, accessMode].filter(Boolean).join(' ')
+    )
   }
 
   async commitTransaction (connection: PipeliningConnection): Promise<void> {
@@ -109,18 +115,25 @@ class PipeliningConnection implements DatabaseConnection {
   async commit (): Promise<void> {
     const { command } = await this.#run('commit')
     this.#ended = true
-    // If a statement of the transaction has failed, PostgreSQL answers COMMIT without an error, but with the command ROLLBACK.
-    if (command !== 'COMMIT') throw new Error('The transaction was rolled back because one of its statements had failed')
+    // If a statement of the transaction has failed, PostgreSQL answers COMMIT without an error, but with the command
+    // ROLLBACK.
+    if (command !== 'COMMIT') {
+      throw new Error('The transaction was rolled back because one of its statements had failed')
+    }
   }
 
-  /** Rolls back. Never throws: if it fails, `release` closes the connection, and PostgreSQL then rolls back by itself. */
+  /**
+   * Rolls back. Never throws: if it fails, `release` closes the connection, and PostgreSQL then rolls back by itself.
+   */
   async rollback (): Promise<void> {
     this.#ended = await this.#run('rollback').then(() => true, () => false)
   }
 
   release (): void {
     if (!this.#transaction) return
-    if (!this.#ended && this.#transaction.usable) this.#log.error({}, 'A connection was left inside a transaction, and is closed')
+    if (!this.#ended && this.#transaction.usable) {
+      this.#log.error({}, 'A connection was left inside a transaction, and is closed')
+    }
     this.#pools.transactions.release(this.#transaction, this.#ended)
   }
 
@@ -178,7 +191,8 @@ class PipeliningConnection implements DatabaseConnection {
 
   async #run (text: string, parameters?: readonly unknown[], prepare = true): Promise<RowList<Row[]>> {
     try {
-      return await this.#breaker.run(() => this.#transaction!.run(text, parameters, prepare && this.#pools.route.prepares))
+      return await this.#breaker.run(() =>
+        this.#transaction!.run(text, parameters, prepare && this.#pools.route.prepares))
     } catch (error) {
       // There will be no answer, or the statement was given up. Further statements would have to wait behind it.
       if (error instanceof DatabaseUnavailable && !isAnswer(error.cause)) this.#transaction!.destroy()
@@ -187,9 +201,9 @@ class PipeliningConnection implements DatabaseConnection {
   }
 }
 
-// Takes the rows out of a result. V8 keeps the query, which holds its result, until the next full garbage collection, and would promote all
-// rows to the old generation (docs/decisions/performance.md). A result is not a plain array: `splice` takes ten times as long, and an
-// iterator three times.
+// Takes the rows out of a result. V8 keeps the query, which holds its result, until the next full garbage collection,
+// and would promote all rows to the old generation (docs/decisions/performance.md). A result is not a plain array:
+// `splice` takes ten times as long, and an iterator three times.
 function takeRows<Row> (result: Row[]): Row[] {
   const rows: Row[] = []
   for (let index = 0; index < result.length; index++) rows.push(result[index]!)
@@ -215,11 +229,12 @@ function isAnswer (cause: unknown): boolean {
 }
 
 /**
- * Returns whether a statement only reads, and therefore never waits for a row lock: a SELECT without a locking clause whose
- * common table expressions are all of the same kind. Raw SQL counts as a write.
+ * Returns whether a statement only reads, and therefore never waits for a row lock: a SELECT without a locking clause
+ * whose common table expressions are all of the same kind. Raw SQL counts as a write.
  */
 function isRead (node: OperationNode): boolean {
   if (node.kind !== 'SelectQueryNode') return false
   const { endModifiers, with: ctes } = node as SelectQueryNode
-  return endModifiers === undefined && (ctes === undefined || ctes.expressions.every(({ expression }) => isRead(expression)))
+  return endModifiers === undefined &&
+    (ctes === undefined || ctes.expressions.every(({ expression }) => isRead(expression)))
 }

@@ -19,12 +19,12 @@ export interface Listener {
 }
 
 /**
- * Creates a client with a single connection for LISTEN. It connects with the first statement. It does not reconnect: when the
- * connection is lost, open another listener.
+ * Creates a client with a single connection for LISTEN. It connects with the first statement. It does not reconnect:
+ * when the connection is lost, open another listener.
  */
 export function openListener (options: ClientOptions, { timeout, onMessage, onLost }: ListenerOptions): Listener {
-  // Only one attempt: the proxy of an unavailable database may accept connections and close them. postgres.js would then
-  // reconnect immediately, again and again, without end.
+  // Only one attempt: the proxy of an unavailable database may accept connections and close them. postgres.js would
+  // then reconnect immediately, again and again, without end.
   const { sql, end } = openClient(options, {
     max: 1,
     connect_timeout: timeout / 1000,

@@ -27,8 +27,8 @@ export interface Channel {
 }
 
 /**
- * The state of a connection. Each state follows the one before it in this list, and `lost` can follow each of the others. The
- * times are those of `performance.now()`.
+ * The state of a connection. Each state follows the one before it in this list, and `lost` can follow each of the
+ * others. The times are those of `performance.now()`.
  */
 export type ConnectionState =
   /** LISTEN has not been answered yet, or not been sent. */
@@ -44,7 +44,9 @@ export interface LostConnection {
   failure: Failure
   /** Whether LISTEN had been answered. */
   worked: boolean
-  /** The number of statements that had been answered when the database stopped answering here, see `Outages.answers`. */
+  /**
+   * The number of statements that had been answered when the database stopped answering here, see `Outages.answers`.
+   */
   answers: number
 }
 
@@ -121,7 +123,9 @@ export function openNotificationConnection (options: NotificationConnectionOptio
 
   async function listen (): Promise<void> {
     // Connecting may take longer than requests may wait, so report the outage earlier, while the attempt continues.
-    const cancelReport = after(answerTime.deadline, () => { if (!isFirst) outages.onOutage(unanswered(), answersBefore, answerTime.deadline) })
+    const cancelReport = after(
+      answerTime.deadline, () => { if (!isFirst) outages.onOutage(unanswered(), answersBefore, answerTime.deadline) }
+    )
     await connected.finally(cancelReport)
     const listens = [...channels.keys()].map((channel) => `listen "${channel}"`)
     const { 0: row, state: { pid } } = await beat(timeout, async () =>
@@ -152,7 +156,8 @@ export function openNotificationConnection (options: NotificationConnectionOptio
 
   function sendHeartbeat (): void {
     if (isLost()) return
-    // A heartbeat does not wait for the one before: otherwise the lease would expire between two answers of a distant database.
+    // A heartbeat does not wait for the one before: otherwise the lease would expire between two answers of a distant
+    // database.
     beat().catch(lose)
     scheduleHeartbeat()
   }
@@ -181,7 +186,8 @@ export function openNotificationConnection (options: NotificationConnectionOptio
   async function run (statement: () => Promise<RowList<Row[]>>, deadline: number): Promise<RowList<Row[]>> {
     const sent = performance.now()
     let answers = outages.answers
-    // Answers within the first 50 ms do not prove that the database still answers, as they may have been on their way before.
+    // Answers within the first 50 ms do not prove that the database still answers, as they may have been on their way
+    // before.
     const cancelCount = after(SUSPICION_MS, () => { answers = outages.answers })
     const cancelDeadline = after(deadline, () => lose(unanswered(), answers))
     const rows = await statement().finally(() => {
@@ -205,9 +211,9 @@ export function openNotificationConnection (options: NotificationConnectionOptio
 
 const unanswered = (): Failure => Object.assign(new Error('The database does not answer'), { code: 'ETIMEDOUT' })
 
-// Calls `callback` after a time. Returns a function that cancels this. A slice counts as its length even if it takes longer, because the
-// process was paused or the machine is busy: the database may then be as slow as this process. Answers may also have arrived that have not
-// been read yet, so two more turns of the event loop are awaited.
+// Calls `callback` after a time. Returns a function that cancels this. A slice counts as its length even if it takes
+// longer, because the process was paused or the machine is busy: the database may then be as slow as this process.
+// Answers may also have arrived that have not been read yet, so two more turns of the event loop are awaited.
 function after (milliseconds: number, callback: () => void): () => void {
   let cancelled = false
   let remaining = milliseconds

@@ -24,21 +24,25 @@ export interface NotificationsOptions {
   outages: Outages
   /** The name of the lock that every node holds while it listens. */
   presence: string
-  /** The clock to adjust with every heartbeat. Absent if statements go to another URL, whose heartbeat then adjusts it. */
+  /**
+   * The clock to adjust with every heartbeat. Absent if statements go to another URL, whose heartbeat then adjusts it.
+   */
   clock: AdjustableClock | undefined
   deadlines: Deadlines
 }
 
 /**
- * Receives PostgreSQL's notifications on a dedicated connection. The same connection carries the heartbeat, which detects an
- * unavailable database within one second, even over a half-open connection, so that `outages` can open the circuit breaker.
+ * Receives PostgreSQL's notifications on a dedicated connection. The same connection carries the heartbeat, which
+ * detects an unavailable database within one second, even over a half-open connection, so that `outages` can open the
+ * circuit breaker.
  */
 export interface Notifications {
   /**
-   * Whether this node has received every message that was sent up to 100 ms ago, since the last `onConnect`. PostgreSQL delivers
-   * pending notifications before it answers a heartbeat, so an answer proves that all notifications have arrived that were sent
-   * before the heartbeat. This is a lease rather than a state: it expires by itself if the network, the database or this process
-   * stalls. It also expires while nobody reads this property, because heartbeats are then less frequent.
+   * Whether this node has received every message that was sent up to 100 ms ago, since the last `onConnect`. PostgreSQL
+   * delivers pending notifications before it answers a heartbeat, so an answer proves that all notifications have
+   * arrived that were sent before the heartbeat. This is a lease rather than a state: it expires by itself if the
+   * network, the database or this process stalls. It also expires while nobody reads this property, because heartbeats
+   * are then less frequent.
    */
   readonly connected: boolean
   /** Whether messages arrive, as far as this node knows: an outage may last for a second before it is noticed. */
@@ -46,8 +50,9 @@ export interface Notifications {
   /** How often a connection that received messages was lost. */
   readonly losses: number
   /**
-   * Registers the handlers of a channel. Call it before `start`. `onConnect` runs after every (re)connection, since messages may
-   * have been missed, and before `connected` becomes true. If one of the two handlers throws, the node reconnects.
+   * Registers the handlers of a channel. Call it before `start`. `onConnect` runs after every (re)connection, since
+   * messages may have been missed, and before `connected` becomes true. If one of the two handlers throws, the node
+   * reconnects.
    */
   listen (channel: string, onMessage: Channel['onMessage'], onConnect?: Channel['onConnect']): void
   /**
@@ -57,12 +62,17 @@ export interface Notifications {
   connect (): void
   /** Connects. Resolves when every `onConnect` has run; rejects with the cause if the first attempt fails. */
   start (): Promise<void>
-  /** Sets whether requests are served. If not, as at first, the database has more time to answer (`db/driver/answer-time.ts`). */
+  /**
+   * Sets whether requests are served. If not, as at first, the database has more time to answer
+   * (`db/driver/answer-time.ts`).
+   */
   setServing (isServing: boolean): void
   close (): Promise<void>
 }
 
-/** Creates the notifications of a database. It connects when `start` is called, and reconnects until `close` is called. */
+/**
+ * Creates the notifications of a database. It connects when `start` is called, and reconnects until `close` is called.
+ */
 export function createNotifications (
   { pool, source, isSeparate, outages, presence, clock, deadlines }: NotificationsOptions
 ): Notifications {
@@ -104,8 +114,8 @@ export function createNotifications (
       if (isFirst) throw failure
       if (closing.signal.aborted) return
       if (worked) losses++
-      // The loss of a working connection is not an outage. It is one if the next connection cannot be opened, or if a working
-      // one is no longer answered.
+      // The loss of a working connection is not an outage. It is one if the next connection cannot be opened, or if a
+      // working one is no longer answered.
       const isUnavailable = (isOutage(failure) || failure.code === STANDBY) && !(worked && failure.code !== 'ETIMEDOUT')
       if (isUnavailable) outages.onOutage(failure, answers, answerTime.deadline)
       if (isUnavailable || performance.now() - since < RETRY_MS) {

@@ -5,8 +5,8 @@ import type { Backends } from './backends.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
 import type { Failure } from './sockets.ts'
 
-// PostgreSQL cancels a statement at the statement timeout. If no answer arrives within this time after it, the connection counts as
-// lost, even if no error has been reported.
+// PostgreSQL cancels a statement at the statement timeout. If no answer arrives within this time after it, the
+// connection counts as lost, even if no error has been reported.
 const GRACE_MS = 1000
 const RETRY_MS = 100
 
@@ -52,16 +52,20 @@ export interface StatementsOptions {
   log: Log
 }
 
-/** Creates the handler for the heartbeat at the URL of statements: during an outage, waiting and new statements fail. */
-export function failStatements ({ breaker, backends, renew, probe, statementTimeout, closing, log }: StatementsOptions): Outages {
+/**
+ * Creates the handler for the heartbeat at the URL of statements: during an outage, waiting and new statements fail.
+ */
+export function failStatements (
+  { breaker, backends, renew, probe, statementTimeout, closing, log }: StatementsOptions
+): Outages {
   let [isChecking, isStalled] = [false, false]
 
   function expire (milliseconds: number): void {
     if (breaker.expire(milliseconds)) renew()
   }
 
-  // Heartbeats are answered although statements are not. Finds out whether the statements are merely slow, or whether their
-  // connections or PostgreSQL processes stall (docs/decisions/outages-and-failover.md).
+  // Heartbeats are answered although statements are not. Finds out whether the statements are merely slow, or whether
+  // their connections or PostgreSQL processes stall (docs/decisions/outages-and-failover.md).
   async function detectStall (query: (statement: string) => Promise<RowList<Row[]>>, timeoutMs: number): Promise<void> {
     const { answers } = breaker
     isChecking = true
@@ -74,7 +78,8 @@ export function failStatements ({ breaker, backends, renew, probe, statementTime
     void restore(timeoutMs)
   }
 
-  // Replaces all connections until the new ones answer. If these do not answer either, new statements fail until they do.
+  // Replaces all connections until the new ones answer. If these do not answer either, new statements fail until they
+  // do.
   async function restore (timeoutMs: number): Promise<void> {
     const noAnswer = () => new Error('the new connections do not answer')
     isStalled = true
@@ -103,8 +108,8 @@ export function failStatements ({ breaker, backends, renew, probe, statementTime
     },
 
     onOutage (err, answers, deadline) {
-      // If other statements have been answered meanwhile, the database is available, and only those that have waited for as long
-      // as the heartbeat fail.
+      // If other statements have been answered meanwhile, the database is available, and only those that have waited
+      // for as long as the heartbeat fail.
       if (breaker.answers !== answers) {
         expire(deadline)
       } else if (breaker.closed) {
@@ -121,8 +126,8 @@ export function failStatements ({ breaker, backends, renew, probe, statementTime
 }
 
 /**
- * Creates the handler for the heartbeat at a separate URL of notifications. It only logs the outage: statements continue, and
- * without notifications the node queries the database for ended sessions and new posts.
+ * Creates the handler for the heartbeat at a separate URL of notifications. It only logs the outage: statements
+ * continue, and without notifications the node queries the database for ended sessions and new posts.
  */
 export function reportOutages (log: Log): Outages {
   let isUnavailable = false

@@ -7,11 +7,15 @@ const FAREWELL_SECONDS = 1
 // postgres.js opens another connection, if there may be one, rather than send a statement behind others.
 const OPEN_AT_START = 5
 
-/** A pool of connections that statements share. Each connection carries several statements at a time, but no transaction. */
+/**
+ * A pool of connections that statements share. Each connection carries several statements at a time, but no
+ * transaction.
+ */
 export interface Pool {
   /**
-   * Returns the postgres.js client for the next statement, or a promise of it while its first connection is being opened, because its
-   * options depend on what is at the other end. Do not keep it, because `renew` replaces it. Rejects with the failure of the connection.
+   * Returns the postgres.js client for the next statement, or a promise of it while its first connection is being
+   * opened, because its options depend on what is at the other end. Do not keep it, because `renew` replaces it.
+   * Rejects with the failure of the connection.
    */
   ready (): Sql | Promise<Sql>
   /**
@@ -22,8 +26,8 @@ export interface Pool {
   /** The number of its connections that are open. */
   readonly open: number
   /**
-   * Replaces every connection with a new one, since a half-open connection would accept statements until TCP gives it up
-   * (porsager/postgres#1089).
+   * Replaces every connection with a new one, since a half-open connection would accept statements until TCP gives it
+   * up (porsager/postgres#1089).
    * Statements that are still running on the old connections have `seconds` to finish, by default one.
    */
   renew (seconds?: number): void
@@ -77,9 +81,9 @@ export function createPool (route: Route, size: number): Pool {
     await sql.unsafe('select 1').catch((error: Failure) => { if (isLoss(error)) fail(sql, error) })
   }
 
-  // If one connection is lost, all are replaced. In postgres.js 3.4.9, a connection that was reset accepts statements until its
-  // 'close' event, but neither sends nor fails them. The next connection in its place then resolves them with an empty result, or
-  // with the results of other statements.
+  // If one connection is lost, all are replaced. In postgres.js 3.4.9, a connection that was reset accepts statements
+  // until its 'close' event, but neither sends nor fails them. The next connection in its place then resolves them with
+  // an empty result, or with the results of other statements.
   function renew (seconds = FAREWELL_SECONDS): void {
     void client.end(seconds)
     client = open()
@@ -87,7 +91,8 @@ export function createPool (route: Route, size: number): Pool {
 
   function fail (failed: Sql, { code = '' }: Failure): void {
     if (failed !== client.sql) return
-    // Other statements that wait on that connection must not be sent into the transaction, so they get no time to finish.
+    // Other statements that wait on that connection must not be sent into the transaction, so they get no time to
+    // finish.
     if (code === UNSAFE_TRANSACTION) renew(0)
     else if (losses.has(code)) renew()
     else unopened++

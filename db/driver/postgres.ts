@@ -4,8 +4,9 @@ import { schemaOf } from './schema-of.ts'
 import type { Database, Tables } from '../tables/index.ts'
 
 /**
- * Returns whether an error means that a row violates a constraint or unique index of one of Usher's tables. A table of the host, which a
- * trigger or a hook writes to, may have one of the same name. Usher's triggers report a constraint without its table.
+ * Returns whether an error means that a row violates a constraint or unique index of one of Usher's tables. A table of
+ * the host, which a trigger or a hook writes to, may have one of the same name. Usher's triggers report a constraint
+ * without its table.
  */
 export function violates (db: Database, error: unknown, table: keyof Tables, constraint: string): boolean {
   if (!(error instanceof postgres.PostgresError) || error.constraint_name !== constraint) return false
@@ -18,28 +19,39 @@ export function isEmailTaken (db: Database, error: unknown): boolean {
   return ['users_folded_email', 'users_email'].some((index) => violates(db, error, 'users', index))
 }
 
-/** Returns whether an error means that a foreign key forbids a deletion: `on delete restrict` (23001) or `no action` (23503). */
+/**
+ * Returns whether an error means that a foreign key forbids a deletion: `on delete restrict` (23001) or `no action`
+ * (23503).
+ */
 export function violatesForeignKey (error: unknown): boolean {
   return error instanceof postgres.PostgresError && (error.code === '23503' || error.code === '23001')
 }
 
-/** Returns whether a text is a UUID that PostgreSQL accepts. Any other text is treated as an unknown id, not as an error. */
+/**
+ * Returns whether a text is a UUID that PostgreSQL accepts. Any other text is treated as an unknown id, not as an
+ * error.
+ */
 export function isUuid (text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
-/** Returns the row for each id, in the order of `ids`, or `undefined` for an id without a row. Ids may be in upper case. */
-export function inOrder<Found extends { id: string }> (ids: readonly string[], rows: readonly Found[]): (Found | undefined)[] {
+/**
+ * Returns the row for each id, in the order of `ids`, or `undefined` for an id without a row. Ids may be in upper case.
+ */
+export function inOrder<Found extends { id: string }> (ids: readonly string[], rows: readonly Found[]): (Found |
+  undefined)[] {
   const byId = new Map<string, Found>()
   for (const row of rows) byId.set(row.id, row)
   return ids.map((id) => byId.get(id.toLowerCase()))
 }
 
 /**
- * Returns a function that runs a query and resolves with its rows. The query is built only once for each database, because
- * building it costs more than sending it. `build` must use each of its parameters exactly once, and in order.
+ * Returns a function that runs a query and resolves with its rows. The query is built only once for each database,
+ * because building it costs more than sending it. `build` must use each of its parameters exactly once, and in order.
  */
-export function prepare<Parameters extends readonly unknown[], Row> (build: (db: Database, ...parameters: Parameters) => Compilable<Row>) {
+export function prepare<Parameters extends readonly unknown[], Row> (
+  build: (db: Database, ...parameters: Parameters) => Compilable<Row>
+) {
   const built = new WeakMap<Database, CompiledQuery<Row>>()
   return async (db: Database, ...parameters: Parameters): Promise<Row[]> => {
     const query = built.get(db) ?? build(db, ...parameters).compile()
@@ -49,17 +61,20 @@ export function prepare<Parameters extends readonly unknown[], Row> (build: (db:
 }
 
 /**
- * Allows a transaction to pause for ten seconds between statements instead of three (`db/driver/client-options.ts`), for example to
- * remove files. Use it only if the locks of the transaction delay no request.
+ * Allows a transaction to pause for ten seconds between statements instead of three (`db/driver/client-options.ts`),
+ * for example to remove files. Use it only if the locks of the transaction delay no request.
  */
 export async function allowPauses (trx: Database): Promise<void> {
   await sql`set local idle_in_transaction_session_timeout = '10s'`.execute(trx)
 }
 
-/** Takes the advisory lock `name` until the transaction ends. Only one transaction of all nodes can have it at a time. */
+/**
+ * Takes the advisory lock `name` until the transaction ends. Only one transaction of all nodes can have it at a time.
+ */
 export async function lock (trx: Database, name: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`usher ${name}`}, 0))`.execute(trx)
 }
 
 /** Returns whether PostgreSQL has reported an error with this SQLSTATE. */
-export const hasSqlState = (error: unknown, code: string): boolean => error instanceof postgres.PostgresError && error.code === code
+export const hasSqlState = (error: unknown, code: string): boolean =>
+  error instanceof postgres.PostgresError && error.code === code

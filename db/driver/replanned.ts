@@ -15,10 +15,10 @@ const plugin: KyselyPlugin = {
 }
 
 /**
- * Returns the database for statements that PostgreSQL plans anew each time, for those that join many rows of tables that can grow
- * fast. PostgreSQL keeps the plan of a prepared statement until it analyzes a table of the statement, which it does once a minute at
- * most. A plan that was made for a table with one row compares each row with each other row, which takes most of a minute if a flood
- * has added 100,000 rows meanwhile.
+ * Returns the database for statements that PostgreSQL plans anew each time, for those that join many rows of tables
+ * that can grow fast. PostgreSQL keeps the plan of a prepared statement until it analyzes a table of the statement,
+ * which it does once a minute at most. A plan that was made for a table with one row compares each row with each other
+ * row, which takes most of a minute if a flood has added 100,000 rows meanwhile.
  */
 export const replanned = (db: Database): Database => db.withPlugin(plugin)
 

@@ -3,11 +3,11 @@ import type { ClientOptions } from './client.ts'
 import { LIMITS, requireSettings, SESSION_SETTINGS, UNTRACKED, withParameters } from './session-settings.ts'
 
 /**
- * How statements are sent to a database, which depends on what is at the other end of its connections. A pooler that shares its own
- * connections between transactions may give one to another client as soon as a statement has been answered. postgres.js sends the
- * description of a statement without the end of its transaction (Parse, Describe, Flush). Behind another statement on the same
- * connection, PgBouncer then delivers its answer to the next client (docs/decisions/database-connections.md). Therefore no statement
- * is sent behind another one through a pooler.
+ * How statements are sent to a database, which depends on what is at the other end of its connections. A pooler that
+ * shares its own connections between transactions may give one to another client as soon as a statement has been
+ * answered. postgres.js sends the description of a statement without the end of its transaction (Parse, Describe,
+ * Flush). Behind another statement on the same connection, PgBouncer then delivers its answer to the next client
+ * (docs/decisions/database-connections.md). Therefore no statement is sent behind another one through a pooler.
  */
 export interface Route {
   /** The options for the next client of a pool. */
@@ -24,7 +24,8 @@ export interface Route {
   verify (sql: Sql): Promise<void>
 }
 
-// A pooler reports other process numbers than PostgreSQL does. Only one that keeps account of prepared statements gives them other names.
+// A pooler reports other process numbers than PostgreSQL does. Only one that keeps account of prepared statements gives
+// them other names.
 const PROBE = `select pg_backend_pid() as pid,
   (select string_agg(name, ' ') from pg_prepared_statements where statement = current_query()) as names,
   ${SESSION_SETTINGS} as settings`

@@ -18,7 +18,8 @@ export interface ServerStatus {
 /** Returns what a server tells about itself. */
 export async function readServerStatus (db: Database): Promise<ServerStatus> {
   const sent = Date.now()
-  const { rows: [clock] } = await sql<{ now: number }>`select extract(epoch from clock_timestamp())::float8 as now`.execute(db)
+  const { rows: [clock] } =
+    await sql<{ now: number }>`select extract(epoch from clock_timestamp())::float8 as now`.execute(db)
   const received = Date.now()
   const { rows: [server] } = await sql<Pick<ServerStatus, 'version' | 'isStandby'>>`
     select current_setting('server_version') as version, pg_is_in_recovery() as "isStandby"`.execute(db)

@@ -54,7 +54,9 @@ export const SESSION_SETTINGS = `jsonb_build_object('user', session_user, 'datab
   ${namesOf.map((name) => `'${name}', current_setting('${name}', true)`).join(', ')})`
 
 /** Returns startup parameters with others in place of those of the same name, which is case-insensitive. */
-export function withParameters<Value> (given: Readonly<Record<string, Value>>, forced: Values): Record<string, Value | string> {
+export function withParameters<Value> (
+  given: Readonly<Record<string, Value>>, forced: Values
+): Record<string, Value | string> {
   const names = new Set(Object.keys(forced).map((name) => name.toLowerCase()))
   return { ...Object.fromEntries(Object.entries(given).filter(([name]) => !names.has(name.toLowerCase()))), ...forced }
 }
@@ -74,6 +76,8 @@ export function requireSettings (values: Values): void {
   if (wrong.length === 0) return
   const found = wrong.map(([name]) => `${name} = '${values[name]}'`).join(', ')
   const remedy = wrong.map(([name, value]) => `alter role "${user}" in database "${database}" set ${name} = '${value}'`)
-  throw new StartError(`the sessions of the database have ${found}, with which Usher does not work, and its own settings ` +
-    `have no effect there, for example because of a pooler. Run ${remedy.join('; ')}, and reconnect the pooler`)
+  throw new StartError(
+    `the sessions of the database have ${found}, with which Usher does not work, and its own settings ` +
+      `have no effect there, for example because of a pooler. Run ${remedy.join('; ')}, and reconnect the pooler`
+  )
 }

@@ -17,8 +17,8 @@ export interface Client {
 }
 
 /**
- * Opens a client. Every connection of Usher is opened by this function, so that with several hosts each leads to the one that
- * currently accepts writes. It connects on demand.
+ * Opens a client. Every connection of Usher is opened by this function, so that with several hosts each leads to the
+ * one that currently accepts writes. It connects on demand.
  * @param settings options that replace those of `options`
  * @param limit how many connections the client may open in total
  */
@@ -33,8 +33,8 @@ export function openClient (options: ClientOptions, settings: object, limit = In
 }
 
 /**
- * The sockets of a client. Usher keeps them, because postgres.js leaves a connecting or half-open socket open when its client ends
- * (porsager/postgres#1089, #1130).
+ * The sockets of a client. Usher keeps them, because postgres.js leaves a connecting or half-open socket open when its
+ * client ends (porsager/postgres#1089, #1130).
  */
 interface Sockets {
   /** Options to add to those of the client, so that it uses these sockets. */
@@ -48,8 +48,8 @@ interface Sockets {
 interface Host { host: string, port: number }
 
 /**
- * Creates the sockets of a client with these options. With several hosts, sockets connect to the one that currently accepts
- * writes. The option `path` is the path of a Unix socket.
+ * Creates the sockets of a client with these options. With several hosts, sockets connect to the one that currently
+ * accepts writes. The option `path` is the path of a Unix socket.
  * @param limit how many sockets the client may open in total
  */
 function createSockets (clientOptions: ClientOptions, limit: number): Sockets {
@@ -107,8 +107,8 @@ function createSockets (clientOptions: ClientOptions, limit: number): Sockets {
 }
 
 /**
- * Returns the host that accepts writes, which is the primary and not its standbys. All hosts are checked at the same time, so
- * that a host which does not answer causes no delay. Throws if no host accepts writes.
+ * Returns the host that accepts writes, which is the primary and not its standbys. All hosts are checked at the same
+ * time, so that a host which does not answer causes no delay. Throws if no host accepts writes.
  */
 async function findPrimary (clientOptions: ClientOptions): Promise<Host> {
   const { host: hosts, port } = clientOptions
@@ -121,8 +121,8 @@ async function findPrimary (clientOptions: ClientOptions): Promise<Host> {
   }
 }
 
-// Returns the host, or throws if it accepts no writes. This takes a separate connection: `target_session_attrs` of postgres.js
-// mistakes a standby of PostgreSQL 14 or later for a server that accepts writes.
+// Returns the host, or throws if it accepts no writes. This takes a separate connection: `target_session_attrs` of
+// postgres.js mistakes a standby of PostgreSQL 14 or later for a server that accepts writes.
 async function requireWritable (clientOptions: ClientOptions, host: Host): Promise<Host> {
   const { primaryMs } = clientOptions
   const settings = { max: 1, connect_timeout: primaryMs / 1000, fetch_types: false, debug: false, onclose () {} }
@@ -142,7 +142,8 @@ async function requireWritable (clientOptions: ClientOptions, host: Host): Promi
 // (porsager/postgres#1174).
 const only = ({ host, port }: Host) => ({ host: [host], port: [port], target_session_attrs: null })
 
-// Returns a socket that fails. If opening a socket rejected instead, postgres.js would never free its place in the pool.
+// Returns a socket that fails. If opening a socket rejected instead, postgres.js would never free its place in the
+// pool.
 function openFailing (failure: Failure): Socket {
   const socket = new Socket()
   setImmediate(() => socket.destroy(failure))

@@ -4,10 +4,16 @@ import { PROGRAM } from '../../schema/runtime/program.ts'
 import { isOutage } from './circuit-breaker.ts'
 import type { Failure } from './sockets.ts'
 
-/** The oldest version of PostgreSQL that Usher is tested with. The PostgreSQL project does not support an older one either. */
+/**
+ * The oldest version of PostgreSQL that Usher is tested with. The PostgreSQL project does not support an older one
+ * either.
+ */
 export const OLDEST_POSTGRESQL = 15
 
-/** An error that stops the start. Its message names Usher, the PostgreSQL schema and the remedy. It never contains a password. */
+/**
+ * An error that stops the start. Its message names Usher, the PostgreSQL schema and the remedy. It never contains a
+ * password.
+ */
 export class StartError extends Error {
   /** The SQLSTATE of PostgreSQL's error, if there is one. */
   readonly code: string | undefined
@@ -18,7 +24,10 @@ export class StartError extends Error {
   }
 }
 
-/** Returns the error that explains why the start has failed, if the database is at fault. Other errors are returned as they are. */
+/**
+ * Returns the error that explains why the start has failed, if the database is at fault. Other errors are returned as
+ * they are.
+ */
 export function explainStart (error: Error, schema: string): Error {
   if (error.message.startsWith('usher: ')) return error
   const cause = (error.cause ?? error) as Failure
@@ -27,7 +36,11 @@ export function explainStart (error: Error, schema: string): Error {
       'Promote it, or correct the database URL'
     return Object.assign(new DatabaseUnavailable({ cause }), { message })
   }
-  if (isOutage(cause)) return Object.assign(new DatabaseUnavailable({ cause }), { message: `usher: the database cannot be reached (${cause.code})` })
+  if (isOutage(cause)) {
+    return Object.assign(
+      new DatabaseUnavailable({ cause }), { message: `usher: the database cannot be reached (${cause.code})` }
+    )
+  }
   if (CERTIFICATE.test(cause.code ?? '')) {
     return new StartError(`the certificate of the database cannot be verified (${cause.code}: ${cause.message}). ` +
       'Name the certificate of its authority with sslrootcert in the URL of the database', cause)
@@ -36,7 +49,9 @@ export function explainStart (error: Error, schema: string): Error {
     const message = `PostgreSQL rejects a parameter of the database URL (${cause.message}): correct or remove it`
     return new StartError(message, cause)
   }
-  if (!(cause instanceof postgres.PostgresError)) return cause === error.cause && error instanceof DatabaseUnavailable ? cause : error
+  if (!(cause instanceof postgres.PostgresError)) {
+    return cause === error.cause && error instanceof DatabaseUnavailable ? cause : error
+  }
   const { explain } = remedies.find(({ codes }) => codes.test(cause.code))!
   return new StartError(explain(cause, schema), cause)
 }
@@ -59,22 +74,27 @@ const remedies: { codes: RegExp, explain: (error: postgres.PostgresError, schema
   },
   {
     codes: /^42501$/,
-    explain: ({ message }, schema) => `the database user lacks a privilege for the schema "${schema}" (${message}). Grant it, for example with ` +
+    explain: (
+      { message }, schema
+    ) => `the database user lacks a privilege for the schema "${schema}" (${message}). Grant it, for example with ` +
       `create schema "${schema}" authorization <user>. To create and change the tables as another user, run migrate() or "${PROGRAM} migrate" as that ` +
       'user, and grant usage on the schema and all privileges on its tables and sequences to this one',
   },
   {
     // The statement or the lock has waited until its limit.
     codes: /^(57014|55P03)$/,
-    explain: (_, schema) => `another program has locked tables of the schema "${schema}", for example a restore or a migration. Start again when it has ended`,
+    explain: (_, schema) =>
+      `another program has locked tables of the schema "${schema}", for example a restore or a migration. Start again when it has ended`,
   },
   {
     codes: /^28...$/,
-    explain: ({ message, code }) => `PostgreSQL rejects the login (${code}: ${message}). Check the user and the password of the database URL`,
+    explain: ({ message, code }) =>
+      `PostgreSQL rejects the login (${code}: ${message}). Check the user and the password of the database URL`,
   },
   {
     codes: /^3D000$/,
-    explain: ({ message }) => `the database cannot be used (${message}). Create it, or correct the name in the database URL`,
+    explain: ({ message }) =>
+      `the database cannot be used (${message}). Create it, or correct the name in the database URL`,
   },
   {
     codes: /^08P01$/,
@@ -83,7 +103,8 @@ const remedies: { codes: RegExp, explain: (error: postgres.PostgresError, schema
   },
   {
     codes: /./,
-    explain: ({ message, code }, schema) => `PostgreSQL reports an error for the schema "${schema}" (${code}: ${message})`,
+    explain: ({ message, code }, schema) =>
+      `PostgreSQL reports an error for the schema "${schema}" (${code}: ${message})`,
   },
 ]
 

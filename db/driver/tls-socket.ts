@@ -20,8 +20,8 @@ export interface TlsOptions {
 /**
  * Encrypts a socket to PostgreSQL. Resolves when the certificate has been verified, as far as `ssl` wants that. Rejects
  * otherwise, and if that takes too long. postgres.js can do this itself, but a process ends if such a socket is
- * destroyed while something is left to send, certificates of an address are verified against the name "localhost", and what
- * follows the server's answer is ignored.
+ * destroyed while something is left to send, certificates of an address are verified against the name "localhost", and
+ * what follows the server's answer is ignored.
  */
 export async function encrypt (socket: Socket, { host, ssl, isDirect, timeoutMs }: TlsOptions): Promise<Socket> {
   let encrypted: Socket = socket

@@ -5,10 +5,10 @@ import { send } from './send.ts'
 import { connectionClosed, openClient, type Client, type Failure } from './sockets.ts'
 
 /**
- * A connection that is used by one transaction at a time: a separate postgres.js client that connects only once. `begin` and
- * `reserve` of postgres.js take a connection of a shared pool, and can return it to the pool inside the open transaction, when
- * BEGIN fills the pipeline or when the socket drains (porsager/postgres#1189, #823, #1204). And if the client could reconnect, it
- * would run the rest of a transaction outside of it.
+ * A connection that is used by one transaction at a time: a separate postgres.js client that connects only once.
+ * `begin` and `reserve` of postgres.js take a connection of a shared pool, and can return it to the pool inside the
+ * open transaction, when BEGIN fills the pipeline or when the socket drains (porsager/postgres#1189, #823, #1204). And
+ * if the client could reconnect, it would run the rest of a transaction outside of it.
  */
 export class TransactionConnection {
   readonly #client: Client
@@ -38,7 +38,8 @@ export class TransactionConnection {
   async run (text: string, parameters: readonly unknown[] = [], prepare = false): Promise<RowList<Row[]>> {
     if (!this.#usable) throw connectionClosed()
     try {
-      // postgres.js may never settle a statement that it received between the reset of its socket and the 'close' event.
+      // postgres.js may never settle a statement that it received between the reset of its socket and the 'close'
+      // event.
       return await Promise.race([send(this.#client.sql, text, parameters, prepare), this.#closed.promise])
     } catch (error) {
       if (isLoss(error as Failure)) this.#lose()

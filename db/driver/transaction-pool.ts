@@ -23,7 +23,10 @@ export interface TransactionPool {
   /** The number of connections that are open, and of transactions that wait for one. */
   readonly open: number
   readonly waiting: number
-  /** Resolves with a connection, which the caller has to release. Rejects with `Overloaded` if none becomes free in time. */
+  /**
+   * Resolves with a connection, which the caller has to release. Rejects with `Overloaded` if none becomes free in
+   * time.
+   */
   acquire (): Promise<TransactionConnection>
   /**
    * Returns a connection to the pool, or closes it.

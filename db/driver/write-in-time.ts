@@ -7,36 +7,44 @@ import { Overloaded } from '../../schema/http/errors.ts'
 import type { Clock } from './clock.ts'
 import { isUndecided } from './circuit-breaker.ts'
 
-// A text that is no boolean. Nobody else knows it, so no trigger, constraint or hook of the host, and no value of a client, can fail
-// a statement with an error that quotes it.
+// A text that is no boolean. Nobody else knows it, so no trigger, constraint or hook of the host, and no value of a
+// client, can fail a statement with an error that quotes it.
 const TOO_LATE = `usher: too late ${randomUUID()}`
 
 /**
- * Returns a condition for the WHERE clause of a write. It makes the statement fail, so that `isTooLate` recognises the error, if
- * PostgreSQL begins it at `until` or later. It is an expression rather than a function of the database, so that it needs no
- * migration.
+ * Returns a condition for the WHERE clause of a write. It makes the statement fail, so that `isTooLate` recognises the
+ * error, if PostgreSQL begins it at `until` or later. It is an expression rather than a function of the database, so
+ * that it needs no migration.
  * @param until a timestamp as text
  */
 export const isInTime = (until: string) =>
   sql<boolean>`(case when clock_timestamp() < ${until}::timestamptz then 'true' else ${sql.lit(TOO_LATE)} end)::boolean`
 
-/** Returns whether a statement has failed because of `isInTime`. PostgreSQL quotes the text in its message, in any language. */
+/**
+ * Returns whether a statement has failed because of `isInTime`. PostgreSQL quotes the text in its message, in any
+ * language.
+ */
 export function isTooLate (error: unknown): boolean {
   return error instanceof postgres.PostgresError && error.code === '22P02' && error.message.includes(TOO_LATE)
 }
 
 /**
- * Runs a write that overwrites data that others may have written, such as a change of a user. A statement that a stalled database
- * or the network holds up may be executed long after its request got a 503, and would then undo changes that were acknowledged
- * meanwhile. Therefore PostgreSQL begins the write in time or not at all, and no request gets a 503 before that time is over. A
- * write that comes too late because it waited behind others on its connection is sent again.
+ * Runs a write that overwrites data that others may have written, such as a change of a user. A statement that a
+ * stalled database or the network holds up may be executed long after its request got a 503, and would then undo
+ * changes that were acknowledged meanwhile. Therefore PostgreSQL begins the write in time or not at all, and no request
+ * gets a 503 before that time is over. A write that comes too late because it waited behind others on its connection is
+ * sent again.
  *
  * @param write sends a statement, or a transaction, with the condition `isInTime(until)`
  * @param confirm runs before each attempt, and throws if the client must not write
  */
-export type WriteInTime = <Result>(write: (until: string) => Promise<Result>, confirm: () => Promise<void>) => Promise<Result>
+export type WriteInTime =
+  <Result>(write: (until: string) => Promise<Result>, confirm: () => Promise<void>) => Promise<Result>
 
-/** Creates `writeInTime`, which measures time by the database's clock. It rejects with `Overloaded` when the attempts have taken too long. */
+/**
+ * Creates `writeInTime`, which measures time by the database's clock. It rejects with `Overloaded` when the attempts
+ * have taken too long.
+ */
 export function createWriteInTime (clock: Clock, deadlines: Pick<Deadlines, 'write' | 'writeBegin'>): WriteInTime {
   return async function writeInTime (write, confirm) {
     const giveUpAt = performance.now() + deadlines.write

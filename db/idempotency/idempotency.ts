@@ -9,9 +9,9 @@ import type { Database, Tables, UserRow } from '../tables/index.ts'
 import type { IdempotencyKeysTable } from '../tables/idempotency.ts'
 
 /**
- * The results of writes with idempotency keys (contract 10.4). A result is stored by the statement of its write, which also decides
- * that no other request with the key has written. No statement waits for another transaction with the same key, because the other
- * writes of a batch would wait as well.
+ * The results of writes with idempotency keys (contract 10.4). A result is stored by the statement of its write, which
+ * also decides that no other request with the key has written. No statement waits for another transaction with the same
+ * key, because the other writes of a batch would wait as well.
  */
 
 /** A write was not made, because another request with its key has made it or is making it. */
@@ -24,27 +24,32 @@ export type ResultKind = 'user' | 'upload' | 'invitation' | 'post' | 'post-updat
 export interface KeyedWrite extends ResultKey { readonly id: string }
 
 /** Returns the writes that have a key, or undefined if none has one. */
-export function keyedOf (ids: readonly string[], keys: readonly (ResultKey | undefined)[]): readonly KeyedWrite[] | undefined {
+export function keyedOf (
+  ids: readonly string[], keys: readonly (ResultKey | undefined)[]
+): readonly KeyedWrite[] | undefined {
   const keyed = ids.flatMap((id, index) => keys[index] ? [{ id, ...keys[index] }] : [])
   return keyed.length > 0 ? keyed : undefined
 }
 
 /**
  * Begins a statement of writes, of which some have keys. Add the condition `isAdmitted` to the write, then end it by
- * `selectWritten` (`db/idempotency/select-written.ts`). A write whose key is taken is refused: its result exists, the key was used for another request, or another transaction
- * has the lock of the key until it ends.
+ * `selectWritten` (`db/idempotency/select-written.ts`). A write whose key is taken is refused: its result exists, the
+ * key was used for another request, or another transaction has the lock of the key until it ends.
  */
 export function withIdempotencyKeys (db: Database, keyed: readonly KeyedWrite[]): Database {
   const all = <Name extends keyof KeyedWrite> (name: Name) => keyed.map((write) => write[name])
   return db
-    .with('keyed', (cte) => cte.selectFrom(sql<{ record_id: string, key: string, part: string, fingerprint: string }>`unnest(
+    .with('keyed', (cte) =>
+      cte.selectFrom(sql<{ record_id: string, key: string, part: string, fingerprint: string }>`unnest(
       ${all('id')}::uuid[], ${all('key')}::uuid[], ${all('part')}::uuid[], ${all('fingerprint')}::text[]
     )`.as<'keyed'>(sql`keyed(record_id, key, part, fingerprint)`)).selectAll())
     .with('refused', (cte) => cte.selectFrom('keyed').select('record_id').where(({ or, exists, selectFrom }) => or([
       sql<boolean>`not pg_try_advisory_xact_lock(uuid_hash_extended(keyed.key, 0))`,
-      exists(selectFrom('idempotency_keys').select('kind').whereRef('idempotency_keys.key', '=', 'keyed.key').where(({ or, eb, ref }) => or([
-        eb('idempotency_keys.part', '=', ref('keyed.part')), eb('idempotency_keys.fingerprint', '<>', ref('keyed.fingerprint')),
-      ]))),
+      exists(selectFrom('idempotency_keys')
+        .select('kind').whereRef('idempotency_keys.key', '=', 'keyed.key').where(({ or, eb, ref }) => or([
+          eb('idempotency_keys.part', '=', ref('keyed.part')),
+          eb('idempotency_keys.fingerprint', '<>', ref('keyed.fingerprint')),
+        ]))),
     ]))) as unknown as Database
 }
 
@@ -53,7 +58,8 @@ export const isAdmitted = (id: string) => sql<boolean>`${sql.raw(id)} not in (se
 
 /**
  * Adds to a statement that it stores the results of the writes with a key.
- * @param from the common table expression with the written rows, which have an `id` and, if the row has a version, a `rowVersion`
+ * @param from the common table expression with the written rows, which have an `id` and, if the row has a version, a
+ * `rowVersion`
  */
 export function withStoredResult<Query extends object> (
   query: Query, kind: ResultKind, from: string, hasVersion = true
@@ -67,8 +73,8 @@ export function withStoredResult<Query extends object> (
 }
 
 /**
- * Runs a statement with keys. Throws `KeyTaken` if another transaction has stored a result between the start of the statement, which
- * does not see that result, and its lock. The primary key detects the same request, and the trigger of
+ * Runs a statement with keys. Throws `KeyTaken` if another transaction has stored a result between the start of the
+ * statement, which does not see that result, and its lock. The primary key detects the same request, and the trigger of
  * `db/migrations/one-request-a-key.ts`, which reports the primary key as well, a different one.
  */
 export async function detectConflict<Result> (db: Database, run: () => Promise<Result>): Promise<Result> {
@@ -80,8 +86,9 @@ export async function detectConflict<Result> (db: Database, run: () => Promise<R
 }
 
 /**
- * Runs a statement of several writes, of which some have keys. If it fails because a key is taken, nothing was written, and each half
- * of the writes is sent again, so that only the write with that key fails. In a transaction, which has failed as well, throws `KeyTaken`.
+ * Runs a statement of several writes, of which some have keys. If it fails because a key is taken, nothing was written,
+ * and each half of the writes is sent again, so that only the write with that key fails. In a transaction, which has
+ * failed as well, throws `KeyTaken`.
  * @param run returns the result or the error of each write, in the same order
  */
 export async function isolateConflicts<Item, Result> (
@@ -99,17 +106,22 @@ export async function isolateConflicts<Item, Result> (
 }
 
 /** Stores a result in the transaction of its write. Throws `KeyTaken`; the transaction must then be rolled back. */
-export async function insertResult (trx: Database, kind: ResultKind, recordId: string, { key, part, fingerprint }: ResultKey): Promise<void> {
+export async function insertResult (
+  trx: Database, kind: ResultKind, recordId: string, { key, part, fingerprint }: ResultKey
+): Promise<void> {
   await detectConflict(trx, async () => {
     const statement = withIdempotencyKeys(trx, [{ id: recordId, key, part, fingerprint }])
-      .with('done', (cte) => cte.selectNoFrom([sql<string>`${recordId}::uuid`.as('id')]).where(isAdmitted(`'${recordId}'::uuid`)))
+      .with('done', (cte) =>
+        cte.selectNoFrom([sql<string>`${recordId}::uuid`.as('id')]).where(isAdmitted(`'${recordId}'::uuid`)))
     const rows = await withStoredResult(statement, kind, 'done', false).selectFrom('done').select('id').execute()
     if (rows.length === 0) throw new KeyTaken()
   })
 }
 
 /** A result that is stored. */
-export interface StoredResult extends Row<IdempotencyKeysTable, 'key' | 'part' | 'fingerprint' | 'kind' | 'record_id' | 'result' | 'row_version'> {
+export interface StoredResult extends Row<
+  IdempotencyKeysTable, 'key' | 'part' | 'fingerprint' | 'kind' | 'record_id' | 'result' | 'row_version'
+> {
   /** Whether the record was deleted since. */
   isGone: boolean
 }
@@ -136,14 +148,18 @@ export async function findResults (db: Database, keys: readonly string[]): Promi
     .select(({ or, and, not, exists, eb, selectFrom }) => or([
       eb('result', 'is', null),
       // These are hidden until they are deleted in the background.
-      and([eb('kind', 'in', ['post', 'post-update']), not(exists(selectFrom('posts').select('posts.id').whereRef('posts.id', '=', 'record_id')
+      and([eb('kind', 'in', ['post', 'post-update']), not(exists(selectFrom('posts').select('posts.id')
+        .whereRef('posts.id', '=', 'record_id')
         .where('author_id', 'not in', selectFrom('deleted_users').select('deleted_users.user_id'))))]),
-      and([eb('kind', '=', 'upload'), not(exists(selectFrom('uploads').select('uploads.id').whereRef('uploads.id', '=', 'record_id').where('user_id', 'is not', null)))]),
+      and([eb('kind', '=', 'upload'), not(exists(selectFrom('uploads').select('uploads.id')
+        .whereRef('uploads.id', '=', 'record_id').where('user_id', 'is not', null)))]),
     ]).$castTo<boolean>().as('isGone'))
     .where('key', '=', sql<string>`any(${keys}::uuid[])`)
     .execute()
   const expired = rows.filter(({ isExpired }) => isExpired).map(({ key }) => key)
-  if (expired.length > 0) await deleteExpired(db, (query) => query.where('key', '=', sql<string>`any(${expired}::uuid[])`))
+  if (expired.length > 0) {
+    await deleteExpired(db, (query) => query.where('key', '=', sql<string>`any(${expired}::uuid[])`))
+  }
   const byKey = Map.groupBy(rows.filter(({ isExpired }) => !isExpired), ({ key }) => key)
   return keys.map((key) => byKey.get(key) ?? [])
 }
@@ -157,7 +173,8 @@ export async function deleteExpiredResults (db: Database, limit: number): Promis
 async function deleteExpired (db: Database, choose: (query: ExpiredResults) => ExpiredResults): Promise<number> {
   const { numDeletedRows } = await replanned(db)
     .deleteFrom('idempotency_keys').where(ctid, '=', ({ selectFrom }) =>
-      anyOf(choose(selectFrom('idempotency_keys').select(ctid.as('ctid')).where('expires_at', '<=', sql<Date>`now()`)).forUpdate().skipLocked()))
+      anyOf(choose(selectFrom('idempotency_keys').select(ctid.as('ctid')).where('expires_at', '<=', sql<Date>`now()`))
+        .forUpdate().skipLocked()))
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }

@@ -21,7 +21,8 @@ export interface Outcome<Written> {
   refused: ReadonlySet<string>
 }
 
-const refusedWrites = sql<{ refused_id: string }>`(select record_id as refused_id from refused)`.as<'refusals'>(sql`refusals`)
+const refusedWrites = sql<{ refused_id: string }>`(select record_id as refused_id from refused)`
+  .as<'refusals'>(sql`refusals`)
 
 /**
  * Runs a statement of writes, of which some may have keys, and stores the results of those. Throws `KeyTaken`.
@@ -34,11 +35,15 @@ export async function selectWritten<Written extends object> (
   // The rows depend on the statement.
   const statement = query as QueryCreator<any>
   const refused = new Set<string>()
-  if (!keyed) return { written: await statement.selectFrom(from).selectAll().where(condition).execute() as Written[], refused }
+  if (!keyed) {
+    return { written: await statement.selectFrom(from).selectAll().where(condition).execute() as Written[], refused }
+  }
   const all = withStoredResult(statement, kind, from, hasVersion).selectFrom(from)
     .fullJoin(refusedWrites, 'refusals.refused_id', `${from}.id`).selectAll(from).select('refused_id').where(condition)
   const written: Written[] = []
-  for (const { refused_id: id, ...row } of await detectConflict(db, () => all.execute()) as { refused_id: string | null }[]) {
+  for (const { refused_id: id, ...row } of await detectConflict(db, () => all.execute()) as {
+    refused_id: string | null
+  }[]) {
     if (id === null) written.push(row as Written)
     else refused.add(id)
   }

@@ -13,8 +13,9 @@ export async function createAccounts (db: Kysely<Tables>, schema: string): Promi
     .addColumn('rotated_at', sql`timestamptz[]`, (column) => column.notNull().defaultTo('{}'))
     .execute()
   await db.schema.createIndex('sessions_expires_at').on('sessions').column('expires_at').execute()
-  // A token expires at most one day after the login or the refresh that returned it. If a session was not used for longer, as is
-  // the case for nearly all that expire, no token of it is valid, so the nodes need not be notified of its end.
+  // A token expires at most one day after the login or the refresh that returned it. If a session was not used for
+  // longer, as is the case for nearly all that expire, no token of it is valid, so the nodes need not be notified of
+  // its end.
   await sql`
     create or replace function ${sql.id(schema, 'session_ended')}() returns trigger language plpgsql as $$
     begin
@@ -44,7 +45,8 @@ export async function createAccounts (db: Kysely<Tables>, schema: string): Promi
 
   // Unlogged, because it is written at every login, and because losing it in a crash does little harm.
   await sql`
-    create unlogged table ${sql.id(schema, 'throttle')} (key text primary key, free_at timestamptz not null, granted integer not null)`.execute(db)
+    create unlogged table ${sql.id(schema, 'throttle')} (key text primary key, free_at timestamptz not null, granted integer not null)`
+    .execute(db)
   await db.schema.createIndex('throttle_free_at').on('throttle').column('free_at').execute()
 
   await db.schema.createTable('audit')
@@ -61,5 +63,6 @@ export async function createAccounts (db: Kysely<Tables>, schema: string): Promi
   await db.schema.createIndex('audit_user').on('audit').columns(['user_id', 'id']).execute()
   await db.schema.createIndex('audit_action').on('audit').columns(['action', 'id']).execute()
   // For the lookup at every login of the addresses from which an account has logged in.
-  await db.schema.createIndex('audit_login').on('audit').columns(['user_id', 'address']).where(sql<boolean>`action = 'login'`).execute()
+  await db.schema.createIndex('audit_login').on('audit').columns(['user_id', 'address'])
+    .where(sql<boolean>`action = 'login'`).execute()
 }

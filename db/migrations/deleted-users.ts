@@ -3,17 +3,20 @@ import type { Tables } from '../tables/index.ts'
 import { createTrigger } from './trigger.ts'
 
 /**
- * Lets a user's row be deleted before the user's posts, uploads and audit entries are. A cascade over hundreds of thousands of rows
- * would hold its locks for seconds. Instead, a trigger queues the user in `deleted_users`, so that deletions by an older node or by
- * hand are queued as well. The posts and uploads of a queued user are invisible, and are removed in batches.
+ * Lets a user's row be deleted before the user's posts, uploads and audit entries are. A cascade over hundreds of
+ * thousands of rows would hold its locks for seconds. Instead, a trigger queues the user in `deleted_users`, so that
+ * deletions by an older node or by hand are queued as well. The posts and uploads of a queued user are invisible, and
+ * are removed in batches.
  */
 export async function createDeletedUsers (db: Kysely<Tables>, schema: string): Promise<void> {
   // The order is that of the locks for creating posts and uploads, so that neither can cause a deadlock.
-  await sql`lock table ${sql.id(schema, 'users')}, ${sql.id(schema, 'posts')}, ${sql.id(schema, 'uploads')} in access exclusive mode`.execute(db)
+  await sql`lock table ${sql.id(schema, 'users')}, ${sql.id(schema, 'posts')}, ${sql.id(schema, 'uploads')} in access exclusive mode`
+    .execute(db)
   await db.schema.createTable('deleted_users')
     .addColumn('user_id', 'uuid', (column) => column.primaryKey())
     .addColumn('posts_below', 'bigint', (column) => column.notNull().defaultTo(sql`9223372036854775807`))
-    .addColumn('audit_below', 'uuid', (column) => column.notNull().defaultTo(sql`'ffffffff-ffff-ffff-ffff-ffffffffffff'`))
+    .addColumn('audit_below', 'uuid', (column) =>
+      column.notNull().defaultTo(sql`'ffffffff-ffff-ffff-ffff-ffffffffffff'`))
     .execute()
   await createTrigger(db, schema, 'users', 'after delete', 'user_deleted', sql`
     insert into ${sql.id(schema, 'deleted_users')} (user_id) values (old.id) on conflict do nothing`)

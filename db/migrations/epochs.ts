@@ -2,8 +2,8 @@ import { sql, type Kysely } from 'kysely'
 import type { Tables } from '../tables/index.ts'
 
 /**
- * Stores with each post the epoch in which it was created. The epoch is PostgreSQL's timeline. It changes when a standby takes over:
- * posts that were not replicated are then lost, and new posts get their positions.
+ * Stores with each post the epoch in which it was created. The epoch is PostgreSQL's timeline. It changes when a
+ * standby takes over: posts that were not replicated are then lost, and new posts get their positions.
  */
 export async function createEpochs (db: Kysely<Tables>, schema: string): Promise<void> {
   const timeline = await findTimeline(db)
@@ -15,8 +15,9 @@ export async function createEpochs (db: Kysely<Tables>, schema: string): Promise
   await sql`create view ${sql.id(schema, 'current_epoch')} as select ${timeline} as epoch`.execute(db)
 }
 
-// Returns an expression for the timeline, which is the first eight hexadecimal digits of the names of write-ahead log files. Some
-// services that are compatible with PostgreSQL have no such files and replicate in other ways. There the epoch is always 0.
+// Returns an expression for the timeline, which is the first eight hexadecimal digits of the names of write-ahead log
+// files. Some services that are compatible with PostgreSQL have no such files and replicate in other ways. There the
+// epoch is always 0.
 async function findTimeline (db: Kysely<Tables>) {
   const timeline = sql`('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::integer`
   await sql`savepoint timeline`.execute(db)

@@ -2,8 +2,8 @@ import { sql, type Kysely } from 'kysely'
 import type { Tables } from '../tables/index.ts'
 
 /**
- * Adds the results that are returned when a request with an `Idempotency-Key` is repeated (contract 10.4). Triggers erase a result
- * when its record is deleted, by whatever means, because it has the record's data.
+ * Adds the results that are returned when a request with an `Idempotency-Key` is repeated (contract 10.4). Triggers
+ * erase a result when its record is deleted, by whatever means, because it has the record's data.
  */
 export async function createIdempotencyKeys (db: Kysely<Tables>, schema: string): Promise<void> {
   await db.schema.createTable('idempotency_keys')

@@ -41,7 +41,8 @@ type Migration = Statements | {
   beforehand?: Statements, indexes: IndexesOf, afterwards?: Statements, whenUnused?: Statements
 }
 
-const statementsOf = (migration: Migration): Statements | undefined => typeof migration === 'function' ? migration : migration.afterwards
+const statementsOf = (migration: Migration): Statements | undefined =>
+  typeof migration === 'function' ? migration : migration.afterwards
 
 export interface MigrateOptions {
   fields?: UserFields
@@ -64,14 +65,15 @@ export interface Migrated {
 }
 
 /**
- * Brings the PostgreSQL schema up to date while nodes of the previous release use it, and adds the columns of the host's fields. If many
- * nodes start at the same time, they wait for one another, and each migration runs once. Each has a transaction of its own that waits only
- * briefly for locks, or builds indexes without blocking writers. If one fails, it throws the cause, and the next start continues there. A
- * new schema is created in one transaction. Returns the names of migrations that a newer version has run. Throws a `StartError` if one of
- * them is incompatible, if the schema belongs to another program, or if PostgreSQL is too old. docs/operations/upgrading.md has the rules.
+ * Brings the PostgreSQL schema up to date while nodes of the previous release use it, and adds the columns of the
+ * host's fields. If many nodes start at the same time, they wait for one another, and each migration runs once. Each
+ * has a transaction of its own that waits only briefly for locks, or builds indexes without blocking writers. If one
+ * fails, it throws the cause, and the next start continues there. A new schema is created in one transaction. Returns
+ * the names of migrations that a newer version has run. Throws a `StartError` if one of them is incompatible, if the
+ * schema belongs to another program, or if PostgreSQL is too old. docs/operations/upgrading.md has the rules.
  *
- * Kysely's migrator is not used. Its lock belongs to the database session, that is to some connection of the pool, and it lists
- * all tables of the database, which fails if another program drops one of its tables at that moment.
+ * Kysely's migrator is not used. Its lock belongs to the database session, that is to some connection of the pool, and
+ * it lists all tables of the database, which fails if another program drops one of its tables at that moment.
  */
 export async function migrate (
   db: Kysely<Tables>, schema: string,
@@ -110,7 +112,8 @@ async function create (db: Kysely<Tables>, schema: string, fields: UserFields): 
   })
 }
 
-// Runs the migrations that are missing. Nodes of earlier releases may migrate at the same time, so each transaction looks again.
+// Runs the migrations that are missing. Nodes of earlier releases may migrate at the same time, so each transaction
+// looks again.
 async function change (db: Kysely<Tables>, schema: string, fields: UserFields, report: ReportStep): Promise<void> {
   const ran = await listRan(db, schema, 0)
   for (const [name, migration] of Object.entries(migrations)) {
@@ -128,7 +131,10 @@ async function change (db: Kysely<Tables>, schema: string, fields: UserFields, r
     report({ migration: name, state: 'ended' })
   }
   if ((await listMissingColumns(db, schema, fields)).length === 0) return
-  await inShortTransaction(db, schema, async (trx) => addColumns(trx, schema, await listMissingColumns(trx, schema, fields)), () => report({ state: 'waiting' }))
+  await inShortTransaction(
+    db, schema, async (trx) => addColumns(trx, schema, await listMissingColumns(trx, schema, fields)),
+    () => report({ state: 'waiting' })
+  )
 }
 
 async function note (trx: Kysely<Tables>, schema: string, names: readonly string[]): Promise<void> {
@@ -138,10 +144,12 @@ async function note (trx: Kysely<Tables>, schema: string, names: readonly string
 }
 
 /**
- * Runs the migrations that have not run, in a transaction, on tables that nobody uses. With `only`, it runs only those that it names, to
- * restore a backup of an older release. The caller has the lock.
+ * Runs the migrations that have not run, in a transaction, on tables that nobody uses. With `only`, it runs only those
+ * that it names, to restore a backup of an older release. The caller has the lock.
  */
-export async function runMigrations (trx: Kysely<Tables>, schema: string, { only }: { only?: ReadonlySet<string> } = {}): Promise<void> {
+export async function runMigrations (
+  trx: Kysely<Tables>, schema: string, { only }: { only?: ReadonlySet<string> } = {}
+): Promise<void> {
   const isNew = !await exists(trx, schema)
   const ran = isNew ? new Set() : await listRan(trx, schema, 0)
   const missing = Object.entries(migrations).filter(([name]) => !ran.has(name) && (!only || only.has(name)))
@@ -160,9 +168,13 @@ export async function runMigrations (trx: Kysely<Tables>, schema: string, { only
 }
 
 /** Takes the lock for changes of the schema until the transaction ends. Nodes that want to migrate wait for it. */
-export const lockMigrations = (trx: Kysely<Tables>, schema: string): Promise<void> => lock(trx, `migrations of ${schema}`)
+export const lockMigrations = (trx: Kysely<Tables>, schema: string): Promise<void> =>
+  lock(trx, `migrations of ${schema}`)
 
-/** Returns the names of the migrations that the schema has, in order; none if it is not there. Throws a `StartError` if it is not Usher's. */
+/**
+ * Returns the names of the migrations that the schema has, in order; none if it is not there. Throws a `StartError` if
+ * it is not Usher's.
+ */
 export async function listRanMigrations (db: Kysely<Tables>, schema: string): Promise<string[]> {
   return [...await listRan(db, schema, OLDEST_POSTGRESQL)].sort()
 }
@@ -170,15 +182,21 @@ export async function listRanMigrations (db: Kysely<Tables>, schema: string): Pr
 /** Returns whether this version has a migration. */
 export const hasMigration = (name: string): boolean => Object.hasOwn(migrations, name)
 
-/** Returns the names of the migrations that `migrate` would run, and of those that a newer version has run. It changes nothing. */
-export async function listPending (db: Kysely<Tables>, schema: string): Promise<{ pending: string[], newer: string[] }> {
+/**
+ * Returns the names of the migrations that `migrate` would run, and of those that a newer version has run. It changes
+ * nothing.
+ */
+export async function listPending (
+  db: Kysely<Tables>, schema: string
+): Promise<{ pending: string[], newer: string[] }> {
   const ran = await listRan(db, schema, OLDEST_POSTGRESQL)
   return { pending: Object.keys(migrations).filter((name) => !ran.has(name)), newer: listNewer(ran, schema) }
 }
 
-// During a rolling upgrade, and to undo one, nodes start on a database that the next release has migrated, so migrations only add what the
-// previous release can ignore. A name that ends with an exclamation mark stops every release that does not know it. One that also ends with
-// the name of another migration, such as `0021-drop-x!0019-y`, stops the releases that do not know that one: it removes what they use.
+// During a rolling upgrade, and to undo one, nodes start on a database that the next release has migrated, so
+// migrations only add what the previous release can ignore. A name that ends with an exclamation mark stops every
+// release that does not know it. One that also ends with the name of another migration, such as `0021-drop-x!0019-y`,
+// stops the releases that do not know that one: it removes what they use.
 function listNewer (ran: ReadonlySet<string>, schema: string): string[] {
   const newer = [...ran].filter((name) => !(name in migrations)).sort()
   const incompatible = newer.find((name) => name.includes('!') && !(name.slice(name.indexOf('!') + 1) in migrations))
@@ -217,14 +235,17 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0025-ways-to-sign-in': addWaysToSignIn,
 }
 
-const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()
+const logOf = (db: Kysely<Tables>, schema: string) =>
+  db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()
 
 async function listRan (db: Kysely<Tables>, schema: string, oldest: number): Promise<ReadonlySet<string>> {
   return await exists(db, schema, oldest) ? readRan(db, schema) : new Set()
 }
 
 async function readRan (db: Kysely<Tables>, schema: string): Promise<ReadonlySet<string>> {
-  const ran = new Set((await logOf(db, schema).selectFrom('migrations').select('name').execute()).map(({ name }) => name))
+  const ran = new Set(
+    (await logOf(db, schema).selectFrom('migrations').select('name').execute()).map(({ name }) => name)
+  )
   if (ran.size > 0 && !ran.has(FIRST)) throw notOurs(schema)
   return ran
 }
@@ -263,7 +284,9 @@ async function find (db: Kysely<Tables>, schema: string, oldest: number): Promis
       select count(*) = ${sql.lit(READ_AT_START.length)} from tables
       where relname in (${sql.join(READ_AT_START.map((name) => sql.lit(name)))})) as "hasTables"`.execute(db)
   const { version, shown, columns, ...rest } = found!
-  if (Math.floor(version / 10_000) < oldest) throw new StartError(`PostgreSQL ${oldest} or later is required, but this server has version ${shown}`)
+  if (Math.floor(version / 10_000) < oldest) {
+    throw new StartError(`PostgreSQL ${oldest} or later is required, but this server has version ${shown}`)
+  }
   if (columns !== null && columns !== 'name timestamp') throw notOurs(schema)
   return { ...rest, isOurs: columns !== null, hasTables: columns !== null && rest.hasTables }
 }

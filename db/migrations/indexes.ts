@@ -21,8 +21,8 @@ const kindOf = ({ explainDuplicates }: MigrationIndex) => explainDuplicates ? sq
 export type IndexesOf = (schema: string) => readonly MigrationIndex[]
 
 /**
- * Creates indexes on tables that nobody uses yet, in a transaction. If they have rows, it throws the error of duplicates
- * that a unique one finds.
+ * Creates indexes on tables that nobody uses yet, in a transaction. If they have rows, it throws the error of
+ * duplicates that a unique one finds.
  */
 export async function createIndexes (
   trx: Kysely<Tables>, indexes: readonly MigrationIndex[], { isEmpty }: { isEmpty: boolean }
@@ -43,13 +43,14 @@ const POLL_MS = 1000
 const KNOWN = 100
 
 /**
- * Creates those of the indexes that are missing, while others read and write the table. A build that has failed leaves an invalid index,
- * which is dropped and built again. A build waits for transactions that began before it. Throws a `StartError` if it has waited for one of
- * them for five minutes.
+ * Creates those of the indexes that are missing, while others read and write the table. A build that has failed leaves
+ * an invalid index, which is dropped and built again. A build waits for transactions that began before it. Throws a
+ * `StartError` if it has waited for one of them for five minutes.
  * @param report receives the number of blocks, of how many, and that a build waits
  */
 export async function buildIndexes (
-  db: Kysely<Tables>, schema: string, indexes: readonly MigrationIndex[], report: ReportIndex, timeoutMs = DEADLINES.migrationLock
+  db: Kysely<Tables>, schema: string, indexes: readonly MigrationIndex[], report: ReportIndex,
+  timeoutMs = DEADLINES.migrationLock
 ): Promise<void> {
   for (const index of indexes) {
     const { name, on, explainDuplicates } = index
@@ -82,7 +83,9 @@ async function findIndex (db: Kysely<Tables>, schema: string, name: string): Pro
 }
 
 // These statements must not be in a transaction, and take longer than the timeout of the statements of the pools.
-async function runAlone (db: Kysely<Tables>, statement: RawBuilder<unknown>, report: (step: IndexStep) => void, timeoutMs: number): Promise<void> {
+async function runAlone (
+  db: Kysely<Tables>, statement: RawBuilder<unknown>, report: (step: IndexStep) => void, timeoutMs: number
+): Promise<void> {
   const session = openSession(db)
   const ended = new AbortController()
   let isTooLong = false
@@ -93,7 +96,8 @@ async function runAlone (db: Kysely<Tables>, statement: RawBuilder<unknown>, rep
     const cancel = async (pid: number) => {
       // Behind a pooler, the process may have begun a statement of another client.
       await sql`select pg_cancel_backend(pid) from pg_stat_activity
-        where pid = ${pid}::integer and state = 'active' and left(query, ${KNOWN}) = left(${text}, ${KNOWN})`.execute(db)
+        where pid = ${pid}::integer and state = 'active' and left(query, ${KNOWN}) = left(${text}, ${KNOWN})`
+        .execute(db)
       isTooLong = true
     }
     const watching = watch(db, text, { signal: ended.signal, report, timeoutMs, cancel })
@@ -109,18 +113,26 @@ async function runAlone (db: Kysely<Tables>, statement: RawBuilder<unknown>, rep
   }
 }
 
-interface Watch { signal: AbortSignal, report: (step: IndexStep) => void, timeoutMs: number, cancel: (pid: number) => Promise<void> }
+interface Watch {
+  signal: AbortSignal
+  report: (step: IndexStep) => void
+  timeoutMs: number
+  cancel: (pid: number) => Promise<void>
+}
 
-// Reports what a statement does, when that has changed. A failed poll changes nothing about the statement. It is found by its text, because a
-// pooler may run it on any connection.
+// Reports what a statement does, when that has changed. A failed poll changes nothing about the statement. It is found
+// by its text, because a pooler may run it on any connection.
 async function watch (db: Kysely<Tables>, text: string, { signal, report, timeoutMs, cancel }: Watch): Promise<void> {
   let [last, waitsSince] = ['', 0]
   while (await delay(POLL_MS, true, { signal, ref: false }).catch(() => false)) {
     const found = await findStatement(db, text).catch(() => undefined)
     if (!found) continue
     const state = `${found.waits} ${found.done}`
-    if (state !== last && found.waits) report({ state: 'waiting' })
-    else if (state !== last && found.done !== null) report({ state: 'building', done: Number(found.done), total: Number(found.total) })
+    if (state !== last && found.waits) {
+      report({ state: 'waiting' })
+    } else if (state !== last && found.done !== null) {
+      report({ state: 'building', done: Number(found.done), total: Number(found.total) })
+    }
     last = state
     waitsSince = found.waits ? waitsSince || performance.now() : 0
     if (waitsSince > 0 && performance.now() - waitsSince > timeoutMs) await cancel(found.pid).catch(() => {})
@@ -131,6 +143,7 @@ async function findStatement (db: Kysely<Tables>, text: string) {
   const { rows: [found] } = await sql<{ pid: number, waits: boolean, done: string | null, total: string | null }>`
     select pid, coalesce(wait_event_type = 'Lock', false) as waits, blocks_done as done, blocks_total as total
     from pg_stat_activity left join pg_stat_progress_create_index using (pid)
-    where pg_stat_activity.datname = current_database() and state = 'active' and left(query, ${KNOWN}) = left(${text}, ${KNOWN}) limit 1`.execute(db)
+    where pg_stat_activity.datname = current_database() and state = 'active' and left(query, ${KNOWN}) = left(${text}, ${KNOWN}) limit 1`
+    .execute(db)
   return found
 }

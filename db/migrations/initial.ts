@@ -42,7 +42,8 @@ export async function createSessions (db: Kysely<Tables>, schema: string): Promi
     .addColumn('ended_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`now()`))
     .execute()
   await db.schema.createIndex('ended_sessions_ended_at').on('ended_sessions').column('ended_at').execute()
-  // A trigger notifies every node of a session's end, however its row is deleted: by a logout, with its user, or by hand.
+  // A trigger notifies every node of a session's end, however its row is deleted: by a logout, with its user, or by
+  // hand.
   await createTrigger(db, schema, 'sessions', 'after delete', 'session_ended', sql`
     insert into ${sql.id(schema, 'ended_sessions')} (id) values (old.id) on conflict do nothing;
     perform pg_notify(${sql.lit(channelOf(schema, 'session_ended'))}, old.id::text)`)

@@ -3,7 +3,9 @@ import { channelOf } from '../driver/channel.ts'
 import type { Tables } from '../tables/index.ts'
 import { createTrigger } from './trigger.ts'
 
-/** Adds the outbox of events and mails (contract 12.5). A notification without a payload wakes the nodes that deliver. */
+/**
+ * Adds the outbox of events and mails (contract 12.5). A notification without a payload wakes the nodes that deliver.
+ */
 export async function createOutbox (db: Kysely<Tables>, schema: string): Promise<void> {
   await db.schema.createTable('event_consumers')
     .addColumn('name', 'text', (column) => column.notNull())
@@ -24,13 +26,15 @@ export async function createOutbox (db: Kysely<Tables>, schema: string): Promise
     .addColumn('subject', 'uuid', (column) => column.notNull())
     .addColumn('data', 'jsonb', (column) => column.notNull())
     .addColumn('created_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`clock_timestamp()`))
-    .addColumn('expires_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`clock_timestamp() + interval '3 days'`))
+    .addColumn('expires_at', 'timestamptz', (column) =>
+      column.notNull().defaultTo(sql`clock_timestamp() + interval '3 days'`))
     .addColumn('due_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`clock_timestamp()`))
     .addColumn('lease', 'uuid')
     .addColumn('attempts', 'integer', (column) => column.notNull().defaultTo(0))
     .execute()
   // Rows live for a moment only, so the table is vacuumed often.
-  await sql`alter table ${sql.id(schema, 'outbox')} set (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000)`.execute(db)
+  await sql`alter table ${sql.id(schema, 'outbox')} set (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000)`
+    .execute(db)
   await db.schema.createIndex('outbox_due').on('outbox').columns(['consumer', 'due_at']).execute()
   await db.schema.createIndex('outbox_subject').on('outbox').columns(['consumer', 'subject', 'position']).execute()
   await db.schema.createIndex('outbox_expires_at').on('outbox').column('expires_at').execute()
@@ -48,6 +52,7 @@ export async function createOutbox (db: Kysely<Tables>, schema: string): Promise
     .addColumn('error', 'text', (column) => column.notNull())
     .addColumn('failed_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`clock_timestamp()`))
     .execute()
-  await db.schema.createIndex('failed_deliveries_failed_at').on('failed_deliveries').columns(['failed_at', 'id']).execute()
+  await db.schema.createIndex('failed_deliveries_failed_at').on('failed_deliveries')
+    .columns(['failed_at', 'id']).execute()
   await db.schema.createIndex('failed_deliveries_subject').on('failed_deliveries').column('subject').execute()
 }

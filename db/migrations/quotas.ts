@@ -4,12 +4,13 @@ import type { Tables } from '../tables/index.ts'
 /**
  * Adds what users have stored and posted, for quotas (contract 13.4).
  *
- * Triggers count uploads, so that those count that another release, psql or a cascade adds or removes. A user without a row is counted
- * when an upload of theirs is added or removed next, so the migration counts nothing, and a row that is deleted comes back correct.
- * The triggers run once for each statement, because rows that the statement has not counted yet would otherwise be counted twice.
+ * Triggers count uploads, so that those count that another release, psql or a cascade adds or removes. A user without a
+ * row is counted when an upload of theirs is added or removed next, so the migration counts nothing, and a row that is
+ * deleted comes back correct. The triggers run once for each statement, because rows that the statement has not counted
+ * yet would otherwise be counted twice.
  *
- * A node limits uploads by the setting `usher.upload_quota` of its statement: bytes and files, where 0 is no limit. A release that does
- * not know quotas sets none, and its uploads count nevertheless.
+ * A node limits uploads by the setting `usher.upload_quota` of its statement: bytes and files, where 0 is no limit. A
+ * release that does not know quotas sets none, and its uploads count nevertheless.
  */
 export async function createQuotas (db: Kysely<Tables>, schema: string): Promise<void> {
   // No references to `users`, because a check of the reference would wait for locks on users.
@@ -25,7 +26,8 @@ export async function createQuotas (db: Kysely<Tables>, schema: string): Promise
     .execute()
   await db.schema.createIndex('post_rates_since').on('post_rates').column('since').execute()
   // Every batch of posts updates these rows. With room on the page, that adds nothing to the indexes.
-  await sql`alter table ${sql.id(schema, 'post_rates')} set (fillfactor = 50, autovacuum_vacuum_threshold = 1000)`.execute(db)
+  await sql`alter table ${sql.id(schema, 'post_rates')} set (fillfactor = 50, autovacuum_vacuum_threshold = 1000)`
+    .execute(db)
   await createCountingFunctions(db, schema)
   await createCountingTriggers(db, schema)
 }
@@ -78,7 +80,8 @@ async function createCountingFunctions (db: Kysely<Tables>, schema: string): Pro
     end $$`.execute(db)
 }
 
-// Their name comes after that of the trigger that locks the owner, so that every upload takes its locks in the same order.
+// Their name comes after that of the trigger that locks the owner, so that every upload takes its locks in the same
+// order.
 async function createCountingTriggers (db: Kysely<Tables>, schema: string): Promise<void> {
   const events = {
     insert: 'referencing new table as new_uploads',

@@ -6,7 +6,8 @@ const ROWS_PER_PAGE = 10_000
 
 /** Creates the tables of the networks that users log in from, and of the failed logins in a row of each account. */
 export async function createRecognisedNetworks (db: Kysely<Tables>): Promise<void> {
-  // No reference to `users`, so that filling the table holds no locks on users. `purgeDeletedUsers` deletes the rows instead.
+  // No reference to `users`, so that filling the table holds no locks on users. `purgeDeletedUsers` deletes the rows
+  // instead.
   await db.schema.createTable('recognised_networks')
     .addColumn('user_id', 'uuid', (column) => column.notNull())
     .addColumn('network', 'text', (column) => column.notNull())
@@ -19,17 +20,21 @@ export async function createRecognisedNetworks (db: Kysely<Tables>): Promise<voi
     .addColumn('last_failed_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`now()`))
     .execute()
   await fill(db)
-  await db.schema.createIndex('recognised_networks_last_used_at').on('recognised_networks').column('last_used_at').execute()
-  await db.schema.createIndex('login_failures_count').on('login_failures').columns(['count', 'last_failed_at']).execute()
+  await db.schema.createIndex('recognised_networks_last_used_at').on('recognised_networks')
+    .column('last_used_at').execute()
+  await db.schema.createIndex('login_failures_count').on('login_failures')
+    .columns(['count', 'last_failed_at']).execute()
 }
 
-// Fills the table from the logins in the account log. The networks are computed here rather than in SQL, so that there is only one
-// definition of a network.
+// Fills the table from the logins in the account log. The networks are computed here rather than in SQL, so that there
+// is only one definition of a network.
 async function fill (db: Kysely<Tables>): Promise<void> {
   let page: { userId: string, address: string, at: Date }[]
   let [after, afterAddress] = ['00000000-0000-0000-0000-000000000000', '']
   do {
-    page = await db.selectFrom('audit').select(['user_id as userId', 'address', ({ fn }) => fn.max('created_at').as('at')]).$narrowType<{ userId: string }>()
+    page = await db.selectFrom('audit')
+      .select(['user_id as userId', 'address', ({ fn }) => fn.max('created_at').as('at')])
+      .$narrowType<{ userId: string }>()
       .where('action', '=', sql.lit('login')).where('address', '<>', '')
       .where(sql<boolean>`(user_id, address) > (${after}::uuid, ${afterAddress})`)
       .groupBy(['user_id', 'address']).orderBy('user_id').orderBy('address').limit(ROWS_PER_PAGE).execute()

@@ -37,8 +37,8 @@ export async function createSignUps (db: Kysely<Tables>, schema: string): Promis
     .execute()
   await db.schema.createIndex('undo_tokens_user').on('undo_tokens').column('user_id').execute()
 
-  // A trigger, so that it holds however the address is changed, also by a node of the previous release. Addresses that differ in
-  // case only are the same mailbox.
+  // A trigger, so that it holds however the address is changed, also by a node of the previous release. Addresses that
+  // differ in case only are the same mailbox.
   await sql`
     create function ${sql.id(schema, 'mailbox_changed')}() returns trigger language plpgsql as $$
     begin
@@ -49,5 +49,6 @@ export async function createSignUps (db: Kysely<Tables>, schema: string): Promis
     end $$`.execute(db)
   await sql`
     create trigger mailbox_changed before update of email on ${sql.id(schema, 'users')}
-    for each row when (lower(old.email) <> lower(new.email)) execute function ${sql.id(schema, 'mailbox_changed')}()`.execute(db)
+    for each row when (lower(old.email) <> lower(new.email)) execute function ${sql.id(schema, 'mailbox_changed')}()`
+    .execute(db)
 }

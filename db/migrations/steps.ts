@@ -21,7 +21,8 @@ export interface MigrationStep {
 /** Receives what a migration is doing. */
 export type ReportStep = (step: MigrationStep) => void
 
-// While a statement waits for a lock on a table, every later statement on the table waits behind it, so it must not wait for long.
+// While a statement waits for a lock on a table, every later statement on the table waits behind it, so it must not
+// wait for long.
 const LOCK_TIMEOUT_MS = 200
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5000
@@ -29,11 +30,12 @@ const POLL_MS = 200
 const LOCK_NOT_AVAILABLE = '55P03'
 
 /**
- * Runs a migration in a transaction that waits only briefly for locks. If another transaction has one, it is rolled back and tried again
- * after a pause, for five minutes. Throws a `StartError` then.
+ * Runs a migration in a transaction that waits only briefly for locks. If another transaction has one, it is rolled
+ * back and tried again after a pause, for five minutes. Throws a `StartError` then.
  */
 export async function inShortTransaction (
-  db: Kysely<Tables>, schema: string, run: (trx: Kysely<Tables>) => Promise<void>, onWait: () => void, timeoutMs = DEADLINES.migrationLock
+  db: Kysely<Tables>, schema: string, run: (trx: Kysely<Tables>) => Promise<void>, onWait: () => void,
+  timeoutMs = DEADLINES.migrationLock
 ): Promise<void> {
   const until = performance.now() + timeoutMs
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
@@ -70,10 +72,12 @@ function isLocked (error: unknown): boolean {
 }
 
 /**
- * Runs `work` while no other node migrates the schema. It asks for the lock again and again: a statement that waits for it would hold a
- * snapshot, and the node that has the lock could wait for the end of that snapshot to build an index.
+ * Runs `work` while no other node migrates the schema. It asks for the lock again and again: a statement that waits for
+ * it would hold a snapshot, and the node that has the lock could wait for the end of that snapshot to build an index.
  */
-export async function whileAlone (db: Kysely<Tables>, schema: string, work: () => Promise<void>, onWait: () => void): Promise<void> {
+export async function whileAlone (
+  db: Kysely<Tables>, schema: string, work: () => Promise<void>, onWait: () => void
+): Promise<void> {
   const session = openSession(db)
   try {
     await session.run('begin')
@@ -88,10 +92,13 @@ export async function whileAlone (db: Kysely<Tables>, schema: string, work: () =
     session.destroy()
   }
 
-  // Without parameters, because the portal of a statement with parameters keeps its snapshot until the transaction ends.
+  // Without parameters, because the portal of a statement with parameters keeps its snapshot until the transaction
+  // ends.
   async function tryLock (): Promise<boolean> {
     const key = sql.lit(`usher node that migrates ${schema}`)
-    const rows = await session.run(sql`select pg_try_advisory_xact_lock(hashtextextended(${key}, 0)) as locked`.compile(db).sql)
+    const rows = await session.run(
+      sql`select pg_try_advisory_xact_lock(hashtextextended(${key}, 0)) as locked`.compile(db).sql
+    )
     return rows[0]!['locked'] as boolean
   }
 }

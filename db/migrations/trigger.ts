@@ -7,7 +7,8 @@ import type { Tables } from '../tables/index.ts'
  * @param body the statements of the function in PL/pgSQL
  */
 export async function createTrigger (
-  db: Kysely<Tables>, schema: string, table: string, when: string, name: string, body: ReturnType<typeof sql>, each: 'row' | 'statement' = 'row'
+  db: Kysely<Tables>, schema: string, table: string, when: string, name: string, body: ReturnType<typeof sql>,
+  each: 'row' | 'statement' = 'row'
 ): Promise<void> {
   await sql`
     create function ${sql.id(schema, name)}() returns trigger language plpgsql as $$

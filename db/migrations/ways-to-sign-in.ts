@@ -5,8 +5,8 @@ import type { Tables } from '../tables/index.ts'
 export const SECOND_FACTOR_MISSING = 'US2FA'
 
 /**
- * Adds passkeys, TOTP with recovery codes, challenges, and how and when a session was authenticated (contract 11.2, 16).
- * Columns of existing tables are nullable, because nodes of the previous release do not set them.
+ * Adds passkeys, TOTP with recovery codes, challenges, and how and when a session was authenticated (contract 11.2,
+ * 16). Columns of existing tables are nullable, because nodes of the previous release do not set them.
  */
 export async function addWaysToSignIn (db: Kysely<Tables>, schema: string): Promise<void> {
   await db.schema.alterTable('sessions')
@@ -57,7 +57,8 @@ export async function addWaysToSignIn (db: Kysely<Tables>, schema: string): Prom
     .addColumn('created_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`now()`))
     .addColumn('expires_at', 'timestamptz', (column) => column.notNull())
     .execute()
-  await db.schema.createIndex('login_challenges_user').on('login_challenges').columns(['user_id', 'created_at']).execute()
+  await db.schema.createIndex('login_challenges_user').on('login_challenges')
+    .columns(['user_id', 'created_at']).execute()
   await db.schema.createIndex('login_challenges_expires_at').on('login_challenges').column('expires_at').execute()
 
   await db.schema.createTable('used_ceremonies')
@@ -66,9 +67,9 @@ export async function addWaysToSignIn (db: Kysely<Tables>, schema: string): Prom
     .execute()
   await db.schema.createIndex('used_ceremonies_expires_at').on('used_ceremonies').column('expires_at').execute()
 
-  // Whoever has a second factor gets no session without it, whatever starts the session. A trigger sees a factor that was
-  // added while the statement waited for the lock on the user; a condition of the statement would not. A node of the
-  // previous release does not know second factors, and sets no `amr`. It finds no row, and responds that the
+  // Whoever has a second factor gets no session without it, whatever starts the session. A trigger sees a factor that
+  // was added while the statement waited for the lock on the user; a condition of the statement would not. A node of
+  // the previous release does not know second factors, and sets no `amr`. It finds no row, and responds that the
   // credentials are wrong.
   await sql`
     create function ${sql.id(schema, 'require_second_factor')}() returns trigger language plpgsql as $$

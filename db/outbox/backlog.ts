@@ -18,9 +18,11 @@ export async function findLargeBacklogs (
   db: Database, { after, keep }: { after: string, keep: number }
 ): Promise<{ backlogs: Backlog[], last: string, more: boolean }> {
   const rows = await replanned(db)
-    .with('recent', (cte) => cte.selectFrom('outbox').select(['position', 'consumer', 'type', deliveryOwner.as('owner')])
+    .with('recent', (cte) => cte.selectFrom('outbox')
+      .select(['position', 'consumer', 'type', deliveryOwner.as('owner')])
       .where('position', '>', after).orderBy('position').limit(MAX_EVENTS_PER_SCAN))
-    .with('owners', (cte) => cte.selectFrom('recent').select(['consumer', 'type', 'owner']).select(({ fn }) => [fn.max('position').as('last'), fn.countAll<string>().as('count')])
+    .with('owners', (cte) => cte.selectFrom('recent').select(['consumer', 'type', 'owner'])
+      .select(({ fn }) => [fn.max('position').as('last'), fn.countAll<string>().as('count')])
       .groupBy(['consumer', 'type', 'owner']))
     .selectFrom('owners').select(['consumer', 'type', 'owner as userId', 'last', 'count'])
     .select(({ exists, selectFrom }) => exists(selectFrom('outbox').select('outbox.position')
@@ -29,7 +31,8 @@ export async function findLargeBacklogs (
       .orderBy('outbox.position').offset(keep).limit(1)).as('isLarge'))
     .execute()
   return {
-    backlogs: rows.filter(({ isLarge }) => isLarge).map(({ consumer, type, userId }) => ({ consumer, type, userId: userId! })),
+    backlogs: rows.filter(({ isLarge }) => isLarge)
+      .map(({ consumer, type, userId }) => ({ consumer, type, userId: userId! })),
     last: rows.reduce((last, row) => BigInt(row.last) > BigInt(last) ? row.last : last, after),
     more: rows.reduce((total, { count }) => total + Number(count), 0) === MAX_EVENTS_PER_SCAN,
   }
@@ -45,10 +48,15 @@ export async function trimBacklog (
 ): Promise<number> {
   const events = db.selectFrom('outbox').select('position')
     .where('consumer', '=', consumer).where(deliveryOwner, '=', userId).where('type', '=', type)
-  const end = (order: 'asc' | 'desc') => sql<string>`(${events.orderBy('position', order).offset(Math.ceil(keep / 2) - 1).limit(1)})`
+  const end = (order: 'asc' | 'desc') =>
+    sql<string>`(${events.orderBy('position', order).offset(Math.ceil(keep / 2) - 1).limit(1)})`
   const { numDeletedRows } = await replanned(db).deleteFrom('outbox')
-    .where('position', '=', sql<string>`any(array(${events.where('position', '>', end('asc')).where('position', '<', end('desc'))
-      .orderBy('position').limit(limit).forUpdate().skipLocked()}))`)
+    .where(
+      'position',
+      '=',
+      sql<string>`any(array(${events.where('position', '>', end('asc')).where('position', '<', end('desc'))
+      .orderBy('position').limit(limit).forUpdate().skipLocked()}))`
+    )
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }
@@ -57,7 +65,9 @@ export async function trimBacklog (
  * Deletes at most `limit` of the oldest events that wait for a consumer, if there are more than `keep`. They would
  * expire first. Returns the number of deleted events.
  */
-export async function trimConsumer (db: Database, consumer: string, { keep, limit }: { keep: number, limit: number }): Promise<number> {
+export async function trimConsumer (
+  db: Database, consumer: string, { keep, limit }: { keep: number, limit: number }
+): Promise<number> {
   const all = db.selectFrom('outbox').select('position').where('consumer', '=', consumer)
   // The order of an index: counting is much faster than finding the position.
   if (!await all.orderBy('due_at').offset(keep).limit(1).executeTakeFirst()) return 0
@@ -66,7 +76,8 @@ export async function trimConsumer (db: Database, consumer: string, { keep, limi
     const { numDeletedRows } = await replanned(trx)
       .with('last', (cte) => cte.selectFrom('outbox').select('position').where('consumer', '=', consumer)
         .orderBy('position', 'desc').offset(keep).limit(1))
-      .deleteFrom('outbox').where('position', '=', ({ selectFrom }) => sql<string>`any(array(${selectFrom('outbox').select('position')
+      .deleteFrom('outbox')
+      .where('position', '=', ({ selectFrom }) => sql<string>`any(array(${selectFrom('outbox').select('position')
         .where('consumer', '=', consumer).where('position', '<=', selectFrom('last').select('position'))
         .orderBy('position').limit(limit).forUpdate().skipLocked()}))`)
       .executeTakeFirstOrThrow()

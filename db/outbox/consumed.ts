@@ -10,7 +10,10 @@ export function isConsumed (db: Database, name: EventName): boolean {
   return consumed.get(keyOf(db))?.has(name) ?? false
 }
 
-/** Reads which events have consumers. From now on, the changes that this process makes in the database store these events. */
+/**
+ * Reads which events have consumers. From now on, the changes that this process makes in the database store these
+ * events.
+ */
 export async function loadConsumed (db: Database): Promise<void> {
   const rows = await db.selectFrom('event_consumers').select('type').distinct().execute()
   consumed.set(keyOf(db), new Set(rows.map(({ type }) => type as EventName)))

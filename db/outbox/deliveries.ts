@@ -7,38 +7,43 @@ import type { Database } from '../tables/index.ts'
 import type { OutboxTable } from '../tables/outbox.ts'
 
 /** A delivery that this node is attempting. No other node attempts it while the lease lasts. */
-export type Delivery = Row<OutboxTable, 'position' | 'id' | 'consumer' | 'type' | 'subject' | 'data' | 'created_at' | 'attempts'> & {
-  lease: string
-  /** Whether it has expired. */
-  expired: boolean
-}
+export type Delivery =
+  Row<OutboxTable, 'position' | 'id' | 'consumer' | 'type' | 'subject' | 'data' | 'created_at' | 'attempts'> & {
+    lease: string
+    /** Whether it has expired. */
+    expired: boolean
+  }
 
 /** Identifies an attempt. */
 export type Attempt = Pick<Delivery, 'position' | 'lease'>
 
-// A delivery that comes after another one of its subject waits for it. While that one is being attempted, the wait is short, because
-// its success may wake the next one before a concurrent statement makes that wait.
+// A delivery that comes after another one of its subject waits for it. While that one is being attempted, the wait is
+// short, because its success may wake the next one before a concurrent statement makes that wait.
 const WAIT_SECONDS = 2
 
 const interval = (seconds: number) => sql`make_interval(secs => ${seconds})`
 
 /**
- * Takes at most `limit` deliveries of a consumer that are due, for `seconds`. Of each subject, it takes only the first. The others
- * wait until that one is delivered or tried again, so that they need not be looked at before. Returns how many were due besides.
+ * Takes at most `limit` deliveries of a consumer that are due, for `seconds`. Of each subject, it takes only the first.
+ * The others wait until that one is delivered or tried again, so that they need not be looked at before. Returns how
+ * many were due besides.
  */
 export async function claimDeliveries (
-  db: Database, { consumer, types, limit, seconds }: { consumer: string, types: readonly string[], limit: number, seconds: number }
+  db: Database,
+  { consumer, types, limit, seconds }: { consumer: string, types: readonly string[], limit: number, seconds: number }
 ): Promise<{ claimed: Delivery[], waiting: number }> {
   const rows = await replanned(db)
     .with('due', (cte) => cte.selectFrom('outbox').select(['position', 'subject'])
-      .where('consumer', '=', consumer).where('due_at', '<=', sql<Date>`now()`).where('type', '=', sql<string>`any(${types}::text[])`)
+      .where('consumer', '=', consumer).where('due_at', '<=', sql<Date>`now()`)
+      .where('type', '=', sql<string>`any(${types}::text[])`)
       .orderBy('due_at').orderBy('position').limit(limit).forUpdate().skipLocked())
     .with('first', (cte) => cte.selectFrom('due').innerJoinLateral((lateral) => lateral.selectFrom('outbox')
       .select(['outbox.position as first', 'outbox.due_at', 'outbox.lease'])
-      // Only the index `outbox_subject` has this order. With `=` PostgreSQL would read all rows by their positions if it takes the table
-      // for empty (`db/batching/any-of.ts`).
+      // Only the index `outbox_subject` has this order. With `=` PostgreSQL would read all rows by their positions if
+      // it takes the table for empty (`db/batching/any-of.ts`).
       .where(sql<boolean>`(outbox.consumer, outbox.subject) >= (${consumer}, due.subject)`)
-      .orderBy('outbox.consumer').orderBy('outbox.subject').orderBy('outbox.position').limit(1).as('head'), (join) => join.onTrue())
+      .orderBy('outbox.consumer').orderBy('outbox.subject')
+      .orderBy('outbox.position').limit(1).as('head'), (join) => join.onTrue())
       .select(['due.position', 'head.first', 'head.due_at', 'head.lease']))
     .updateTable('outbox').from('first').whereRef('outbox.position', '=', 'first.position')
     .where('outbox.position', '=', ({ selectFrom }) => anyOf(selectFrom('due').select('position')))
@@ -52,8 +57,9 @@ export async function claimDeliveries (
       end`,
     })
     .returning([
-      'outbox.position', 'outbox.id', 'outbox.consumer', 'outbox.type', 'outbox.subject', 'outbox.data', 'outbox.created_at as createdAt',
-      'outbox.attempts', 'outbox.lease', sql<boolean>`outbox.expires_at <= now()`.as('expired'),
+      'outbox.position', 'outbox.id', 'outbox.consumer', 'outbox.type', 'outbox.subject', 'outbox.data',
+      'outbox.created_at as createdAt', 'outbox.attempts', 'outbox.lease',
+      sql<boolean>`outbox.expires_at <= now()`.as('expired'),
     ])
     .execute()
   const claimed = rows.filter((row): row is Delivery => row.lease !== null)
@@ -62,8 +68,8 @@ export async function claimDeliveries (
 }
 
 /**
- * Returns the milliseconds until the next delivery of a consumer is due, at most `maxMs`. Zero or less if one has become due
- * since deliveries were claimed, or is just being claimed by another node.
+ * Returns the milliseconds until the next delivery of a consumer is due, at most `maxMs`. Zero or less if one has
+ * become due since deliveries were claimed, or is just being claimed by another node.
  */
 export async function findDelay (
   db: Database, { consumer, types }: { consumer: string, types: readonly string[] }, maxMs: number
@@ -80,8 +86,8 @@ const given = (attempts: readonly Attempt[]) => sql<{ position: string, lease: s
 )`.as<'given'>(sql`given(position, lease)`)
 
 /**
- * Deletes deliveries that have succeeded, as one statement, and makes the next ones of their subjects due. An attempt whose lease
- * another node has taken over meanwhile has no effect. Returns one `undefined` per attempt, for the batch.
+ * Deletes deliveries that have succeeded, as one statement, and makes the next ones of their subjects due. An attempt
+ * whose lease another node has taken over meanwhile has no effect. Returns one `undefined` per attempt, for the batch.
  */
 export async function deleteDeliveries (db: Database, attempts: readonly Attempt[]): Promise<undefined[]> {
   await replanned(db)
@@ -92,21 +98,31 @@ export async function deleteDeliveries (db: Database, attempts: readonly Attempt
     .with('next', (cte) => cte.selectFrom('done').innerJoinLateral((lateral) => lateral.selectFrom('outbox')
       .select(['outbox.consumer', 'outbox.subject', 'outbox.position'])
       // As above.
-      .where(sql<boolean>`(outbox.consumer, outbox.subject, outbox.position) > (done.consumer, done.subject, done.position)`)
-      .orderBy('outbox.consumer').orderBy('outbox.subject').orderBy('outbox.position').limit(1).as('following'), (join) => join
+      .where(
+        sql<boolean>`(outbox.consumer, outbox.subject, outbox.position) > (done.consumer, done.subject, done.position)`
+      )
+      .orderBy('outbox.consumer').orderBy('outbox.subject')
+      .orderBy('outbox.position').limit(1).as('following'), (join) => join
       .onRef('following.consumer', '=', 'done.consumer').onRef('following.subject', '=', 'done.subject'))
       .select('following.position'))
-    .updateTable('outbox').where('position', '=', ({ selectFrom }) => anyOf(selectFrom('next').select('position'))).where('lease', 'is', null)
+    .updateTable('outbox').where('position', '=', ({ selectFrom }) => anyOf(selectFrom('next').select('position')))
+    .where('lease', 'is', null)
     .set({ due_at: sql<Date>`clock_timestamp()` })
     .execute()
   return attempts.map(() => undefined)
 }
 
-/** Makes a delivery that has failed due again after `seconds`. Returns whether it is too old for that, and remains as it is. */
-export async function postponeDelivery (db: Database, { position, lease }: Attempt, seconds: number): Promise<'postponed' | 'expired'> {
+/**
+ * Makes a delivery that has failed due again after `seconds`. Returns whether it is too old for that, and remains as it
+ * is.
+ */
+export async function postponeDelivery (
+  db: Database, { position, lease }: Attempt, seconds: number
+): Promise<'postponed' | 'expired'> {
   const { numUpdatedRows } = await db.updateTable('outbox')
     .set({ lease: null, due_at: sql<Date>`clock_timestamp() + ${interval(seconds)}` })
-    .where('position', '=', position).where('lease', '=', lease).where('expires_at', '>', sql<Date>`clock_timestamp() + ${interval(seconds)}`)
+    .where('position', '=', position).where('lease', '=', lease)
+    .where('expires_at', '>', sql<Date>`clock_timestamp() + ${interval(seconds)}`)
     .executeTakeFirstOrThrow()
   return numUpdatedRows > 0n ? 'postponed' : 'expired'
 }

@@ -13,7 +13,8 @@ const failureColumns = ['id', 'consumer', 'type', 'subject', 'data', 'created_at
 export async function failDelivery (db: Database, { position, lease }: Attempt, error: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
     await trx.insertInto('failed_deliveries').columns(failureColumns)
-      .expression(({ selectFrom, val }) => selectFrom('outbox').where('position', '=', position).where('lease', '=', lease)
+      .expression(({ selectFrom, val }) => selectFrom('outbox').where('position', '=', position)
+        .where('lease', '=', lease)
         .select(['id', 'consumer', 'type', 'subject', 'data', 'created_at', 'attempts', val(error).as('error')]))
       .onConflict((conflict) => conflict.column('id').doNothing()).execute()
     await deleteDeliveries(trx, [{ position, lease }])
@@ -21,32 +22,49 @@ export async function failDelivery (db: Database, { position, lease }: Attempt, 
 }
 
 /** Returns failed deliveries, oldest first, after the one with the id `after`. */
-export async function listFailedDeliveries (db: Database, { limit, after }: { limit: number, after?: string | undefined }): Promise<FailedDelivery[]> {
+export async function listFailedDeliveries (
+  db: Database, { limit, after }: { limit: number, after?: string | undefined }
+): Promise<FailedDelivery[]> {
   if (after !== undefined && !isUuid(after)) return []
   const rows = await db.selectFrom('failed_deliveries')
-    .select(['id', 'consumer', 'type', 'subject', 'data', 'created_at as timestamp', 'attempts', 'error', 'failed_at as failedAt'])
+    .select([
+      'id', 'consumer', 'type', 'subject', 'data', 'created_at as timestamp', 'attempts', 'error',
+      'failed_at as failedAt',
+    ])
     .$if(after !== undefined, (query) => query.where(sql<boolean>`(failed_at, id) > (
       select failed_at, id from ${sql.table('failed_deliveries')} as last where last.id = ${after})`))
     .orderBy('failed_at').orderBy('id').limit(limit).execute()
   return rows as FailedDelivery[]
 }
 
-/** Puts a failed delivery into the outbox again, after the others of its subject. Returns whether there was one with that id. */
+/**
+ * Puts a failed delivery into the outbox again, after the others of its subject. Returns whether there was one with
+ * that id.
+ */
 export async function retryFailedDelivery (db: Database, id: string): Promise<boolean> {
   if (!isUuid(id)) return false
   const rows = await db
-    .with('failed', (cte) => cte.deleteFrom('failed_deliveries').where('id', '=', id).returning(['id', 'consumer', 'type', 'subject', 'data', 'created_at']))
+    .with('failed', (cte) => cte.deleteFrom('failed_deliveries').where('id', '=', id)
+      .returning(['id', 'consumer', 'type', 'subject', 'data', 'created_at']))
     .insertInto('outbox').columns(['id', 'consumer', 'type', 'subject', 'data', 'created_at'])
-    .expression(({ selectFrom }) => selectFrom('failed').select(['id', 'consumer', 'type', 'subject', 'data', 'created_at']))
+    .expression(({ selectFrom }) =>
+      selectFrom('failed').select(['id', 'consumer', 'type', 'subject', 'data', 'created_at']))
     .returning('id').execute()
   return rows.length > 0
 }
 
-/** Deletes at most `limit` failed deliveries that are older than `days`, or beyond the newest `keep`. Returns their number. */
-export async function deleteOldFailures (db: Database, { days, keep, limit }: { days: number, keep: number, limit: number }): Promise<number> {
+/**
+ * Deletes at most `limit` failed deliveries that are older than `days`, or beyond the newest `keep`. Returns their
+ * number.
+ */
+export async function deleteOldFailures (
+  db: Database, { days, keep, limit }: { days: number, keep: number, limit: number }
+): Promise<number> {
   const { numDeletedRows } = await replanned(db)
-    .with('beyond', (cte) => cte.selectFrom('failed_deliveries').select('failed_at').orderBy('failed_at', 'desc').offset(keep).limit(1))
-    .deleteFrom('failed_deliveries').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('failed_deliveries').select('id')
+    .with('beyond', (cte) => cte.selectFrom('failed_deliveries').select('failed_at')
+      .orderBy('failed_at', 'desc').offset(keep).limit(1))
+    .deleteFrom('failed_deliveries')
+    .where('id', '=', ({ selectFrom }) => anyOf(selectFrom('failed_deliveries').select('id')
       .where(({ or, eb }) => or([
         eb('failed_at', '<', sql<Date>`now() - make_interval(days => ${days})`),
         eb('failed_at', '<=', sql<Date>`(select failed_at from beyond)`),
@@ -56,20 +74,27 @@ export async function deleteOldFailures (db: Database, { days, keep, limit }: { 
 }
 
 /**
- * Gives up at most `limit` deliveries that expired more than an hour ago, although no node attempts them any more, for example because
- * their consumer is gone. Events are listed as failed; mails are deleted. Events that were never attempted get four more days, because
- * all nodes may have been stopped. Returns the number of each.
+ * Gives up at most `limit` deliveries that expired more than an hour ago, although no node attempts them any more, for
+ * example because their consumer is gone. Events are listed as failed; mails are deleted. Events that were never
+ * attempted get four more days, because all nodes may have been stopped. Returns the number of each.
  */
 export async function giveUpExpired (db: Database, limit: number): Promise<{ events: number, mails: number }> {
   const rows = await replanned(db)
-    .with('expired', (cte) => cte.deleteFrom('outbox').where('position', '=', ({ selectFrom }) => anyOf(selectFrom('outbox').select('position')
-      .where('expires_at', '<=', sql<Date>`now() - interval '1 hour'`).where('due_at', '<=', sql<Date>`now() - interval '1 hour'`)
-      .where(({ or, eb }) => or([eb('type', '=', MAIL), eb('attempts', '>', 0), eb('expires_at', '<=', sql<Date>`now() - interval '4 days'`)]))
-      .orderBy('expires_at').limit(limit).forUpdate().skipLocked()))
+    .with('expired', (cte) => cte.deleteFrom('outbox')
+      .where('position', '=', ({ selectFrom }) => anyOf(selectFrom('outbox').select('position')
+        .where('expires_at', '<=', sql<Date>`now() - interval '1 hour'`)
+        .where('due_at', '<=', sql<Date>`now() - interval '1 hour'`)
+        .where(({ or, eb }) => or([
+          eb('type', '=', MAIL), eb('attempts', '>', 0), eb('expires_at', '<=', sql<Date>`now() - interval '4 days'`),
+        ]))
+        .orderBy('expires_at').limit(limit).forUpdate().skipLocked()))
       .returning(['id', 'consumer', 'type', 'subject', 'data', 'created_at', 'attempts']))
     .with('failed', (cte) => cte.insertInto('failed_deliveries').columns(failureColumns)
       .expression(({ selectFrom, val }) => selectFrom('expired').where('type', '<>', MAIL)
-        .select(['id', 'consumer', 'type', 'subject', 'data', 'created_at', 'attempts', val('No node has attempted it in time').as('error')]))
+        .select([
+          'id', 'consumer', 'type', 'subject', 'data', 'created_at', 'attempts',
+          val('No node has attempted it in time').as('error'),
+        ]))
       .onConflict((conflict) => conflict.column('id').doNothing()))
     .selectFrom('expired').select('type').execute()
   const mails = rows.filter(({ type }) => type === MAIL).length

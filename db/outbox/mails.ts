@@ -32,7 +32,10 @@ export interface StoredMailDetails {
   budget: MailBudget
   /** The hash of the token in its link, in hexadecimal digits; null if it has no link that can become void. */
   token: string | null
-  /** The content to send if its link is void by then, in the form of `content`. Notices have one, because they are always sent. */
+  /**
+   * The content to send if its link is void by then, in the form of `content`. Notices have one, because they are
+   * always sent.
+   */
   withoutLink?: string
   /** Removed when it is stored. */
   limits?: { verified: MailLimit, unverified: MailLimit }
@@ -58,24 +61,29 @@ export const mailColumns = ['id', 'consumer', 'type', 'subject', 'data', 'expire
 
 /** Returns the values of `mailColumns`. Each mail is a subject of its own, so that one that fails delays no other. */
 export function mailValues (
-  { id, content, seconds }: { [Member in keyof NewMail]: Expression<unknown> }, to: Expression<unknown>, userId: Expression<unknown>
+  { id, content, seconds }: { [Member in keyof NewMail]: Expression<unknown> }, to: Expression<unknown>,
+  userId: Expression<unknown>
 ) {
   return [
-    sql<string>`${id}::uuid`.as('id'), sql<string>`${sql.lit(MAIL)}`.as('consumer'), sql<string>`${sql.lit(MAIL)}`.as('type'), sql<string>`${id}::uuid`.as('subject'),
+    sql<string>`${id}::uuid`.as('id'), sql<string>`${sql.lit(MAIL)}`.as('consumer'),
+    sql<string>`${sql.lit(MAIL)}`.as('type'), sql<string>`${id}::uuid`.as('subject'),
     sql`${content}::text::jsonb || jsonb_build_object('to', ${to}::text, 'userId', ${userId}::text)`.as('data'),
     sql<Date>`clock_timestamp() + least(make_interval(secs => ${seconds}), interval '3 days')`.as('expires'),
   ] as const
 }
 
 /** Returns a mail as expressions for `mailValues`. */
-export const mailParameters = ({ id, content, seconds }: NewMail) => ({ id: sql`${id}`, content: sql`${content}`, seconds: sql`${seconds}` })
+export const mailParameters = ({ id, content, seconds }: NewMail) =>
+  ({ id: sql`${id}`, content: sql`${content}`, seconds: sql`${seconds}` })
 
 /**
  * Stores a mail, to be sent after the commit of the transaction. Returns whether it will be sent, or would be if it had
  * a recipient: not if the limit of the recipient is used up.
  * @param to null to store one that is not sent
  */
-export async function insertMail (trx: Database, mail: NewMail, to: string | null, userId: string | null): Promise<boolean> {
+export async function insertMail (
+  trx: Database, mail: NewMail, to: string | null, userId: string | null
+): Promise<boolean> {
   const { isLimited } = await trx.insertInto('outbox').columns(mailColumns)
     .expression(() => trx.selectNoFrom(mailValues(mailParameters(mail), sql`${to}`, sql`${userId}`)))
     .returning(sql<boolean>`data ? 'isLimited'`.as('isLimited')).executeTakeFirstOrThrow()
@@ -87,7 +95,9 @@ export async function insertMail (trx: Database, mail: NewMail, to: string | nul
  * is the content without the link, or undefined if there is none: then nothing is sent. Nor is anything sent about a
  * user who was deleted.
  */
-export async function findMailContent (db: Database, { userId, token, content, withoutLink }: StoredMail): Promise<string | undefined> {
+export async function findMailContent (
+  db: Database, { userId, token, content, withoutLink }: StoredMail
+): Promise<string | undefined> {
   let isDisabled = false
   if (userId !== null) {
     const user = await db.selectFrom('users').select('disabled').where('id', '=', userId).executeTakeFirst()
@@ -103,7 +113,8 @@ export async function findMailContent (db: Database, { userId, token, content, w
 async function isTokenValid (db: Database, token: string): Promise<boolean> {
   const hash = Buffer.from(token, 'hex')
   const { isValid } = await db.selectNoFrom(({ or, exists, selectFrom }) => or(tokenTables.map((table) =>
-    exists(selectFrom(table).select('hash').where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)))).as('isValid'))
+    exists(selectFrom(table).select('hash').where('hash', '=', hash)
+      .where('expires_at', '>', sql<Date>`now()`)))).as('isValid'))
     .executeTakeFirstOrThrow()
   return Boolean(isValid)
 }
@@ -115,6 +126,7 @@ const tokenTables = ['password_tokens', 'email_tokens', 'undo_tokens', 'sign_ups
 export async function deleteMailsOf (db: Database, userIds: readonly string[], limit: number): Promise<number> {
   const { numDeletedRows } = await replanned(db).deleteFrom('outbox').where('position', '=', ({ selectFrom }) =>
     anyOf(selectFrom('outbox').select('position').where('consumer', '=', sql.lit(MAIL))
-      .where(deliveryOwner, '=', sql<string>`any(${userIds}::text[])`).limit(limit).forUpdate().skipLocked())).executeTakeFirstOrThrow()
+      .where(deliveryOwner, '=', sql<string>`any(${userIds}::text[])`).limit(limit).forUpdate()
+      .skipLocked())).executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }

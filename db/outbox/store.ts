@@ -17,9 +17,9 @@ export interface Happened {
 const columns = ['consumer', 'type', 'subject', 'data'] as const
 
 /**
- * Adds to a statement that it stores an event for each row that it has changed, once for each consumer. The statement holds the locks
- * of these rows, so the positions of a subject's events are in the order of its changes. If the events have no consumer, it returns
- * the statement as it is.
+ * Adds to a statement that it stores an event for each row that it has changed, once for each consumer. The statement
+ * holds the locks of these rows, so the positions of a subject's events are in the order of its changes. If the events
+ * have no consumer, it returns the statement as it is.
  *
  * @param query a statement with the common table expressions that `happened` names
  */
@@ -27,36 +27,49 @@ export function withEvents<Query extends object> (
   query: Query, db: Database, name: EventName, { from, subject, data }: Happened
 ): Query {
   if (!isConsumed(db, name)) return query
-  const members = Object.entries(data).flatMap(([member, value]) => [sql.lit(member), typeof value === 'string' ? sql.raw(value) : value])
+  const members = Object.entries(data)
+    .flatMap(([member, value]) => [sql.lit(member), typeof value === 'string' ? sql.raw(value) : value])
   const happened = sql<{ subject: string, data: unknown }>`(
     select ${sql.raw(subject)} as subject, jsonb_build_object(${sql.join(members)}) as data from ${sql.raw(from)}
   )`.as<'happened'>(sql.raw('happened'))
-  return (query as QueryCreator<Tables>).with(`stored_${name.replace('.', '_')}`, (cte) => cte.insertInto('outbox').columns(columns)
+  return (query as QueryCreator<Tables>).with(`stored_${name.replace('.', '_')}`, (cte) => cte.insertInto('outbox')
+    .columns(columns)
     .expression(({ selectFrom }) => selectFrom('event_consumers').innerJoin(happened, (join) => join.onTrue())
       .where('event_consumers.type', '=', sql.lit(name))
-      .select(['event_consumers.name', 'event_consumers.type', 'happened.subject', 'happened.data']))) as unknown as Query
+      .select([
+        'event_consumers.name', 'event_consumers.type', 'happened.subject', 'happened.data',
+      ]))) as unknown as Query
 }
 
 /** The data of an event about a user, from a row with the columns of `userColumns`. */
 export function userData (row: string, actor: string | RawBuilder<unknown>): Happened['data'] {
-  const members = { userId: 'id', name: 'name', email: 'email', role: 'role', disabled: 'disabled', emailVerified: 'emailVerified' }
-  return { ...Object.fromEntries(Object.entries(members).map(([member, column]) => [member, `${row}."${column}"`])), actorId: actor }
+  const members = {
+    userId: 'id', name: 'name', email: 'email', role: 'role', disabled: 'disabled', emailVerified: 'emailVerified',
+  }
+  return {
+    ...Object.fromEntries(Object.entries(members).map(([member, column]) => [member, `${row}."${column}"`])),
+    actorId: actor,
+  }
 }
 
 /** Returns the id of an actor as an expression. */
 export const actorValue = (id: string | null): RawBuilder<unknown> => sql`${id}::uuid`
 
-/** Where a statement finds the event of each session that it ends, in rows with the `id` and the `user_id` of the session. */
+/**
+ * Where a statement finds the event of each session that it ends, in rows with the `id` and the `user_id` of the
+ * session.
+ */
 export function sessionEndOf (actor: string | RawBuilder<unknown>) {
   return { subject: 'ended.user_id', data: { userId: 'ended.user_id', sessionId: 'ended.id', actorId: actor } }
 }
 
 /**
- * Stores an event about a user in the transaction that has changed the user, and holds the lock. Does nothing if the event has no
- * consumer.
+ * Stores an event about a user in the transaction that has changed the user, and holds the lock. Does nothing if the
+ * event has no consumer.
  */
 export async function storeUserEvent (
-  trx: Database, name: 'user.created' | 'user.updated' | 'user.deleted' | 'password.changed', userId: string, actorId: string | null
+  trx: Database, name: 'user.created' | 'user.updated' | 'user.deleted' | 'password.changed', userId: string,
+  actorId: string | null
 ): Promise<void> {
   if (!isConsumed(trx, name)) return
   const hasRow = name === 'user.created' || name === 'user.updated'
@@ -70,7 +83,10 @@ export async function storeUserEvent (
   }).selectFrom('changed').select('changed.id').execute()
 }
 
-/** Stores an event about a way to sign in, in the transaction that has changed it. Does nothing if the event has no consumer. */
+/**
+ * Stores an event about a way to sign in, in the transaction that has changed it. Does nothing if the event has no
+ * consumer.
+ */
 export async function storeCredentialEvent (
   trx: Database, name: 'credential.added' | 'credential.removed',
   { userId, kind, actorId }: { userId: string, kind: CredentialKind, actorId: string | null }
@@ -78,5 +94,6 @@ export async function storeCredentialEvent (
   if (!isConsumed(trx, name)) return
   const query = trx.with('changed', (cte) => cte.selectNoFrom(sql<string>`${userId}::uuid`.as('id')))
   const data = { userId: 'changed.id', kind: sql.lit(kind), actorId: actorValue(actorId) }
-  await withEvents(query, trx, name, { from: 'changed', subject: 'changed.id', data }).selectFrom('changed').select('changed.id').execute()
+  await withEvents(query, trx, name, { from: 'changed', subject: 'changed.id', data }).selectFrom('changed')
+    .select('changed.id').execute()
 }

@@ -24,12 +24,13 @@ export async function countWaiting (db: Database): Promise<Waiting[]> {
 }
 
 /**
- * Makes the deliveries due that have failed and wait for another attempt, and wakes the nodes. Those of the same subject that come after
- * them follow. Returns their number.
+ * Makes the deliveries due that have failed and wait for another attempt, and wakes the nodes. Those of the same
+ * subject that come after them follow. Returns their number.
  */
 export async function attemptNow (db: Database, schema: string): Promise<number> {
   const { numUpdatedRows } = await db.updateTable('outbox').set({ due_at: sql<Date>`clock_timestamp()` })
-    .where('attempts', '>', 0).where('lease', 'is', null).where('due_at', '>', sql<Date>`clock_timestamp()`).executeTakeFirstOrThrow()
+    .where('attempts', '>', 0).where('lease', 'is', null)
+    .where('due_at', '>', sql<Date>`clock_timestamp()`).executeTakeFirstOrThrow()
   await sql`select pg_notify(${channelOf(schema, 'outbox_written')}, '')`.execute(db)
   return Number(numUpdatedRows)
 }

@@ -10,7 +10,8 @@ import { isInTime } from '../driver/write-in-time.ts'
 import { isAdmitted, isolateConflicts, keyedOf, KeyTaken, withIdempotencyKeys } from '../idempotency/idempotency.ts'
 import { actorValue, withEvents } from '../outbox/store.ts'
 import {
-  confirmSession, confirmSessions, findEndedSessions, hasLiveSession, isLiveSession, isolateEnded, rejectEnded, requireLiveSession,
+  confirmSession, confirmSessions, findEndedSessions, hasLiveSession, isLiveSession, isolateEnded, rejectEnded,
+  requireLiveSession,
 } from '../sessions/live-sessions.ts'
 import type { WriterToken } from '../sessions/live-tokens.ts'
 import { inOrder, isUuid, prepare } from '../driver/postgres.ts'
@@ -26,7 +27,9 @@ import type { Database } from '../tables/index.ts'
  * @param author the column with the id of its author
  */
 export function postData (row: string, author: string, actor: string | ReturnType<typeof actorValue>) {
-  return { subject: `${row}.id`, data: { postId: `${row}.id`, authorId: author, title: `${row}.title`, actorId: actor } }
+  return {
+    subject: `${row}.id`, data: { postId: `${row}.id`, authorId: author, title: `${row}.title`, actorId: actor },
+  }
 }
 
 export interface NewPost {
@@ -44,36 +47,49 @@ export interface NewPost {
 }
 
 /**
- * Creates posts, as one statement. Returns the created posts in the order of their positions, which is the order of `posts`. In place of
- * a post that was not created, there is an error, which does not affect the others: `InvalidToken` if the session of its actor has ended,
- * `KeyTaken` if its key is taken, `UserNotFound` if its author is unknown. PostgreSQL notifies the nodes at the commit.
+ * Creates posts, as one statement. Returns the created posts in the order of their positions, which is the order of
+ * `posts`. In place of a post that was not created, there is an error, which does not affect the others: `InvalidToken`
+ * if the session of its actor has ended, `KeyTaken` if its key is taken, `UserNotFound` if its author is unknown.
+ * PostgreSQL notifies the nodes at the commit.
  *
- * The authors' rows are locked, so that no author is deleted before the commit. If another transaction has locked an author's row,
- * such as a deletion that may still be rolled back, the post yields `Overloaded`. Waiting for that row would block all new posts:
- * PostgreSQL first runs the trigger that takes the lock of `db/migrations/positions.ts`, and every insert waits for that lock.
+ * The authors' rows are locked, so that no author is deleted before the commit. If another transaction has locked an
+ * author's row, such as a deletion that may still be rolled back, the post yields `Overloaded`. Waiting for that row
+ * would block all new posts: PostgreSQL first runs the trigger that takes the lock of `db/migrations/positions.ts`, and
+ * every insert waits for that lock.
  *
  * @param perHour the number of posts that each actor may create in an hour. A post beyond it yields `TooManyPosts`
  * @param quiet suppresses the notification, for nodes that announce posts through an emitter
  */
-export async function insertPosts (db: Database, posts: readonly NewPost[], { quiet = false, perHour = 0 } = {}): Promise<(PostRow | Error)[]> {
-  return isolateConflicts(db, posts, (posts) => isolateEnded(db, posts, (posts) => insertAll(db, posts, quiet, perHour)))
+export async function insertPosts (
+  db: Database, posts: readonly NewPost[], { quiet = false, perHour = 0 } = {}
+): Promise<(PostRow | Error)[]> {
+  return isolateConflicts(
+    db, posts, (posts) => isolateEnded(db, posts, (posts) => insertAll(db, posts, quiet, perHour))
+  )
 }
 
-async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolean, perHour: number): Promise<(PostRow | Error)[]> {
+async function insertAll (
+  db: Database, posts: readonly NewPost[], quiet: boolean, perHour: number
+): Promise<(PostRow | Error)[]> {
   const ids = posts.map(({ id }) => id ?? newId(db))
   const authors = posts.map(({ authorId }) => isUuid(authorId) ? authorId : null)
   const actors = posts.map(({ actorId = null }) => actorId)
   const keyed = keyedOf(ids, posts.map(({ once }) => once))
   const sessions = posts.map(({ token }) => token?.sessionId ?? null)
   const isLimited = perHour > 0 && actors.some((actor) => actor !== null)
-  const admitted = keyed ? sql<boolean>`${hasLiveSession('session')} and ${isAdmitted('given.id')}` : hasLiveSession('session')
+  const admitted = keyed
+    ? sql<boolean>`${hasLiveSession('session')} and ${isAdmitted('given.id')}`
+    : hasLiveSession('session')
   const given = (keyed ? withIdempotencyKeys(db, keyed) : db)
-    .with('given', (cte) => cte.selectFrom(sql<Record<'id' | 'author' | 'title' | 'content' | 'actor' | 'session', string>>`unnest(
+    .with('given', (cte) => cte.selectFrom(sql<Record<
+      'id' | 'author' | 'title' | 'content' | 'actor' | 'session', string
+    >>`unnest(
       ${ids}::uuid[], ${authors}::uuid[], ${posts.map(({ title }) => title)}::text[], ${posts.map(({ content }) => content)}::text[],
       ${actors}::uuid[], ${sessions}::uuid[]
     )`.as<'posts'>(sql`posts(id, author, title, content, actor, session)`)).selectAll())
     .with('authors', (cte) => cte.selectFrom('users').select('id')
-      .where('id', '=', sql<string>`any(${authors}::uuid[])`).orderBy('id').forKeyShare().skipLocked()) as unknown as Database
+      .where('id', '=', sql<string>`any(${authors}::uuid[])`)
+      .orderBy('id').forKeyShare().skipLocked()) as unknown as Database
   const statement = (isLimited ? counting(given, admitted) : given)
     .with('created', (cte) => cte.insertInto('posts')
       .columns(['id', 'author_id', 'title', 'content'])
@@ -85,7 +101,9 @@ async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolea
     from, ...postData('created', 'given.author', 'given.actor'),
   })
   const condition = confirmSessions(db, from, 'given.session', posts.map(({ token }) => token))
-  const { written, refused } = await selectWritten<PostRow>(db, query, { from: 'created', kind: 'post', keyed, condition })
+  const { written, refused } = await selectWritten<PostRow>(
+    db, query, { from: 'created', kind: 'post', keyed, condition }
+  )
   const created = inOrder(ids, written)
   if (written.length === posts.length) return created as PostRow[]
   const known = new Set((await findUserIds(db, authors)).map(({ id }) => id))
@@ -117,11 +135,12 @@ export interface PostConditions {
 }
 
 /**
- * Updates the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`, `InvalidToken` if the session has ended, and
- * `KeyTaken` if the key `once` is taken.
+ * Updates the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`, `InvalidToken` if the session
+ * has ended, and `KeyTaken` if the key `once` is taken.
  */
 export async function updatePost (
-  db: Database, id: string, { title, content, actorId = null, token }: Partial<NewPost>, { until, match, once }: PostConditions
+  db: Database, id: string, { title, content, actorId = null, token }: Partial<NewPost>,
+  { until, match, once }: PostConditions
 ): Promise<PostRow> {
   const versions = versionsOf(match)
   const keyed = keyedOf([id], [once])
@@ -134,7 +153,9 @@ export async function updatePost (
   const query = withEvents(statement, db, 'post.updated', {
     from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)),
   })
-  const ending = { from: 'updated', kind: 'post-update', keyed, condition: confirmSession(db, 'updated', token) } as const
+  const ending = {
+    from: 'updated', kind: 'post-update', keyed, condition: confirmSession(db, 'updated', token),
+  } as const
   const { written: [post], refused } = await rejectEnded(() => selectWritten<PostRow>(db, query, ending))
   if (refused.size > 0) throw new KeyTaken()
   return post ?? await whyUnchanged(db, id, match, token)
@@ -145,7 +166,8 @@ export async function updatePost (
  * @param actor the user who deletes it, and the token
  */
 export async function deletePost (
-  db: Database, id: string, { actorId = null, token }: Pick<NewPost, 'actorId' | 'token'>, { until, match, once }: PostConditions
+  db: Database, id: string, { actorId = null, token }: Pick<NewPost, 'actorId' | 'token'>,
+  { until, match, once }: PostConditions
 ): Promise<void> {
   const versions = versionsOf(match)
   const keyed = keyedOf([id], [once])
@@ -158,7 +180,9 @@ export async function deletePost (
     from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)),
   })
     .with('known', (cte) => cte.selectFrom('deleted').select(['id', 'author_id as authorId']))
-  const ending = { from: 'known', kind: 'post-deletion', keyed, condition: confirmSession(db, 'known', token), hasVersion: false } as const
+  const ending = {
+    from: 'known', kind: 'post-deletion', keyed, condition: confirmSession(db, 'known', token), hasVersion: false,
+  } as const
   const { written, refused } = await rejectEnded(() => selectWritten(db, query, ending))
   if (refused.size > 0) throw new KeyTaken()
   if (written.length === 0) await whyUnchanged(db, id, match, token)
@@ -168,5 +192,7 @@ export async function deletePost (
 async function whyUnchanged (db: Database, id: string, match: Match, token: NewPost['token']): Promise<never> {
   await requireLiveSession(db, token?.sessionId)
   if (versionsOf(match) === null) throw new PostNotFound()
-  throw await db.selectFrom('posts').select('id').where('id', '=', id).executeTakeFirst() ? new PreconditionFailed() : new PostNotFound()
+  throw await db.selectFrom('posts').select('id').where('id', '=', id).executeTakeFirst()
+    ? new PreconditionFailed()
+    : new PostNotFound()
 }

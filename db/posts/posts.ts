@@ -5,7 +5,8 @@ import type { Row } from '../tables/row.ts'
 import type { Database, Tables } from '../tables/index.ts'
 import type { PostsTable } from '../tables/content.ts'
 
-export type PostRow = Row<PostsTable, 'id' | 'position' | 'epoch' | 'author_id' | 'title' | 'content' | 'created_at' | 'row_version'>
+export type PostRow =
+  Row<PostsTable, 'id' | 'position' | 'epoch' | 'author_id' | 'title' | 'content' | 'created_at' | 'row_version'>
 
 const columnOf = {
   position: 'position',
@@ -24,8 +25,8 @@ export type PostField = keyof typeof columnOf
 export const postFields = Object.keys(columnOf) as readonly PostField[]
 
 /**
- * A post in a list, with the requested fields. If the list has more than 64 KiB of contents, or its statement more than 1 MiB, `content` is
- * null, and must be read afterwards.
+ * A post in a list, with the requested fields. If the list has more than 64 KiB of contents, or its statement more than
+ * 1 MiB, `content` is null, and must be read afterwards.
  */
 export type ListedPost = Pick<PostRow, 'id'> & Partial<Omit<PostRow, 'content'>> & {
   readonly content?: string | null
@@ -43,8 +44,8 @@ function membersOf (fields: ReadonlySet<string>, content?: RawBuilder<string | n
   return ['id' as const, ...requested.map((field) => field === 'content' ? content!.as(field) : field)]
 }
 
-// The condition that a post's author was not deleted. PostgreSQL hashes the subquery, which is nearly always empty, once per
-// statement. An anti-join would look it up once per post.
+// The condition that a post's author was not deleted. PostgreSQL hashes the subquery, which is nearly always empty,
+// once per statement. An anti-join would look it up once per post.
 const visible = (query: ExpressionBuilder<Tables, 'posts'>) =>
   query('author_id', 'not in', query.selectFrom('deleted_users').select('user_id'))
 
@@ -64,8 +65,8 @@ export interface ListPostsQuery {
   after?: string | undefined
 }
 
-// The most contents that a list and a statement read along with the posts, in bytes. Larger ones are read only when it is known that the
-// response has room for them.
+// The most contents that a list and a statement read along with the posts, in bytes. Larger ones are read only when it
+// is known that the response has room for them.
 const MAX_BYTES_PER_LIST = 64 * 1024
 /** The most contents that one statement reads for lists, in bytes, unless a single one is larger. */
 export const MAX_BYTES_PER_STATEMENT = 1024 * 1024
@@ -73,10 +74,13 @@ export const MAX_BYTES_PER_STATEMENT = 1024 * 1024
 // PostgreSQL knows the size of a long text without reading it.
 const contentBytes = sql<number>`octet_length(content)`.as('contentBytes')
 
-const contentOfShortList = sql<string | null>`case when sum("contentBytes") over () <= ${sql.lit(MAX_BYTES_PER_LIST)} then content end`
+const contentOfShortList =
+  sql<string | null>`case when sum("contentBytes") over () <= ${sql.lit(MAX_BYTES_PER_LIST)} then content end`
 
 /** Returns a page of posts, newest first, by keyset. */
-export async function listPosts (db: Database, { fields, authorId, limit, after }: ListPostsQuery): Promise<Page<ListedPost>> {
+export async function listPosts (
+  db: Database, { fields, authorId, limit, after }: ListPostsQuery
+): Promise<Page<ListedPost>> {
   if (authorId !== undefined && !isUuid(authorId)) return { rows: [], next: null }
   const requested = new Set<string>(fields)
   const page = db.selectFrom('posts').select(columnsOf(requested)).where(visible)
@@ -97,7 +101,9 @@ export interface ListPostsAfterQuery {
 }
 
 /** Returns at most `limit` posts that follow a position in commit order, oldest first. */
-export async function listPostsAfter (db: Database, { after, authorId, limit }: ListPostsAfterQuery): Promise<PostRow[]> {
+export async function listPostsAfter (
+  db: Database, { after, authorId, limit }: ListPostsAfterQuery
+): Promise<PostRow[]> {
   if (authorId !== undefined && !isUuid(authorId)) return []
   return db.selectFrom('posts').select(postColumns).where(visible)
     .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
@@ -117,18 +123,22 @@ export function authorPostsKey (authorId: string, first: number, fields: readonl
 const selectsOfAuthors = new Map<string, ReturnType<typeof prepareSelectOfAuthors>>()
 
 function prepareSelectOfAuthors (fields: ReadonlySet<string>) {
-  return prepare((db, places: readonly number[], authors: readonly string[], firsts: readonly string[]): Compilable<ListedPost & { place: number }> => {
+  return prepare((
+    db, places: readonly number[], authors: readonly string[], firsts: readonly string[]
+  ): Compilable<ListedPost & { place: number }> => {
     const asked = sql<{ place: number, author: string, first: number }>`unnest(
       ${places}::int[], ${authors}::uuid[], ${firsts}::int[]
     )`.as<'asked'>(sql`asked(place, author, first)`)
     const posts = db.selectFrom(asked)
-      .innerJoinLateral((lateral) => lateral.selectFrom('posts').select(columnsOf(fields)).select(['position as order', contentBytes])
+      .innerJoinLateral((lateral) => lateral.selectFrom('posts').select(columnsOf(fields))
+        .select(['position as order', contentBytes])
         .whereRef('author_id', '=', 'asked.author').orderBy('position', 'desc')
         .limit(sql<number>`asked.first`).as('post'), (join) => join.onTrue())
     if (!fields.has('content')) return posts.select(membersOf(fields)).select('place')
     const listBytes = sql<string>`sum("contentBytes") over (partition by place)`.as('listBytes')
     return db.selectFrom(posts.selectAll('post').select(['place', listBytes]).as('post'))
-      .select([...membersOf(fields, contentOfShortLists), 'contentBytes', 'place']).orderBy('place').orderBy('order', 'desc')
+      .select([...membersOf(fields, contentOfShortLists), 'contentBytes', 'place']).orderBy('place')
+      .orderBy('order', 'desc')
   })
 }
 
@@ -140,8 +150,9 @@ const contentOfShortLists = sql<string | null>`case
 end`
 
 /**
- * Returns the newest posts of several authors, as one statement. Each key has its own number of posts; the fields are those that
- * any of the keys requests. It does not check whether an author is deleted, because callers have just read the authors.
+ * Returns the newest posts of several authors, as one statement. Each key has its own number of posts; the fields are
+ * those that any of the keys requests. It does not check whether an author is deleted, because callers have just read
+ * the authors.
  */
 export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<ListedPost[][]> {
   const asked = keys.map((key) => key.split(':') as [string, string, string])
@@ -149,7 +160,9 @@ export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPos
   const name = postFields.filter((field) => fields.has(field)).join()
   const select = selectsOfAuthors.get(name) ?? prepareSelectOfAuthors(fields)
   selectsOfAuthors.set(name, select)
-  const rows = await select(db, keys.map((_, place) => place), asked.map(([author]) => author), asked.map(([,first]) => first))
+  const rows = await select(
+    db, keys.map((_, place) => place), asked.map(([author]) => author), asked.map(([,first]) => first)
+  )
   const posts: ListedPost[][] = keys.map(() => [])
   for (const row of rows) posts[row.place]!.push(row)
   return posts

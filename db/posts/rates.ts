@@ -5,8 +5,9 @@ import { replanned } from '../driver/replanned.ts'
 import type { Database } from '../tables/index.ts'
 
 /**
- * How many posts each user has created in an hour (contract 13.4). The hour begins with the first post after the previous one has ended.
- * The statement that creates posts counts them, so that the limit holds on all nodes together, whatever they do at the same time.
+ * How many posts each user has created in an hour (contract 13.4). The hour begins with the first post after the
+ * previous one has ended. The statement that creates posts counts them, so that the limit holds on all nodes together,
+ * whatever they do at the same time.
  */
 
 const isOver = (since: string) => sql<boolean>`${sql.ref(since)} <= now() - interval '1 hour'`
@@ -14,8 +15,8 @@ const isOver = (since: string) => sql<boolean>`${sql.ref(since)} <= now() - inte
 /**
  * Adds to a statement that it counts its posts. Insert only those that `joinCounted` leaves.
  *
- * Nothing may read `counted` before the insertion has taken the lock of `db/migrations/positions.ts`, because a statement with that lock
- * may wait for the rows that this one has counted. So only the insertion reads it.
+ * Nothing may read `counted` before the insertion has taken the lock of `db/migrations/positions.ts`, because a
+ * statement with that lock may wait for the rows that this one has counted. So only the insertion reads it.
  * @param admitted the condition that a post is not refused for another reason
  */
 export function counting (db: Database, admitted: RawBuilder<boolean>): Database {
@@ -32,16 +33,23 @@ export function counting (db: Database, admitted: RawBuilder<boolean>): Database
       })).returning(['user_id', 'posts'])) as unknown as Database
 }
 
-/** Joins the posts of an insertion, which are in `given`, with those within the limit of their actors. The host, which is no user, has none. */
+/**
+ * Joins the posts of an insertion, which are in `given`, with those within the limit of their actors. The host, which
+ * is no user, has none.
+ */
 export const joinCounted = (perHour: number) => sql`inner join (
   select ranked.id from ranked left join counted on counted.user_id = ranked.actor
   where ranked.actor is null or counted.posts - ranked.total + ranked.rank <= ${perHour}
 ) as allowed on allowed.id = given.id`
 
 /** Returns the users among these who may not post until their hour has ended, each with the error for their posts. */
-export async function findExceeded (db: Database, actorIds: readonly (string | null)[], perHour: number): Promise<Map<string, TooManyPosts>> {
-  const rows = await db.selectFrom('post_rates').select('user_id').select(sql<number>`extract(epoch from since + interval '1 hour' - now())::float8`.as('seconds'))
-    .where('user_id', '=', sql<string>`any(${actorIds}::uuid[])`).where('posts', '>', `${perHour}`).where(({ not }) => not(isOver('since')))
+export async function findExceeded (
+  db: Database, actorIds: readonly (string | null)[], perHour: number
+): Promise<Map<string, TooManyPosts>> {
+  const rows = await db.selectFrom('post_rates').select('user_id')
+    .select(sql<number>`extract(epoch from since + interval '1 hour' - now())::float8`.as('seconds'))
+    .where('user_id', '=', sql<string>`any(${actorIds}::uuid[])`).where('posts', '>', `${perHour}`)
+    .where(({ not }) => not(isOver('since')))
     .execute()
   return new Map(rows.map(({ user_id: id, seconds }) => [id, new TooManyPosts(seconds)]))
 }

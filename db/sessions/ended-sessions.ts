@@ -12,15 +12,20 @@ import type { Database } from '../tables/index.ts'
 /** The data for the account log about the end of a session. */
 export interface EndContext extends Omit<AuditContext, 'sessionId'> {
   action: AuditAction
-  /** Whether the actor is the session's user instead of `actorId`. For requests with only a cookie, the actor is not known before. */
+  /**
+   * Whether the actor is the session's user instead of `actorId`. For requests with only a cookie, the actor is not
+   * known before.
+   */
   byUser?: boolean
 }
 
 /**
- * Ends a session and writes that to the account log, as one statement. If `secretHash` is passed, it must be that of the session.
- * Returns the session's id, or undefined if there was no such session.
+ * Ends a session and writes that to the account log, as one statement. If `secretHash` is passed, it must be that of
+ * the session. Returns the session's id, or undefined if there was no such session.
  */
-export async function deleteSession (db: Database, { id, secretHash }: { id: string, secretHash?: Uint8Array }, note: EndContext): Promise<string | undefined> {
+export async function deleteSession (
+  db: Database, { id, secretHash }: { id: string, secretHash?: Uint8Array }, note: EndContext
+): Promise<string | undefined> {
   const { action, actorId, byUser = false, address, userAgent } = note
   const statement = db
     .with('ended', (cte) => cte.deleteFrom('sessions').where('id', '=', id)
@@ -28,8 +33,9 @@ export async function deleteSession (db: Database, { id, secretHash }: { id: str
       .returning(['id', 'user_id']))
     .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
       .expression(({ selectFrom, val }) => selectFrom('ended').select(({ ref }) => [
-        val(newId(db)).as('entry'), val(action).as('action'), byUser ? ref('user_id').as('actor') : val(actorId).as('actor'),
-        'user_id as user', 'ended.id as session', val(address).as('address'), val(userAgent).as('agent'),
+        val(newId(db)).as('entry'), val(action).as('action'),
+        byUser ? ref('user_id').as('actor') : val(actorId).as('actor'), 'user_id as user', 'ended.id as session',
+        val(address).as('address'), val(userAgent).as('agent'),
       ])))
   const actor = byUser ? 'ended.user_id' : actorValue(actorId)
   const ended = await withEvents(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actor) })
@@ -41,7 +47,9 @@ export async function deleteSession (db: Database, { id, secretHash }: { id: str
  * Ends the sessions of a user, except for `except` if it is passed. Returns the ids of the ended sessions.
  * @param actorId the user who ends them; null if it is the operator
  */
-export async function deleteSessionsOf (db: Database, userId: string, actorId: string | null, except?: string): Promise<string[]> {
+export async function deleteSessionsOf (
+  db: Database, userId: string, actorId: string | null, except?: string
+): Promise<string[]> {
   const statement = db.with('ended', (cte) => cte.deleteFrom('sessions').where('user_id', '=', userId)
     .$if(except !== undefined, (query) => query.where('id', '<>', except!))
     .returning(['id', 'user_id']))
@@ -54,11 +62,15 @@ export async function deleteSessionsOf (db: Database, userId: string, actorId: s
 export async function deleteAllSessions (db: Database): Promise<number> {
   const statement = db.with('ended', (cte) => cte.deleteFrom('sessions').returning(['id', 'user_id']))
   const query = withEvents(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(null)) })
-  const { count } = await query.selectFrom('ended').select(({ fn }) => fn.countAll().as('count')).executeTakeFirstOrThrow()
+  const { count } = await query.selectFrom('ended').select(({ fn }) => fn.countAll().as('count'))
+    .executeTakeFirstOrThrow()
   return Number(count)
 }
 
-/** Returns the sessions that ended within the last `within` seconds, oldest first. `age` is the seconds since then, by the database. */
+/**
+ * Returns the sessions that ended within the last `within` seconds, oldest first. `age` is the seconds since then, by
+ * the database.
+ */
 export async function listEndedSessions (db: Database, within: number): Promise<{ id: string, age: number }[]> {
   return db.selectFrom('ended_sessions')
     .select(['id', sql<number>`extract(epoch from now() - ended_at)::float8`.as('age')])
@@ -66,18 +78,23 @@ export async function listEndedSessions (db: Database, within: number): Promise<
     .orderBy('ended_at').execute()
 }
 
-/** Deletes at most `limit` expired sessions, except those that another node is deleting. Returns the number of deleted sessions. */
+/**
+ * Deletes at most `limit` expired sessions, except those that another node is deleting. Returns the number of deleted
+ * sessions.
+ */
 export async function deleteExpiredSessions (db: Database, limit: number): Promise<number> {
   const statement = replanned(db).with('ended', (cte) => cte.deleteFrom('sessions')
     .where(ctid, '=', placesOfExpired(db, 'sessions', { column: 'expires_at', limit })).returning(['id', 'user_id']))
-  const { count } = await withEvents(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(null)) })
+  const { count } = await withEvents(
+    statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(null)) }
+  )
     .selectFrom('ended').select(({ fn }) => fn.countAll().as('count')).executeTakeFirstOrThrow()
   return Number(count)
 }
 
 /**
- * Deletes at most `limit` records of sessions that ended more than `secondsAgo` seconds ago, except those that another node is
- * deleting. Returns the number of deleted records.
+ * Deletes at most `limit` records of sessions that ended more than `secondsAgo` seconds ago, except those that another
+ * node is deleting. Returns the number of deleted records.
  */
 export function deleteEndedSessions (db: Database, secondsAgo: number, limit: number): Promise<number> {
   return deleteExpired(db, 'ended_sessions', { column: 'ended_at', until: sql`now() - ${seconds(secondsAgo)}`, limit })

@@ -6,9 +6,9 @@ import { areLiveTokens, toTimestamp, type WriterToken } from './live-tokens.ts'
 import { prepare } from '../driver/postgres.ts'
 import type { Database, Tables } from '../tables/index.ts'
 
-// A write may wait behind others on its connection when its session ends, and is then executed after the end was acknowledged. So
-// permission is checked once more by the statement itself (contract 1.12): when it begins, and when it has written, because it may
-// have waited for locks. By then, its token may also have expired or lost its signing key.
+// A write may wait behind others on its connection when its session ends, and is then executed after the end was
+// acknowledged. So permission is checked once more by the statement itself (contract 1.12): when it begins, and when it
+// has written, because it may have waited for locks. By then, its token may also have expired or lost its signing key.
 
 const ENDED = 'UE401'
 
@@ -23,21 +23,23 @@ const toSql = (given: Sql) => typeof given === 'string' ? sql.raw(given) : given
 
 const { selectFrom, exists } = expressionBuilder<Tables, never>()
 
-const isAmong = (ids: ReturnType<typeof sql<string>>) => selectFrom('sessions').select('sessions.id').where('sessions.id', '=', ids)
+const isAmong = (ids: ReturnType<typeof sql<string>>) => selectFrom('sessions').select('sessions.id')
+  .where('sessions.id', '=', ids)
 
 /**
- * Returns a condition: the session in a column of the rows `given` has not ended when PostgreSQL begins the statement. It holds if there is
- * no session, because the host acts. PostgreSQL looks up all sessions once for each statement.
+ * Returns a condition: the session in a column of the rows `given` has not ended when PostgreSQL begins the statement.
+ * It holds if there is no session, because the host acts. PostgreSQL looks up all sessions once for each statement.
  */
 export const hasLiveSession = (column: string) => sql<boolean>`(${sql.ref(`given.${column}`)} is null
   or ${sql.ref(`given.${column}`)} in ${isAmong(sql<string>`any(array(select ${sql.ref(column)} from given))`)})`
 
 /** Returns the same condition for a statement of one session. */
-export const isLiveSession = (writer: Writer) => writer ? exists(isAmong(sql<string>`${writer.sessionId}`)) : sql<SqlBool>`true`
+export const isLiveSession = (writer: Writer) =>
+  writer ? exists(isAmong(sql<string>`${writer.sessionId}`)) : sql<SqlBool>`true`
 
 /**
- * Returns a condition for the last query of a statement, which fails if a session of a written row has ended, or if one of the tokens has
- * expired or lost its key. Run the statement by `isolateEnded` or `rejectEnded`.
+ * Returns a condition for the last query of a statement, which fails if a session of a written row has ended, or if one
+ * of the tokens has expired or lost its key. Run the statement by `isolateEnded` or `rejectEnded`.
  * @param from SQL of the common table expressions with the written rows
  * @param session SQL of the session of a row
  * @param writers the tokens, unless the transaction checks them at its end
@@ -67,8 +69,9 @@ export async function rejectEnded<Result> (run: () => Promise<Result>): Promise<
 }
 
 /**
- * Runs a statement of several writes with the condition of `confirmSessions`. If that fails, nothing was written, and those that are still
- * permitted are sent again. The others yield `InvalidToken`, which this throws in a transaction, because that has failed as well.
+ * Runs a statement of several writes with the condition of `confirmSessions`. If that fails, nothing was written, and
+ * those that are still permitted are sent again. The others yield `InvalidToken`, which this throws in a transaction,
+ * because that has failed as well.
  * @param run returns the result or the error of each write, in the same order
  */
 export async function isolateEnded<Item extends { token?: Writer }, Result> (

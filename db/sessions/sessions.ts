@@ -14,7 +14,8 @@ import type { Database, UserRow } from '../tables/index.ts'
 import { userColumns } from '../users/columns.ts'
 import type { SessionsTable } from '../tables/auth.ts'
 
-// A rotated cookie still works for this long, for browser tabs that refresh at the same time and for responses that were lost.
+// A rotated cookie still works for this long, for browser tabs that refresh at the same time and for responses that
+// were lost.
 const GRACE_SECONDS = 10
 // When a user opens one more session, the oldest one ends.
 const MAX_SESSIONS_PER_USER = 100
@@ -37,7 +38,10 @@ export interface NewSession extends ClientInfo {
   amr: readonly string[]
   /** The hash against which the password was checked, if it was. If it was changed since, no session is created. */
   passwordHash?: string | undefined
-  /** The passkey that the user has presented, as it is after its use. If it was removed meanwhile, no session is created. */
+  /**
+   * The passkey that the user has presented, as it is after its use. If it was removed meanwhile, no session is
+   * created.
+   */
   passkey?: UsedPasskey | undefined
   secretHash: Uint8Array
   rotationKey: Uint8Array
@@ -49,14 +53,14 @@ export interface NewSession extends ClientInfo {
 export const seconds = (count: number) => sql`make_interval(secs => ${count})`
 
 /**
- * Creates a session, ends the one that it replaces, and writes both to the account log, as one statement. From now on the client's
- * network is recognised. Returns the session's id, its expiry, the user's current role, and the id of the replaced session if that
- * was live, and when the user was authenticated.
+ * Creates a session, ends the one that it replaces, and writes both to the account log, as one statement. From now on
+ * the client's network is recognised. Returns the session's id, its expiry, the user's current role, and the id of the
+ * replaced session if that was live, and when the user was authenticated.
  *
- * The statement locks the user's row. If a concurrent change demotes, disables or deletes the user, or sets another password, it
- * therefore takes place either before the statement, or after it and ends the new session. Throws `InvalidCredentials`, and changes
- * nothing, if the user was deleted or disabled, the password was changed or the passkey removed meanwhile. Throws
- * `SecondFactorRequired` if the user has a second factor and `amr` lacks `mfa`.
+ * The statement locks the user's row. If a concurrent change demotes, disables or deletes the user, or sets another
+ * password, it therefore takes place either before the statement, or after it and ends the new session. Throws
+ * `InvalidCredentials`, and changes nothing, if the user was deleted or disabled, the password was changed or the
+ * passkey removed meanwhile. Throws `SecondFactorRequired` if the user has a second factor and `amr` lacks `mfa`.
  */
 export async function insertSession (
   db: Database,
@@ -86,15 +90,17 @@ export async function insertSession (
       selectFrom('sessions').select('id').where('user_id', '=', userId)
         .orderBy('created_at', 'desc').orderBy('id', 'desc').offset(MAX_SESSIONS_PER_USER - 1))
       .where(({ exists, selectFrom }) => exists(selectFrom('owner').select('id'))).forUpdate().skipLocked())
-    .with('evicted', (cte) => cte.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) => selectFrom('oldest').select('id')).returning(['id', 'user_id']))
+    .with('evicted', (cte) => cte.deleteFrom('sessions')
+      .where('id', 'in', ({ selectFrom }) => selectFrom('oldest').select('id')).returning(['id', 'user_id']))
     .with('replaced', (cte) => cte.deleteFrom('sessions')
       .where('id', '=', replaced?.id ?? null).where('secret_hash', '=', replaced?.secretHash ?? null)
-      .where('expires_at', '>', sql<Date>`now()`).where(({ exists, selectFrom }) => exists(selectFrom('owner').select('id')))
+      .where('expires_at', '>', sql<Date>`now()`)
+      .where(({ exists, selectFrom }) => exists(selectFrom('owner').select('id')))
       .returning(['id', 'user_id']))
     .with('noted_end', (cte) => cte.insertInto('audit').columns(auditColumns)
       .expression(({ selectFrom, val }) => selectFrom('replaced').select([
-        val(newId(db)).as('entry'), sql.lit('session.end').as('action'), val(userId).as('actor'), 'replaced.user_id as user',
-        'replaced.id as session', val(address).as('address'), val(userAgent).as('agent'),
+        val(newId(db)).as('entry'), sql.lit('session.end').as('action'), val(userId).as('actor'),
+        'replaced.user_id as user', 'replaced.id as session', val(address).as('address'), val(userAgent).as('agent'),
       ])))
     .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
       .expression(({ selectFrom, val }) => selectFrom('owner').select([
@@ -106,9 +112,11 @@ export async function insertSession (
         // The host may start a session without saying where.
         .$if(passwordHash === undefined && network === '', (query) => query.where(sql<boolean>`false`)))
       .onConflict((conflict) => conflict.columns(['user_id', 'network']).doUpdateSet({ last_used_at: sql`now()` })))
-    .with('unused', (cte) => cte.selectFrom('recognised_networks').select('network').where('user_id', '=', userId).where('network', 'in', ({ selectFrom }) =>
-      selectFrom('recognised_networks').select('network').where('user_id', '=', userId).where('network', '<>', network)
-        .orderBy('last_used_at', 'desc').offset(MAX_NETWORKS_PER_USER - 1)).forUpdate().skipLocked())
+    .with('unused', (cte) => cte.selectFrom('recognised_networks')
+      .select('network').where('user_id', '=', userId).where('network', 'in', ({ selectFrom }) =>
+        selectFrom('recognised_networks').select('network').where('user_id', '=', userId)
+          .where('network', '<>', network)
+          .orderBy('last_used_at', 'desc').offset(MAX_NETWORKS_PER_USER - 1)).forUpdate().skipLocked())
     .with('forgotten', (cte) => cte.deleteFrom('recognised_networks').where('user_id', '=', userId)
       .where('network', 'in', ({ selectFrom }) => selectFrom('unused').select('network')))
   const from = '(select id, user_id from evicted union all select id, user_id from replaced) as ended'
@@ -116,7 +124,9 @@ export async function insertSession (
   const ending = withEvents(statement, db, 'session.ended', { from, ...sessionEndOf(sql`${userId}::uuid`) })
   return withEvents(ending, db, 'session.started', { from: 'owner', subject: 'owner.id', data: started })
     .insertInto('sessions')
-    .columns(['id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'amr', 'auth_time', 'expires_at'])
+    .columns([
+      'id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'amr', 'auth_time', 'expires_at',
+    ])
     .expression(({ selectFrom, val }) => selectFrom('owner').select([
       val(id).as('session'), 'owner.id', val(secretHash).as('secret'), val(rotationKey).as('rotation'),
       val(address).as('address'), val(userAgent).as('agent'), sql<string[]>`${amr}::text[]`.as('amr'),
@@ -137,7 +147,8 @@ export interface Authentication {
   authTime: Date
 }
 
-// Sessions that a node of the previous release has started do not have them. The driver reads arrays as text, and JSON as arrays.
+// Sessions that a node of the previous release has started do not have them. The driver reads arrays as text, and JSON
+// as arrays.
 const authentication = [
   sql<string[]>`to_json(coalesce(sessions.amr, '{}'))`.as('amr'),
   sql<Date>`coalesce(sessions.auth_time, sessions.created_at)`.as('authTime'),
@@ -149,7 +160,9 @@ export type FoundSession = Authentication & Row<SessionsTable, 'rotation_key' | 
   user: UserRow
 }
 
-/** Returns the live session with this id and hash of the secret, together with its user, or undefined if there is none. */
+/**
+ * Returns the live session with this id and hash of the secret, together with its user, or undefined if there is none.
+ */
 export async function findSession (
   db: Database, { id, secretHash }: { id: string, secretHash: Uint8Array }, fields = noFields
 ): Promise<FoundSession | undefined> {
@@ -157,11 +170,16 @@ export async function findSession (
     // The names have underscores, which names of fields cannot have.
     .select([
       'sessions.rotation_key', 'sessions.rotations as session_rotations', 'sessions.expires_at',
-      sql<number>`(select count(*)::int from unnest(sessions.rotated_at) as at where at > now() - ${seconds(GRACE_SECONDS)})`.as('recent_rotations'),
+      sql<number>`(select count(*)::int from unnest(sessions.rotated_at) as at where at > now() - ${seconds(GRACE_SECONDS)})`
+        .as('recent_rotations'),
     ])
-    .select([sql<string[]>`to_json(coalesce(sessions.amr, '{}'))`.as('session_amr'), sql<Date>`coalesce(sessions.auth_time, sessions.created_at)`.as('auth_time')])
+    .select([
+      sql<string[]>`to_json(coalesce(sessions.amr, '{}'))`.as('session_amr'),
+      sql<Date>`coalesce(sessions.auth_time, sessions.created_at)`.as('auth_time'),
+    ])
     .select(userColumns(fields))
-    .where('sessions.id', '=', id).where('sessions.secret_hash', '=', secretHash).where('sessions.expires_at', '>', sql<Date>`now()`)
+    .where('sessions.id', '=', id).where('sessions.secret_hash', '=', secretHash)
+    .where('sessions.expires_at', '>', sql<Date>`now()`)
     .executeTakeFirst()
   if (!row) return undefined
   const {
@@ -171,9 +189,12 @@ export async function findSession (
   return { rotationKey, rotations, expiresAt, recentRotations, amr, authTime, user }
 }
 
-/** Counts a rotation. Returns the session's new expiry, or undefined if the session has ended or was rotated meanwhile. */
+/**
+ * Counts a rotation. Returns the session's new expiry, or undefined if the session has ended or was rotated meanwhile.
+ */
 export async function rotateSession (
-  db: Database, { id, rotations, address, userAgent }: ClientInfo & { id: string, rotations: number }, { sessionIdleSeconds, sessionSeconds }: Lifetime
+  db: Database, { id, rotations, address, userAgent }: ClientInfo & { id: string, rotations: number },
+  { sessionIdleSeconds, sessionSeconds }: Lifetime
 ): Promise<Date | undefined> {
   const row = await db.updateTable('sessions')
     .set({
@@ -192,10 +213,16 @@ export async function rotateSession (
 export type SessionRow = Authentication &
   Row<SessionsTable, 'id' | 'created_at' | 'last_used_at' | 'expires_at' | 'address' | 'user_agent'>
 
-/** Returns the live sessions of a user, newest first: at most 100, and as many more as logins of that user ran at the same time. */
+/**
+ * Returns the live sessions of a user, newest first: at most 100, and as many more as logins of that user ran at the
+ * same time.
+ */
 export async function listSessionsOf (db: Database, userId: string): Promise<SessionRow[]> {
   return db.selectFrom('sessions')
-    .select(['id', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt', 'address', 'user_agent as userAgent'])
+    .select([
+      'id', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt', 'address',
+      'user_agent as userAgent',
+    ])
     .select(authentication)
     .where('user_id', '=', userId).where('expires_at', '>', sql<Date>`now()`)
     .orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
@@ -204,9 +231,13 @@ export async function listSessionsOf (db: Database, userId: string): Promise<Ses
 /** Returns the live sessions of all users, newest first. */
 export async function listSessions (db: Database, limit: number): Promise<(SessionRow & { userId: string })[]> {
   return db.selectFrom('sessions')
-    .select(['user_id as userId', 'id', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt', 'address', 'user_agent as userAgent'])
+    .select([
+      'user_id as userId', 'id', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt',
+      'address', 'user_agent as userAgent',
+    ])
     .select(authentication)
-    .where('expires_at', '>', sql<Date>`now()`).orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).execute()
+    .where('expires_at', '>', sql<Date>`now()`).orderBy('created_at', 'desc')
+    .orderBy('id', 'desc').limit(limit).execute()
 }
 
 /** Returns the id of the user who has a live session, or undefined if there is no such session. */

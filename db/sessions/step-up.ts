@@ -34,9 +34,9 @@ export async function findAuthentications (
 }
 
 /**
- * Records that the user of a session was authenticated once more, now. Returns how the session is authenticated from now
- * on, and when it expires, or undefined if it has ended, the user is disabled, the password is no longer `passwordHash`,
- * or the user has a second factor and `amr` lacks `mfa`.
+ * Records that the user of a session was authenticated once more, now. Returns how the session is authenticated from
+ * now on, and when it expires, or undefined if it has ended, the user is disabled, the password is no longer
+ * `passwordHash`, or the user has a second factor and `amr` lacks `mfa`.
  * @param amr how, which is added to what the session has (RFC 8176)
  */
 export async function stepUpSession (
@@ -47,7 +47,8 @@ export async function stepUpSession (
     .with('owner', (cte) => cte.selectFrom('users').select('id').where('id', '=', userId).where('disabled', '=', false)
       .$if(passwordHash !== undefined, (query) => query.where('password_hash', '=', passwordHash!))
       .$if(!amr.includes(MULTI_FACTOR), (query) => query.where(({ not, exists, selectFrom }) => not(exists(
-        selectFrom('totp').select('user_id').whereRef('user_id', '=', 'users.id').where('confirmed_at', 'is not', null)))))
+        selectFrom('totp').select('user_id').whereRef('user_id', '=', 'users.id')
+          .where('confirmed_at', 'is not', null)))))
       .forShare())
     .updateTable('sessions').from('owner').whereRef('user_id', '=', 'owner.id')
     .set({

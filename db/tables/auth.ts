@@ -1,6 +1,8 @@
 import type { Generated } from 'kysely'
 
-/** A session that has not ended. When a row is deleted, by whatever means, a trigger adds its id to `ended_sessions`. */
+/**
+ * A session that has not ended. When a row is deleted, by whatever means, a trigger adds its id to `ended_sessions`.
+ */
 export interface SessionsTable {
   id: string
   user_id: string
@@ -47,7 +49,9 @@ export interface SigningKeysTable {
   active_at: Generated<Date>
 }
 
-/** A token of a link that was mailed to set a password. It proves access to the user's mailbox, and can be used once. */
+/**
+ * A token of a link that was mailed to set a password. It proves access to the user's mailbox, and can be used once.
+ */
 export interface PasswordTokensTable {
   /** SHA-256 of the token. */
   hash: Uint8Array
@@ -63,8 +67,8 @@ export interface SignUpsTable {
   name: string
   email: string
   /**
-   * Only nodes of the previous release set and use it. A sign-up of this release has none, so that such a node creates a user
-   * without a password of the sign-up, who sets one by a link.
+   * Only nodes of the previous release set and use it. A sign-up of this release has none, so that such a node creates
+   * a user without a password of the sign-up, who sets one by a link.
    */
   password_hash: string | null
   /** The password that the browser or client of `binding_hash` has sent; null if it has sent none. */
@@ -126,8 +130,8 @@ export interface RecognisedNetworksTable {
 }
 
 /**
- * The number of failed logins in a row. Unlike `throttle`, this table is not `unlogged`: a crash must not give an attacker another
- * hundred attempts.
+ * The number of failed logins in a row. Unlike `throttle`, this table is not `unlogged`: a crash must not give an
+ * attacker another hundred attempts.
  */
 export interface LoginFailuresTable {
   /** SHA-256 of the e-mail address, which may belong to no user. */
@@ -162,7 +166,10 @@ export interface TotpTable {
   secret: string
   /** When the user has proved to have the secret. Before that, it is no second factor. */
   confirmed_at: Date | null
-  /** The time step of the last accepted code; a bigint, which is read as text. Codes of this and earlier steps are rejected. */
+  /**
+   * The time step of the last accepted code; a bigint, which is read as text. Codes of this and earlier steps are
+   * rejected.
+   */
   last_step: Generated<string>
   created_at: Generated<Date>
 }

@@ -4,13 +4,14 @@ import type { Tables } from './index.ts'
 /**
  * What happens to the rows of a table in a backup (contract 14.4):
  * - `kept`: they are backed up and restored.
- * - `sessions`: they are backed up, and restored only if sessions are kept. Otherwise a session that was ended after the backup would
- *   be live again, and a token that an old key has signed would be valid.
+ * - `sessions`: they are backed up, and restored only if sessions are kept. Otherwise a session that was ended after
+ *   the backup would be live again, and a token that an old key has signed would be valid.
  * - `left out`: they are not backed up, because they have no meaning later.
  */
 export type BackupKind = 'kept' | 'sessions' | 'left out'
 
-type TableName = { [Name in keyof Tables]: Tables[Name] extends PositionSequence | CurrentEpochView ? never : Name }[keyof Tables]
+type TableName =
+  { [Name in keyof Tables]: Tables[Name] extends PositionSequence | CurrentEpochView ? never : Name }[keyof Tables]
 
 /** Every table of Usher. A table that is added to `Tables` must be added here as well. */
 export const backupTables: Readonly<Record<TableName, BackupKind>> = {

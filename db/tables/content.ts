@@ -2,7 +2,10 @@ import type { ColumnType, Generated, GeneratedAlways } from 'kysely'
 
 export interface PostsTable {
   id: string
-  /** The number of the post in commit order, with gaps; a bigint, which is read as text. See `db/migrations/positions.ts`. */
+  /**
+   * The number of the post in commit order, with gaps; a bigint, which is read as text. See
+   * `db/migrations/positions.ts`.
+   */
   position: GeneratedAlways<string>
   /** The epoch in which the post was created. See `db/migrations/epochs.ts`. */
   epoch: GeneratedAlways<number>
@@ -25,8 +28,8 @@ export interface PositionSequence {
 }
 
 /**
- * A deleted user whose posts, uploads or audit entries are still being removed. They are not visible any more, and are removed in
- * batches. See `db/users/deleted-users.ts`.
+ * A deleted user whose posts, uploads or audit entries are still being removed. They are not visible any more, and are
+ * removed in batches. See `db/users/deleted-users.ts`.
  */
 export interface DeletedUsersTable {
   user_id: string

@@ -1,6 +1,9 @@
 import type { Generated } from 'kysely'
 
-/** The result of a write that was requested with an idempotency key, stored in the transaction of the write. See `db/idempotency/idempotency.ts`. */
+/**
+ * The result of a write that was requested with an idempotency key, stored in the transaction of the write. See
+ * `db/idempotency/idempotency.ts`.
+ */
 export interface IdempotencyKeysTable {
   /** Half of the SHA-256 hash of the actor's id and the key. */
   key: string

@@ -33,17 +33,19 @@ export interface UsersTable {
 
 /** The columns of a user's public data. `userColumns` adds the fields of the host. */
 export const ownUserColumns = [
-  'id', 'name', 'email', 'email_verified as emailVerified', 'role', 'disabled', 'created_at as createdAt', 'updated_at as updatedAt',
-  'row_version as rowVersion',
+  'id', 'name', 'email', 'email_verified as emailVerified', 'role', 'disabled', 'created_at as createdAt',
+  'updated_at as updatedAt', 'row_version as rowVersion',
 ] as const
 
 /**
- * The columns that creating and replacing a user set, besides the fields of the host, with their types in SQL. Both statements are
- * derived from this list. A value
- * that is absent becomes null, except that a new user has the role `user` and a replacement without a role keeps it. The columns have
- * the names of the members in requests, and texts as values.
+ * The columns that creating and replacing a user set, besides the fields of the host, with their types in SQL. Both
+ * statements are derived from this list. A value that is absent becomes null, except that a new user has the role
+ * `user` and a replacement without a role keeps it. The columns have the names of the members in requests, and texts as
+ * values.
  */
-export const writableUserColumns = { name: 'text', email: 'text', role: 'text' } as const satisfies Partial<Record<keyof UsersTable, string>>
+export const writableUserColumns = { name: 'text', email: 'text', role: 'text' } as const satisfies Partial<
+  Record<keyof UsersTable, string>
+>
 
 /** The public data of a user. At runtime it also has the fields of the host (`db/users/columns.ts`). */
 export type UserRow = Row<UsersTable, ColumnOf<typeof ownUserColumns[number]>>
@@ -56,7 +58,10 @@ export interface AuditTable {
   action: string
   /** The id of the user who did it; null if unknown. */
   actor_id: string | null
-  /** The id of the user whose account was affected; null if there is none, as for a failed login with an unknown address. */
+  /**
+   * The id of the user whose account was affected; null if there is none, as for a failed login with an unknown
+   * address.
+   */
   user_id: string | null
   session_id: string | null
   address: string

@@ -1,6 +1,8 @@
 import type { Generated, GeneratedAlways } from 'kysely'
 
-/** A consumer of events: a handler or a webhook of some node, with one row for each name of an event that it receives. */
+/**
+ * A consumer of events: a handler or a webhook of some node, with one row for each name of an event that it receives.
+ */
 export interface EventConsumersTable {
   /** For example `handler welcome-mail`. */
   name: string

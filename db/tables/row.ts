@@ -8,7 +8,8 @@ export type Row<Table, Columns extends keyof Selectable<Table>> = {
 /** The column of a selection such as `created_at as createdAt`. */
 export type ColumnOf<Selection extends string> = Selection extends `${infer Column} as ${string}` ? Column : Selection
 
-type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Name
+type Camel<Name extends string> =
+  Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Name
 
 /** Returns a copy for the host, without the row's version. Rows may be shared with concurrent requests. */
 export function copyRow<Value extends object> (value: Value): Omit<Value, 'rowVersion'> {

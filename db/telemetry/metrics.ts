@@ -22,8 +22,9 @@ export interface Options {
 export type Metrics = ReturnType<typeof createMetrics>
 
 /**
- * Creates the measurements of a mount. Each component adds its own where it keeps the numbers. Counting is an addition, and gauges
- * are read only when somebody asks, so that measurements that nobody reads cost nothing that could be measured.
+ * Creates the measurements of a mount. Each component adds its own where it keeps the numbers. Counting is an addition,
+ * and gauges are read only when somebody asks, so that measurements that nobody reads cost nothing that could be
+ * measured.
  */
 export function createMetrics () {
   const reads = new Map<string, () => UsherMetric>()
@@ -35,8 +36,12 @@ export function createMetrics () {
   }
 
   return {
-    /** @param options its `values` are those of the label that are known in advance. They begin at 0, so that the first increase is visible */
-    counter (name: string, help: string, { label, values = label === undefined ? [''] : [], combine = 'sum' }: Options & { values?: readonly string[] } = {}): Counter {
+    /**
+     * @param options its `values` are those of the label that are known in advance. They begin at 0, so that the first
+     * increase is visible
+     */
+    counter (name: string, help: string, { label, values = label === undefined ? [''] : [], combine = 'sum' }: Options &
+      { values?: readonly string[] } = {}): Counter {
       const counts = new Map(values.map((value) => [value, 0]))
       add(name, () => ({ name, help, combine, type: 'counter', samples: samplesOf(label, counts) }))
       return {
@@ -58,7 +63,9 @@ export function createMetrics () {
     },
 
     /** Adds a histogram. Returns a function that returns the one for a value of its label. */
-    histogram (name: string, help: string, bounds: readonly number[], { label, combine = 'sum' }: Options = {}): (value?: string) => Histogram {
+    histogram (
+      name: string, help: string, bounds: readonly number[], { label, combine = 'sum' }: Options = {}
+    ): (value?: string) => Histogram {
       const histograms = new Map<string, Histogram>()
       const samples = () => [...histograms].map(([value, histogram]) => histogram.read(labelsOf(label, value)))
       add(name, () => ({ name, help, combine, type: 'histogram', samples: samples() }))
@@ -69,7 +76,10 @@ export function createMetrics () {
       }
     },
 
-    /** Adds a function that brings the numbers behind some gauges up to date. It never rejects, and must resolve in bounded time. */
+    /**
+     * Adds a function that brings the numbers behind some gauges up to date. It never rejects, and must resolve in
+     * bounded time.
+     */
     beforeRead (refresh: () => Promise<void>): void {
       refreshers.add(refresh)
     },
@@ -88,4 +98,5 @@ function samplesOf (label: string | undefined, reading: Reading): { labels: Metr
   return [...reading].map(([value, number]) => ({ labels: labelsOf(label, value), value: number }))
 }
 
-const labelsOf = (label: string | undefined, value: string): MetricLabels => label === undefined ? {} : { [label]: value }
+const labelsOf = (label: string | undefined, value: string): MetricLabels =>
+  label === undefined ? {} : { [label]: value }

@@ -13,9 +13,14 @@ export function createTelemetry () {
   const tracing = findTracing()
   const batches = new Map<string, BatchTelemetry>()
   const items = metrics.histogram('usher_batch_items', 'Items that share a statement', ITEMS, { label: 'batch' })
-  const waited = metrics.histogram('usher_batch_wait_seconds', 'Time for which the oldest item of a batch has waited', SECONDS, { label: 'batch' })
-  const readAll = (read: (batch: BatchTelemetry) => number) => () => new Map([...batches].map(([name, batch]) => [name, read(batch)]))
-  metrics.gauge('usher_batch_waiting', 'Items that wait to be sent', readAll(({ waiting }) => waiting), { label: 'batch' })
+  const waited = metrics.histogram(
+    'usher_batch_wait_seconds', 'Time for which the oldest item of a batch has waited', SECONDS, { label: 'batch' }
+  )
+  const readAll = (read: (batch: BatchTelemetry) => number) => () =>
+    new Map([...batches].map(([name, batch]) => [name, read(batch)]))
+  metrics.gauge(
+    'usher_batch_waiting', 'Items that wait to be sent', readAll(({ waiting }) => waiting), { label: 'batch' }
+  )
   metrics.count('usher_batch_rejected_total', 'Items that were rejected because too many waited, or for too long',
     readAll(({ rejected }) => rejected), { label: 'batch' })
 

@@ -1,5 +1,6 @@
 import {
-  context, createContextKey, isSpanContextValid, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags, type Span, type Tracer,
+  context, createContextKey, isSpanContextValid, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags, type Span,
+  type Tracer,
 } from '@opentelemetry/api'
 
 const NAME = 'fastify-usher'
@@ -19,8 +20,8 @@ export interface Batch {
 export type Tracing = ReturnType<typeof createTracing>
 
 /**
- * Returns the tracing of a mount, or undefined if no OpenTelemetry SDK is registered yet. Without one, nothing of this is used
- * afterwards: the hot path only compares with undefined.
+ * Returns the tracing of a mount, or undefined if no OpenTelemetry SDK is registered yet. Without one, nothing of this
+ * is used afterwards: the hot path only compares with undefined.
  */
 export function findTracing (): Tracing | undefined {
   const tracer = trace.getTracer(NAME)
@@ -40,14 +41,17 @@ function createTracing (tracer: Tracer) {
     },
 
     /**
-     * Runs a batch for the requests with these spans. Its statements are children of the first request that is sampled, and link to
-     * every request. Without a request, its statements have no spans.
+     * Runs a batch for the requests with these spans. Its statements are children of the first request that is sampled,
+     * and link to every request. Without a request, its statements have no spans.
      */
     runBatch<Result> ({ spans, ...batch }: Batch, run: () => Promise<Result>): Promise<Result> {
       const all = [...new Set(spans)]
       const parent = all.find(isSampled) ?? all[0]
-      // The batch was started by any of its requests, or by one of an earlier batch, whose context would otherwise remain.
-      return context.with(parent ? trace.setSpan(ROOT_CONTEXT, parent).setValue(BATCH, { ...batch, spans: all }) : ROOT_CONTEXT, run)
+      // The batch was started by any of its requests, or by one of an earlier batch, whose context would otherwise
+      // remain.
+      return context.with(
+        parent ? trace.setSpan(ROOT_CONTEXT, parent).setValue(BATCH, { ...batch, spans: all }) : ROOT_CONTEXT, run
+      )
     },
 
     /** Runs a statement in a span. Statements that no request waits for, such as regular clean-ups, have none. */
@@ -68,7 +72,8 @@ function createTracing (tracer: Tracer) {
         },
         ...batch && { links: batch.spans.map((request) => ({ context: request.spanContext() })) },
       }, active)
-      // The trace of a request shows the statements below it, and the link leads from the others to the one they have shared.
+      // The trace of a request shows the statements below it, and the link leads from the others to the one they have
+      // shared.
       for (const request of batch?.spans ?? []) {
         if (request !== parent && request.isRecording()) request.addLink?.({ context: span.spanContext() })
       }
@@ -83,7 +88,9 @@ function createTracing (tracer: Tracer) {
       }
     },
 
-    /** Runs what outlives the request that has started it, such as a subscription. Its statements belong to no request. */
+    /**
+     * Runs what outlives the request that has started it, such as a subscription. Its statements belong to no request.
+     */
     detached: <Result>(run: () => Result): Result => context.with(ROOT_CONTEXT, run),
   }
 }

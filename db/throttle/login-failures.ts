@@ -16,24 +16,34 @@ export interface LoginState {
 }
 
 /** Returns the state of an account, with one statement that takes the same time if the account does not exist. */
-export async function readLoginState (db: Database, { email, network }: { email: string, network: string }): Promise<LoginState> {
+export async function readLoginState (
+  db: Database, { email, network }: { email: string, network: string }
+): Promise<LoginState> {
   return db.selectNoFrom(({ exists, selectFrom }) => [
     exists(selectFrom('users').innerJoin('recognised_networks', 'user_id', 'users.id').select('user_id')
       .where(hasEmail(email)).where('recognised_networks.network', '=', network)).$castTo<boolean>().as('recognised'),
-    sql<number>`coalesce(${selectFrom('login_failures').select('count').where('key', '=', keyOf(email))}, 0)`.as('failures'),
+    sql<number>`coalesce(${selectFrom('login_failures').select('count').where('key', '=', keyOf(email))}, 0)`
+      .as('failures'),
   ]).executeTakeFirstOrThrow()
 }
 
 /** A failed attempt. */
 export interface LoginFailure { readonly email: string }
 
-/** Counts failed attempts, as one statement, whether or not the accounts exist. Returns one `undefined` per attempt, for the batch. */
+/**
+ * Counts failed attempts, as one statement, whether or not the accounts exist. Returns one `undefined` per attempt, for
+ * the batch.
+ */
 export async function countLoginFailures (db: Database, failures: readonly LoginFailure[]): Promise<undefined[]> {
   const keys = failures.map(({ email }) => keyOf(email).toString('hex'))
   await db.insertInto('login_failures').columns(['key', 'count'])
     // Rows are locked in the order of the keys, so that two statements with the same keys cannot cause a deadlock.
-    .expression(({ selectFrom }) => selectFrom(sql<{ key: string }>`unnest(${keys}::text[])`.as<'failed'>(sql`failed(key)`))
-      .select(({ fn }) => [sql<Buffer>`decode(key, 'hex')`.as('key'), sql<number>`${fn.countAll()}::integer`.as('count')])
+    .expression(({ selectFrom }) => selectFrom(
+      sql<{ key: string }>`unnest(${keys}::text[])`.as<'failed'>(sql`failed(key)`)
+    )
+      .select(({ fn }) => [
+        sql<Buffer>`decode(key, 'hex')`.as('key'), sql<number>`${fn.countAll()}::integer`.as('count'),
+      ])
       .groupBy('failed.key').orderBy('failed.key'))
     .onConflict((conflict) => conflict.column('key').doUpdateSet({
       count: sql<number>`login_failures.count + excluded.count`,
@@ -48,10 +58,12 @@ export async function clearLoginFailures (db: Database, email: string): Promise<
 }
 
 /**
- * Keeps the `keep` highest counts and deletes at most `limit` of the others, lowest first. Thus attempts on other accounts cannot
- * displace the count of an account that is under attack. Returns the number of deleted counts.
+ * Keeps the `keep` highest counts and deletes at most `limit` of the others, lowest first. Thus attempts on other
+ * accounts cannot displace the count of an account that is under attack. Returns the number of deleted counts.
  */
-export async function deleteLowestLoginFailures (db: Database, { keep, limit }: { keep: number, limit: number }): Promise<number> {
+export async function deleteLowestLoginFailures (
+  db: Database, { keep, limit }: { keep: number, limit: number }
+): Promise<number> {
   const { numDeletedRows } = await replanned(db)
     .with('beyond', (cte) => cte.selectFrom('login_failures').select(['count', 'last_failed_at'])
       .orderBy('count', 'desc').orderBy('last_failed_at', 'desc').offset(keep).limit(1))
@@ -63,8 +75,13 @@ export async function deleteLowestLoginFailures (db: Database, { keep, limit }: 
   return Number(numDeletedRows)
 }
 
-/** Deletes at most `limit` recognised networks that were not used for a login for `seconds`. Returns the number of deleted networks. */
-export function deleteUnusedNetworks (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<number> {
+/**
+ * Deletes at most `limit` recognised networks that were not used for a login for `seconds`. Returns the number of
+ * deleted networks.
+ */
+export function deleteUnusedNetworks (
+  db: Database, { seconds, limit }: { seconds: number, limit: number }
+): Promise<number> {
   return deleteExpired(db, 'recognised_networks', {
     column: 'last_used_at', until: sql`now() - make_interval(secs => ${seconds})`, limit,
   })

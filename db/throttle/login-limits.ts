@@ -16,7 +16,8 @@ export interface LoginLimits { userId: string, email: string, network?: string |
  */
 export async function restartLoginLimits (trx: Database, { userId, email, network }: LoginLimits): Promise<void> {
   await clearLoginFailures(trx, email)
-  const recognised = await trx.deleteFrom('recognised_networks').where('user_id', '=', userId).returning('network').execute()
+  const recognised = await trx.deleteFrom('recognised_networks').where('user_id', '=', userId)
+    .returning('network').execute()
   if (network) await trx.insertInto('recognised_networks').values({ user_id: userId, network }).execute()
   const account = foldEmail(email)
   const networks = [...recognised.map((row) => row.network), ...network ? [network] : []]

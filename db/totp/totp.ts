@@ -11,7 +11,8 @@ export type StoredTotp = Row<TotpTable, 'secret' | 'confirmed_at' | 'last_step'>
 // A statement that runs longer would delay others.
 const BATCH_SIZE = 1000
 
-// A secret is authenticated with its user, so that nobody who can write to the table moves it to another user unnoticed.
+// A secret is authenticated with its user, so that nobody who can write to the table moves it to another user
+// unnoticed.
 const nameOf = (userId: string) => `totp ${userId}`
 
 /** Returns a secret as it is stored for a user: encrypted if there is a secret of the node to encrypt it with. */
@@ -19,8 +20,8 @@ export const sealTotp = ({ secret }: Secrets, userId: string, totpSecret: string
   secret === undefined ? totpSecret : encrypt(secret, nameOf(userId), totpSecret, 'totp')
 
 /**
- * Returns the secret of a user in base32. Throws an error that names the option if the secrets of the node are missing or
- * wrong.
+ * Returns the secret of a user in base32. Throws an error that names the option if the secrets of the node are missing
+ * or wrong.
  */
 export function openTotp (secrets: Secrets, userId: string, stored: string): string {
   if (!isEncrypted(stored)) return stored
@@ -30,7 +31,9 @@ export function openTotp (secrets: Secrets, userId: string, stored: string): str
   try {
     return decryptWithAny(secrets, nameOf(userId), stored, 'totp').text
   } catch (cause) {
-    throw new Error('usher: secret must be the one that the secrets of authenticator apps are encrypted with', { cause })
+    throw new Error(
+      'usher: secret must be the one that the secrets of authenticator apps are encrypted with', { cause }
+    )
   }
 }
 
@@ -52,7 +55,9 @@ export async function insertTotp (db: Database, userId: string, secret: string):
 /** Which code was accepted: its time step, and the stored secret that it was computed from. */
 export interface AcceptedStep { userId: string, secret: string, step: number }
 
-/** Confirms the secret of a user with the step of its first code. Returns false if another secret was stored meanwhile. */
+/**
+ * Confirms the secret of a user with the step of its first code. Returns false if another secret was stored meanwhile.
+ */
 export async function confirmTotp (db: Database, { userId, secret, step }: AcceptedStep): Promise<boolean> {
   const row = await db.updateTable('totp').set({ confirmed_at: sql<Date>`now()`, last_step: String(step) })
     .where('user_id', '=', userId).where('secret', '=', secret).where('confirmed_at', 'is', null)
@@ -61,8 +66,8 @@ export async function confirmTotp (db: Database, { userId, secret, step }: Accep
 }
 
 /**
- * Accepts a step once: of all statements with the same or an earlier step, on all nodes, the first one succeeds. Returns
- * whether this one did.
+ * Accepts a step once: of all statements with the same or an earlier step, on all nodes, the first one succeeds.
+ * Returns whether this one did.
  */
 export async function useTotpStep (db: Database, { userId, secret, step }: AcceptedStep): Promise<boolean> {
   const row = await db.updateTable('totp').set({ last_step: String(step) })
@@ -102,7 +107,9 @@ export async function reencryptTotp (db: Database, secrets: Secrets & { secret: 
     const rows = await db.selectFrom('totp').select(['user_id as userId', 'secret']).where('user_id', '>', after)
       .orderBy('user_id').limit(BATCH_SIZE).execute()
     const changes = rows.flatMap(({ userId, secret }) => {
-      const opened = isEncrypted(secret) ? tryDecrypt(secrets, nameOf(userId), secret, 'totp') : { text: secret, isFormer: true }
+      const opened = isEncrypted(secret)
+        ? tryDecrypt(secrets, nameOf(userId), secret, 'totp')
+        : { text: secret, isFormer: true }
       if (!opened) done.unreadable++
       return opened?.isFormer ? [{ userId, from: secret, to: sealTotp(secrets, userId, opened.text) }] : []
     })

@@ -4,11 +4,12 @@ import type { Database } from '../tables/index.ts'
 const KEY = sql`hashtextextended('usher removal of uploads', 0)`
 
 /**
- * Returns whether files of uploads may be removed in this transaction. While a backup copies files, they may not: the records that it
- * has read need their bytes. They are removed afterwards.
+ * Returns whether files of uploads may be removed in this transaction. While a backup copies files, they may not: the
+ * records that it has read need their bytes. They are removed afterwards.
  */
 export async function mayRemoveUploads (trx: Database): Promise<boolean> {
-  const { rows: [row] } = await sql<{ may: boolean }>`select pg_try_advisory_xact_lock_shared(${KEY}) as may`.execute(trx)
+  const { rows: [row] } =
+    await sql<{ may: boolean }>`select pg_try_advisory_xact_lock_shared(${KEY}) as may`.execute(trx)
   return row!.may
 }
 

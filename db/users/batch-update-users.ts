@@ -32,17 +32,18 @@ export interface UserUpdate {
 export const separate = Symbol('separate')
 
 /**
- * Returns whether a change can share a statement. One that names the address or the role, but not the name, most likely changes them, and
- * such a change needs a transaction of its own.
+ * Returns whether a change can share a statement. One that names the address or the role, but not the name, most likely
+ * changes them, and such a change needs a transaction of its own.
  */
 export const isShareable = ({ name, email, role, disabled }: Changes): boolean =>
   disabled === undefined && (name !== undefined || (email === undefined && role === undefined))
 
 /**
- * Changes the data of users, each at most once, and stores their events, as one statement. Returns the result of each change, in the order
- * of `updates`: the user, `UserNotFound`, `PreconditionFailed`, or `separate`. That is the result of changes that would fail or wait, and
- * then the others would as well: changes of the address, which is unique, or of the role, which may end sessions, and changes of a user
- * whom another transaction has locked. Addresses and roles that are as they were are no changes.
+ * Changes the data of users, each at most once, and stores their events, as one statement. Returns the result of each
+ * change, in the order of `updates`: the user, `UserNotFound`, `PreconditionFailed`, or `separate`. That is the result
+ * of changes that would fail or wait, and then the others would as well: changes of the address, which is unique, or of
+ * the role, which may end sessions, and changes of a user whom another transaction has locked. Addresses and roles that
+ * are as they were are no changes.
  * @param until that of `isInTime`
  */
 export async function updateUsers (
@@ -50,16 +51,19 @@ export async function updateUsers (
 ): Promise<(UserRow | Error | typeof separate)[]> {
   const columns = writableColumns(fields)
   const known = updates.filter(({ id }) => isUuid(id))
-  const values = columns.map((column) => known.map(({ changes }) => textOf(column, changes[column.name as keyof Changes])))
-  const kept = known.map(({ changes }) => columns.map(({ name }) => changes[name as keyof Changes] === undefined ? '1' : '0').join(''))
+  const values =
+    columns.map((column) => known.map(({ changes }) => textOf(column, changes[column.name as keyof Changes])))
+  const kept = known.map(({ changes }) =>
+    columns.map(({ name }) => changes[name as keyof Changes] === undefined ? '1' : '0').join(''))
   const versions = known.map(({ match }) => toArray(versionsOf(match)))
   const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
   const [actors, sessions] = [known.map(({ actorId }) => actorId), known.map(({ sessionId }) => sessionId)]
-  const rows = await change(db, known.map(({ id }) => id), kept, versions, actors, sessions, ...values, until).catch((error) => {
-    // A value that a constraint of the host forbids, for example. Each change then has its own result.
-    if (error instanceof postgres.PostgresError && !isTooLate(error)) return undefined
-    throw error
-  })
+  const rows = await change(db, known.map(({ id }) => id), kept, versions, actors, sessions, ...values, until)
+    .catch((error) => {
+      // A value that a constraint of the host forbids, for example. Each change then has its own result.
+      if (error instanceof postgres.PostgresError && !isTooLate(error)) return undefined
+      throw error
+    })
   if (!rows) return updates.map(() => separate)
   const changed = inOrder(updates.map(({ id }) => id), rows)
   return rows.length === updates.length ? changed as UserRow[] : explain(db, updates, changed, fields)
@@ -68,7 +72,8 @@ export async function updateUsers (
 // The elements are numbers, so none of them needs quotes.
 const toArray = (versions: readonly string[] | null): string | null => versions && `{${versions.join()}}`
 
-// Adds the results of the changes that the statement has not made. If they cannot be found, the others have taken effect nevertheless.
+// Adds the results of the changes that the statement has not made. If they cannot be found, the others have taken
+// effect nevertheless.
 async function explain (
   db: Database, updates: readonly UserUpdate[], changed: readonly (UserRow | undefined)[], fields: UserFields
 ): Promise<(UserRow | Error | typeof separate)[]> {
@@ -86,7 +91,8 @@ async function explain (
 
 function resultOf ({ changes, match }: UserUpdate, user: UserRow | undefined): Error | typeof separate {
   if (!user) return new UserNotFound()
-  const isUnshared = (['email', 'role'] as const).some((name) => changes[name] !== undefined && changes[name] !== user[name])
+  const isUnshared = (['email', 'role'] as const)
+    .some((name) => changes[name] !== undefined && changes[name] !== user[name])
   return isUnshared || permits(match, user.rowVersion) ? separate : new PreconditionFailed()
 }
 
@@ -94,37 +100,51 @@ function resultOf ({ changes, match }: UserUpdate, user: UserRow | undefined): E
 const isPlain = ({ name }: WritableColumn) => name !== 'email' && name !== 'role'
 
 // The names have underscores, which names of fields cannot have. A column that is kept is null in `given`.
-type Given = Pick<UsersTable, keyof typeof writableUserColumns | 'id'> & Record<'kept_columns' | 'expected_versions' | 'actor_id' | 'session_id', string>
+type Given = Pick<UsersTable, keyof typeof writableUserColumns | 'id'> &
+  Record<'kept_columns' | 'expected_versions' | 'actor_id' | 'session_id', string>
 
 const prepareChange = (fields: UserFields, stores: boolean) => prepare((
-  db, ids: readonly string[], kept: readonly string[], versions: readonly (string | null)[], actors: readonly (string | null)[],
-  sessions: readonly (string | null)[], ...rest: readonly (readonly (string | null)[] | string)[]
+  db, ids: readonly string[], kept: readonly string[], versions: readonly (string | null)[],
+  actors: readonly (string | null)[], sessions: readonly (string | null)[],
+  ...rest: readonly (readonly (string | null)[] | string)[]
 ) => {
   const columns = writableColumns(fields)
   const [values, until] = [rest.slice(0, -1), rest.at(-1) as string]
   const arrays = columns.map(({ sqlType }, index) => sql`${values[index]}::${sql.raw(sqlType)}[]`)
-  const newValueOf = ({ name }: WritableColumn) => sql`case when substr(given.kept_columns, ${sql.lit(columns.findIndex((column) => column.name === name) + 1)}, 1) = '1'
+  const newValueOf = ({ name }: WritableColumn) =>
+    sql`case when substr(given.kept_columns, ${sql.lit(columns.findIndex((column) => column.name === name) + 1)}, 1) = '1'
     then ${sql.ref(`users.${name}`)} else ${sql.ref(`given.${name}`)} end`
   const statement = db
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
       ${ids}::uuid[], ${kept}::text[], ${versions}::text[], ${actors}::uuid[], ${sessions}::uuid[], ${sql.join(arrays)}
-    )`.as<'given'>(sql`given(id, kept_columns, expected_versions, actor_id, session_id, ${sql.join(columns.map(({ name }) => sql.ref(name)))})`)).selectAll())
-    // A user who is locked is skipped, because all others would wait as well, and two statements could wait for each other.
+    )`.as<'given'>(
+        sql`given(id, kept_columns, expected_versions, actor_id, session_id, ${sql.join(columns.map(({ name }) => sql.ref(name)))})`
+      )).selectAll())
+    // A user who is locked is skipped, because all others would wait as well, and two statements could wait for each
+    // other.
     .with('locked', (cte) => cte.selectFrom('users').select('users.id as locked_id')
-      .where('users.id', '=', sql<string>`any(array(select given.id from given))`).where(isInTime(until)).orderBy('users.id')
+      .where('users.id', '=', sql<string>`any(array(select given.id from given))`)
+      .where(isInTime(until)).orderBy('users.id')
       .forNoKeyUpdate().skipLocked())
     .with('updated', (cte) => cte.updateTable('users').from(['given', 'locked'])
       .whereRef('users.id', '=', 'given.id').whereRef('users.id', '=', 'locked.locked_id')
       .where(hasVersion(sql.ref('users.row_version'), sql.ref('given.expected_versions')))
       .where(hasLiveSession('session_id'))
       .where(sql<boolean>`coalesce(users.email = given.email, true) and coalesce(users.role = given.role, true)`)
-      .set({ ...Object.fromEntries(columns.filter(isPlain).map((column) => [column.name, newValueOf(column)])), updated_at: sql`now()` })
+      .set({
+        ...Object.fromEntries(columns.filter(isPlain).map((column) => [column.name, newValueOf(column)])),
+        updated_at: sql`now()`,
+      })
       .returning(userColumns(fields)))
   const from = 'updated inner join given on given.id = updated.id'
   const stored = stores
-    ? withEvents(statement, db, 'user.updated', { from, subject: 'updated.id', data: userData('updated', 'given.actor_id') })
+    ? withEvents(
+      statement, db, 'user.updated', { from, subject: 'updated.id', data: userData('updated', 'given.actor_id') }
+    )
     : statement
   return stored.selectFrom('updated').selectAll()
 })
 
-const [changeOnly, changeAndStore] = [forFields((fields) => prepareChange(fields, false)), forFields((fields) => prepareChange(fields, true))]
+const [changeOnly, changeAndStore] = [
+  forFields((fields) => prepareChange(fields, false)), forFields((fields) => prepareChange(fields, true)),
+]

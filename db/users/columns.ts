@@ -5,8 +5,8 @@ import { ownUserColumns, writableUserColumns } from '../tables/index.ts'
 type OwnColumn = `users.${typeof ownUserColumns[number]}`
 
 /**
- * Returns the columns of a user's data, with the fields of the host. Their rows have the type `UserRow`, which does not know the fields.
- * A field without a value has its default.
+ * Returns the columns of a user's data, with the fields of the host. Their rows have the type `UserRow`, which does not
+ * know the fields. A field without a value has its default.
  */
 export function userColumns (fields: UserFields): OwnColumn[] {
   const own = ownUserColumns.map((column) => `users.${column}` as const)

@@ -17,9 +17,9 @@ import { uploadData } from '../uploads/uploads.ts'
 const MAX_USERS_PER_STEP = 100
 
 /**
- * Deletes a user and ends their sessions. Returns the ids of these sessions. From the commit on, the user's posts and uploads are
- * invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound`, `LastAdmin` or `PreconditionFailed`, and `UserInUse` if a foreign key of the host forbids
- * it, perhaps only at the commit.
+ * Deletes a user and ends their sessions. Returns the ids of these sessions. From the commit on, the user's posts and
+ * uploads are invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound`, `LastAdmin` or `PreconditionFailed`,
+ * and `UserInUse` if a foreign key of the host forbids it, perhaps only at the commit.
  * @param inTransaction runs in the same transaction, after the deletion
  * @param options.beforeDelete runs in the same transaction, before the deletion
  * @param options.match the versions that the user may have
@@ -46,7 +46,8 @@ export async function deleteUser (
 
 // The transaction has locked the row, so its version remains until the deletion.
 async function requireVersion (trx: Database, id: string, match: Match): Promise<void> {
-  const { version } = await trx.selectFrom('users').select('row_version as version').where('id', '=', id).executeTakeFirstOrThrow()
+  const { version } = await trx.selectFrom('users').select('row_version as version')
+    .where('id', '=', id).executeTakeFirstOrThrow()
   if (!permits(match, version)) throw new PreconditionFailed()
 }
 
@@ -59,13 +60,14 @@ export interface PurgeStep {
 }
 
 /**
- * Removes some of the remaining data of deleted users: it deletes at most `limit` posts, removes the owner of at most `limit`
- * uploads, blanks address and user agent of at most `limit` audit entries, and deletes mails that wait. It commits its
- * progress, so that any node can continue, and skips users that another node is working on.
+ * Removes some of the remaining data of deleted users: it deletes at most `limit` posts, removes the owner of at most
+ * `limit` uploads, blanks address and user agent of at most `limit` audit entries, and deletes mails that wait. It
+ * commits its progress, so that any node can continue, and skips users that another node is working on.
  */
 export async function purgeDeletedUsers (db: Database, limit: number): Promise<PurgeStep> {
   return db.transaction().execute(async (trx) => {
-    const queued = await trx.selectFrom('deleted_users').select('user_id as id').orderBy('user_id').limit(MAX_USERS_PER_STEP).forUpdate().skipLocked().execute()
+    const queued = await trx.selectFrom('deleted_users').select('user_id as id')
+      .orderBy('user_id').limit(MAX_USERS_PER_STEP).forUpdate().skipLocked().execute()
     if (queued.length === 0) return { more: false, uploads: 0 }
     const ids = queued.map(({ id }) => id)
     const posts = await deletePosts(trx, ids, limit)
@@ -81,8 +83,8 @@ export async function purgeDeletedUsers (db: Database, limit: number): Promise<P
   })
 }
 
-// Starts with the newest posts, because lists start there. Stores the position of the last deleted post, because a later step
-// would otherwise visit the index entries of all posts that are already deleted.
+// Starts with the newest posts, because lists start there. Stores the position of the last deleted post, because a
+// later step would otherwise visit the index entries of all posts that are already deleted.
 async function deletePosts (trx: Database, ids: readonly string[], limit: number): Promise<number> {
   const statement = replanned(trx)
     .with('old', (cte) => cte.selectFrom('deleted_users').where('user_id', '=', among(ids))
@@ -90,9 +92,13 @@ async function deletePosts (trx: Database, ids: readonly string[], limit: number
         .whereRef('author_id', '=', 'user_id').whereRef('position', '<', 'posts_below')
         .orderBy('position', 'desc').limit(limit).as('post'), (join) => join.onTrue())
       .select('post.id').limit(limit))
-    .with('gone', (cte) => cte.deleteFrom('posts').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id'))).returning(['id', 'author_id', 'title', 'position']))
+    .with('gone', (cte) => cte.deleteFrom('posts')
+      .where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id')))
+      .returning(['id', 'author_id', 'title', 'position']))
     .with('lowest', (cte) => cte.selectFrom('gone').groupBy('author_id')
-      .select((query) => ['author_id', query.fn.min('position').as('position'), query.fn.countAll<number>().as('count')]))
+      .select((query) => [
+        'author_id', query.fn.min('position').as('position'), query.fn.countAll<number>().as('count'),
+      ]))
   const rows = await withEvents(statement, trx, 'post.deleted', {
     from: 'gone', ...postData('gone', 'gone.author_id', actorValue(null)),
   })
@@ -104,18 +110,22 @@ async function deletePosts (trx: Database, ids: readonly string[], limit: number
 
 // `deleteOwnerlessUploads` later removes the files, each before its record.
 async function disownUploads (trx: Database, ids: readonly string[], limit: number): Promise<number> {
-  const statement = replanned(trx).with('old', (cte) => cte.selectFrom('uploads').selectAll().where('user_id', '=', among(ids)).limit(limit).forUpdate())
+  const statement = replanned(trx).with(
+    'old', (cte) => cte.selectFrom('uploads').selectAll().where('user_id', '=', among(ids)).limit(limit).forUpdate()
+  )
   const { numUpdatedRows } = await withEvents(statement, trx, 'upload.deleted', {
     from: 'old', ...uploadData('old', actorValue(null)),
   })
-    .updateTable('uploads').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id'))).set({ user_id: null }).executeTakeFirstOrThrow()
+    .updateTable('uploads').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id')))
+    .set({ user_id: null }).executeTakeFirstOrThrow()
   return Number(numUpdatedRows)
 }
 
 /**
- * Blanks the addresses and user agents in the entries of deleted users, since this personal data is no longer needed. The action,
- * the actor and the time remain, with ids that no longer lead to a name. So it is with the entry of a deletion by the
- * user. Entries about what others did to the account remain complete, because they are data about those others.
+ * Blanks the addresses and user agents in the entries of deleted users, since this personal data is no longer needed.
+ * The action, the actor and the time remain, with ids that no longer lead to a name. So it is with the entry of a
+ * deletion by the user. Entries about what others did to the account remain complete, because they are data about those
+ * others.
  */
 async function blankAuditEntries (trx: Database, ids: readonly string[], limit: number): Promise<number> {
   const rows = await replanned(trx)
@@ -124,15 +134,21 @@ async function blankAuditEntries (trx: Database, ids: readonly string[], limit: 
         .whereRef('audit.user_id', '=', 'deleted_users.user_id').whereRef('id', '<', 'audit_below')
         .orderBy('id', 'desc').limit(limit).as('entry'), (join) => join.onTrue())
       .select(['deleted_users.user_id', 'entry.id']).limit(limit))
-    .with('blanked', (cte) => cte.updateTable('audit').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id')))
-      // Without an actor, an operator or the host has deleted the user: the entry says who did, and nothing about the user.
+    .with('blanked', (cte) => cte.updateTable('audit')
+      .where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id')))
+      // Without an actor, an operator or the host has deleted the user: the entry says who did, and nothing about the
+      // user.
       .where(({ or, and, eb }) => or([
-        eb('actor_id', '=', eb.ref('audit.user_id')), and([eb('actor_id', 'is', null), eb('action', '<>', 'user.delete')]),
+        eb('actor_id', '=', eb.ref('audit.user_id')),
+        and([eb('actor_id', 'is', null), eb('action', '<>', 'user.delete')]),
       ]))
       .set({ address: '', user_agent: '' }))
     .with('lowest', (cte) => cte.selectFrom('old').groupBy('user_id')
-      .select((query) => ['user_id', sql<string>`(array_agg(id order by id))[1]`.as('id'), query.fn.countAll<number>().as('count')]))
-    .updateTable('deleted_users').from('lowest').whereRef('deleted_users.user_id', '=', 'lowest.user_id').where('deleted_users.user_id', '=', among(ids))
+      .select((query) => [
+        'user_id', sql<string>`(array_agg(id order by id))[1]`.as('id'), query.fn.countAll<number>().as('count'),
+      ]))
+    .updateTable('deleted_users').from('lowest').whereRef('deleted_users.user_id', '=', 'lowest.user_id')
+    .where('deleted_users.user_id', '=', among(ids))
     .set((query) => ({ audit_below: query.ref('lowest.id') }))
     .returning('lowest.count').execute()
   return sum(rows)

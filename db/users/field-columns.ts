@@ -4,7 +4,10 @@ import type { Database } from '../tables/index.ts'
 
 interface ColumnRow { name: string, type: string, required: boolean }
 
-/** Returns the fields without a column. Throws an `Error` that says what to do if a column has another type than its field. */
+/**
+ * Returns the fields without a column. Throws an `Error` that says what to do if a column has another type than its
+ * field.
+ */
 export async function listMissingColumns (db: Database, schema: string, fields: UserFields): Promise<UserFields> {
   if (fields.length === 0) return fields
   const columns = new Map((await listColumns(db, schema)).map((row) => [row.name, row]))
@@ -17,7 +20,9 @@ export async function listMissingColumns (db: Database, schema: string, fields: 
         `give the field another name, or change the column (alter table ${table} alter column "${name}" type ${column} using …) or drop it`)
     }
     if (found.required) {
-      throw new Error(`usher: userFields.${name} needs a column that may be null: alter table ${table} alter column "${name}" drop not null`)
+      throw new Error(
+        `usher: userFields.${name} needs a column that may be null: alter table ${table} alter column "${name}" drop not null`
+      )
     }
     return false
   })
@@ -25,7 +30,9 @@ export async function listMissingColumns (db: Database, schema: string, fields: 
 
 /** Adds a nullable column for each field. No row is rewritten. */
 export async function addColumns (db: Database, schema: string, fields: UserFields): Promise<void> {
-  for (const { name, column } of fields) await sql`alter table ${sql.id(schema, 'users')} add column ${sql.id(name)} ${sql.raw(column)}`.execute(db)
+  for (const { name, column } of fields) {
+    await sql`alter table ${sql.id(schema, 'users')} add column ${sql.id(name)} ${sql.raw(column)}`.execute(db)
+  }
 }
 
 // This reads the catalogue tables, because `information_schema` only shows what the database user may access.

@@ -35,8 +35,8 @@ const context: AuditContext = { actorId: null, sessionId: null, address: '', use
 /**
  * Creates the first admin if there is no admin. If many nodes start at the same time, only one creates it. An
  * existing user with that address becomes an admin, gets the password, and is not disabled any more. Everything is
- * void that was issued to that user before, because only the password makes somebody the admin. Returns undefined if there
- * is an admin. Throws a `StartError` if the user has never had the role `admin` and the address is not verified:
+ * void that was issued to that user before, because only the password makes somebody the admin. Returns undefined if
+ * there is an admin. Throws a `StartError` if the user has never had the role `admin` and the address is not verified:
  * everybody can set their own address to one that is not theirs.
  */
 export async function insertFirstAdmin (
@@ -92,5 +92,6 @@ export async function readAdmin (db: Database, email: string | undefined): Promi
 
 /** Returns whether there is at least one admin who is not disabled. */
 export async function hasAdmin (db: Database): Promise<boolean> {
-  return await db.selectFrom('users').select('id').where('role', '=', 'admin').where('disabled', '=', false).limit(1).executeTakeFirst() !== undefined
+  return await db.selectFrom('users').select('id').where('role', '=', 'admin')
+    .where('disabled', '=', false).limit(1).executeTakeFirst() !== undefined
 }

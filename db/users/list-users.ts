@@ -20,7 +20,9 @@ export interface ListUsersQuery {
   email?: string | undefined
   /** Only users of whose name or address some word has this prefix. */
   q?: string | undefined
-  /** Whose addresses `email` and `q` may find: everybody's, or only that of the user with this id. By default nobody's. */
+  /**
+   * Whose addresses `email` and `q` may find: everybody's, or only that of the user with this id. By default nobody's.
+   */
   addresses?: { readonly of: string } | undefined
   sort?: UserSort | undefined
   limit: number
@@ -43,9 +45,10 @@ export interface UserPage {
 // The size of a page, in bytes of fields of the host. A page with larger ones has fewer rows.
 const PAGE_BYTES = 4 * 1024 * 1024
 
-// A search first looks through this many users for each one of the page, in the order of the list. This finds the page of a frequent
-// prefix. The page of a rare one is found by the index of words. If too many users have the words of a search, but few have them in its
-// order, it looks through a longer part of the list, and its next page begins where that part ends.
+// A search first looks through this many users for each one of the page, in the order of the list. This finds the page
+// of a frequent prefix. The page of a rare one is found by the index of words. If too many users have the words of a
+// search, but few have them in its order, it looks through a longer part of the list, and its next page begins where
+// that part ends.
 const WINDOW = 20
 const CANDIDATES = 5000
 const LONG_WINDOW = 10_000
@@ -54,16 +57,23 @@ const LONG_WINDOW = 10_000
 export const placeOf = ({ id, name, email }: UserRow, sort?: UserSort): UserPlace =>
   sort?.endsWith('name') ? { id, key: name } : sort?.endsWith('email') ? { id, key: email } : { id }
 
-/** Returns a page of users, by default newest first, by keyset. Ids are UUIDv7, so they are in the order of creation. */
+/**
+ * Returns a page of users, by default newest first, by keyset. Ids are UUIDv7, so they are in the order of creation.
+ */
 export async function listUsers (db: Database, query: ListUsersQuery, fields = noFields): Promise<UserPage> {
   const { limit, members, sort = '' } = query
   const isRead = (name: string) => members === undefined || members.includes(name)
   const read = members ? fields.filter(({ name }) => isRead(name)) : fields
-  if (read.reduce((sum, { bytes }) => sum + bytes, 0) * (limit + 1) > PAGE_BYTES) return listLargeUsers(db, query, fields, read)
+  if (read.reduce((sum, { bytes }) => sum + bytes, 0) * (limit + 1) > PAGE_BYTES) {
+    return listLargeUsers(db, query, fields, read)
+  }
   const always = ['users.id', 'users.row_version as rowVersion', `users.${sort.replace('-', '')}`]
-  const columns = userColumns(read).filter((column) => typeof column !== 'string' || always.includes(column) || isRead(column.replace(/^users\.(.* as )?/, '')))
+  const columns = userColumns(read).filter((column) =>
+    typeof column !== 'string' || always.includes(column) || isRead(column.replace(/^users\.(.* as )?/, '')))
   const { rows, end } = await select<UserRow>(db, query, columns)
-  return rows.length > limit ? { rows: rows.slice(0, limit), next: placeOf(rows[limit - 1]!, query.sort) } : { rows, next: end ?? null }
+  return rows.length > limit
+    ? { rows: rows.slice(0, limit), next: placeOf(rows[limit - 1]!, query.sort) }
+    : { rows, next: end ?? null }
 }
 
 type Columns = readonly SelectExpression<Tables, 'users'>[]
@@ -84,21 +94,27 @@ async function select<Row> (db: Database, query: ListUsersQuery, columns: Column
 }
 
 // Finds users by the index of words. Returns undefined if too many have the words of the search.
-async function searchByWords<Row> (db: Database, query: ListUsersQuery, columns: Columns): Promise<Found<Row> | undefined> {
+async function searchByWords<Row> (
+  db: Database, query: ListUsersQuery, columns: Columns
+): Promise<Found<Row> | undefined> {
   const { key, direction } = orderOf(db, query)
   // Without the first table expression, PostgreSQL would take the limit as a reason to walk through all users.
   const rows = await db
     .with((cte) => cte('matching').materialized(), (cte) =>
       cte.selectFrom('users').selectAll().where(search(db, query)))
-    .with((cte) => cte('candidates').materialized(), (cte) => cte.selectFrom('matching').selectAll().limit(CANDIDATES + 1))
+    .with((cte) => cte('candidates').materialized(), (cte) => cte.selectFrom('matching').selectAll()
+      .limit(CANDIDATES + 1))
     .selectFrom((from) => from.selectFrom('candidates').select(sql<number>`count(*)::int`.as('total_')).as('totals'))
     .leftJoin((from) => restrict(db, from.selectFrom(sql<Tables['users']>`candidates`.as<'users'>(sql`users`)), query)
       .select(columns).select(key.as('sort_key_')).where(isFound(db, query))
       .orderBy('sort_key_', direction).orderBy('id', direction).limit(query.limit + 1).as('found'),
     (join) => join.onTrue())
-    .selectAll('found').select('total_').orderBy('found.sort_key_', direction).orderBy('found.id' as never, direction).execute()
+    .selectAll('found').select('total_').orderBy('found.sort_key_', direction)
+    .orderBy('found.id' as never, direction).execute()
   if (rows[0]!.total_ > CANDIDATES) return
-  return { rows: rows.filter((row) => row.sort_key_ !== null).map(({ total_: _, sort_key_: __, ...row }) => row as Row) }
+  return {
+    rows: rows.filter((row) => row.sort_key_ !== null).map(({ total_: _, sort_key_: __, ...row }) => row as Row),
+  }
 }
 
 // Looks through a part of the list. Its end is read first, because the users may change meanwhile.
@@ -115,7 +131,9 @@ const selectKeyed = (db: Database, query: ListUsersQuery) =>
   selectFrom(db, query).selectAll('users').select(orderOf(db, query).key.as('sort_key_'))
 
 // Returns the users of a part of the list that a search finds, and are on its page.
-async function filter<Row> (db: Database, query: ListUsersQuery, columns: Columns, from: ReturnType<typeof selectKeyed>): Promise<Row[]> {
+async function filter<Row> (
+  db: Database, query: ListUsersQuery, columns: Columns, from: ReturnType<typeof selectKeyed>
+): Promise<Row[]> {
   const { direction } = orderOf(db, query)
   return await db.selectFrom(from.as('users')).select(columns).where(isFound(db, query))
     .orderBy('sort_key_', direction).orderBy('id', direction).limit(query.limit + 1).execute() as Row[]
@@ -140,7 +158,10 @@ function orderOf (db: Database, { sort = '-createdAt' }: ListUsersQuery) {
   const isDescending = sort.startsWith('-')
   const direction = isDescending ? 'desc' as const : 'asc' as const
   const [after, upTo] = isDescending ? [sql`<`, sql`>=`] : [sql`>`, sql`<=`]
-  const ordered = (key: RawBuilder<unknown>, hasId: boolean, compare: (operator: RawBuilder<unknown>, place: UserPlace) => RawBuilder<boolean>) => ({
+  const ordered = (
+    key: RawBuilder<unknown>, hasId: boolean,
+    compare: (operator: RawBuilder<unknown>, place: UserPlace) => RawBuilder<boolean>
+  ) => ({
     key,
     hasId,
     direction,
@@ -156,7 +177,11 @@ function orderOf (db: Database, { sort = '-createdAt' }: ListUsersQuery) {
       sql`(${own}, id) ${operator} (${keyOfName(schema, sql`${key}::text`)}, ${id}::uuid)`)
   }
   // Addresses are unique.
-  if (sort.endsWith('email')) return ordered(emailKey, false, (operator, { key }) => sql`${emailKey} ${operator} ${keyOfEmail(sql`${key}::text`)}`)
+  if (sort.endsWith('email')) {
+    return ordered(
+      emailKey, false, (operator, { key }) => sql`${emailKey} ${operator} ${keyOfEmail(sql`${key}::text`)}`
+    )
+  }
   return ordered(sql.ref('id'), false, (operator, { id }) => sql`id ${operator} ${id}::uuid`)
 }
 
@@ -183,12 +208,17 @@ function search (db: Database, { q = '', addresses }: ListUsersQuery): RawBuilde
 }
 
 // Reads the sizes of the rows first, so that a page of the largest values does not have to fit into memory.
-async function listLargeUsers (db: Database, query: ListUsersQuery, fields: UserFields, read: UserFields): Promise<UserPage> {
+async function listLargeUsers (
+  db: Database, query: ListUsersQuery, fields: UserFields, read: UserFields
+): Promise<UserPage> {
   const sizes = read.map(({ name }) => sql`coalesce(octet_length(${sql.ref(`users.${name}`)}::text), 0)`)
   const size = sql<number>`${sql.join(sizes, sql` + `)}`.as('bytes')
-  const { rows: found, end } = await select<UserRow & { bytes: number }>(db, query, ['users.id', 'users.name', 'users.email', size] as const)
+  const { rows: found, end } = await select<UserRow & { bytes: number }>(
+    db, query, ['users.id', 'users.name', 'users.email', size] as const
+  )
   let bytes = 0
-  const fitting = found.slice(0, query.limit).filter(({ bytes: more }, index) => (bytes += more) <= PAGE_BYTES || index === 0)
+  const fitting = found.slice(0, query.limit)
+    .filter(({ bytes: more }, index) => (bytes += more) <= PAGE_BYTES || index === 0)
   const rows = await findUsers(db, fitting.map(({ id }) => id), fields)
   // A user who was deleted meanwhile is left out.
   const next = fitting.length < found.length ? placeOf(fitting.at(-1)!, query.sort) : end ?? null

@@ -4,12 +4,14 @@ import { isUuid } from '../driver/postgres.ts'
 import type { Database } from '../tables/index.ts'
 
 /**
- * Runs a change that takes a user's permissions away in a transaction that has locked the user. Throws `UserNotFound`, and
- * `LastAdmin` if no admin would remain.
+ * Runs a change that takes a user's permissions away in a transaction that has locked the user. Throws `UserNotFound`,
+ * and `LastAdmin` if no admin would remain.
  */
-export async function whileLocked<Result extends object> (db: Database, id: string, change: (trx: Database) => Promise<Result>): Promise<Result> {
-  // Most users are not admins, and then no other row needs a lock. The second attempt is a separate transaction: it has to lock the
-  // admins in order, so it must not already hold the lock of one of them.
+export async function whileLocked<Result extends object> (
+  db: Database, id: string, change: (trx: Database) => Promise<Result>
+): Promise<Result> {
+  // Most users are not admins, and then no other row needs a lock. The second attempt is a separate transaction: it has
+  // to lock the admins in order, so it must not already hold the lock of one of them.
   return await attempt(lockMember) ?? (await attempt(lockWithAdmins))!
 
   async function attempt (lockUser: (trx: Database, id: string) => Promise<boolean>): Promise<Result | undefined> {
@@ -19,14 +21,15 @@ export async function whileLocked<Result extends object> (db: Database, id: stri
 
 /** Locks a user who is not an admin until the transaction ends. Returns false if there is no such user. */
 async function lockMember (trx: Database, id: string): Promise<boolean> {
-  const user = await trx.selectFrom('users').select('id').where('id', '=', id).where('role', '=', 'user').forNoKeyUpdate().executeTakeFirst()
+  const user = await trx.selectFrom('users').select('id').where('id', '=', id)
+    .where('role', '=', 'user').forNoKeyUpdate().executeTakeFirst()
   return user !== undefined
 }
 
 /**
- * Locks a user who is about to be deleted, demoted or disabled, and all admins, until the transaction ends. The order is always the
- * same, so that two admins cannot remove each other at the same time. Throws `UserNotFound`, and `LastAdmin` if the user is the only
- * admin who is not disabled.
+ * Locks a user who is about to be deleted, demoted or disabled, and all admins, until the transaction ends. The order
+ * is always the same, so that two admins cannot remove each other at the same time. Throws `UserNotFound`, and
+ * `LastAdmin` if the user is the only admin who is not disabled.
  */
 async function lockWithAdmins (trx: Database, id: string): Promise<true> {
   const locked = await trx.selectFrom('users').select(['id', 'role', 'disabled'])
@@ -40,12 +43,13 @@ async function lockWithAdmins (trx: Database, id: string): Promise<true> {
 }
 
 /**
- * Locks the author of a post that the transaction will create, so that the author is not deleted before the commit. Returns the time
- * that the post will have. Throws `UserNotFound`.
+ * Locks the author of a post that the transaction will create, so that the author is not deleted before the commit.
+ * Returns the time that the post will have. Throws `UserNotFound`.
  */
 export async function lockAuthor (trx: Database, authorId: string): Promise<Date> {
   if (!isUuid(authorId)) throw new UserNotFound()
-  const { now } = await trx.selectFrom('users').select(sql<Date>`now()`.as('now')).where('id', '=', authorId).forKeyShare()
+  const { now } = await trx.selectFrom('users').select(sql<Date>`now()`.as('now'))
+    .where('id', '=', authorId).forKeyShare()
     .executeTakeFirstOrThrow(() => new UserNotFound())
   return now
 }

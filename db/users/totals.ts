@@ -23,10 +23,12 @@ export interface Totals {
 export async function readTotals (db: Database): Promise<Totals> {
   const overdue = sql<number>`greatest(0, extract(epoch from clock_timestamp() - due_at))::float8`
   const [uploads, deliveries, failures, backupAge] = await Promise.all([
-    db.selectFrom('uploads').select([sql<number>`count(*)::float8`.as('files'), sql<number>`coalesce(sum(size), 0)::float8`.as('bytes')])
+    db.selectFrom('uploads')
+      .select([sql<number>`count(*)::float8`.as('files'), sql<number>`coalesce(sum(size), 0)::float8`.as('bytes')])
       .executeTakeFirstOrThrow(),
     db.selectFrom((query) => query.selectFrom('outbox').select(overdue.as('overdue')).limit(COUNTED).as('some'))
-      .select([sql<number>`count(*)::float8`.as('waiting'), sql<number>`coalesce(max(overdue), 0)`.as('oldest')]).executeTakeFirstOrThrow(),
+      .select([sql<number>`count(*)::float8`.as('waiting'), sql<number>`coalesce(max(overdue), 0)`.as('oldest')])
+      .executeTakeFirstOrThrow(),
     db.selectFrom('failed_deliveries').select(sql<number>`count(*)::float8`.as('failed')).executeTakeFirstOrThrow(),
     readBackupAge(db),
   ])

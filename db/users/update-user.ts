@@ -29,7 +29,8 @@ export type Changes = { [Name in keyof PatchUser]?: PatchUser[Name] | null }
  * @param fields those of the host that the writer may set
  */
 export function replacementOf (user: ReplaceUser, fields?: UserFields): Changes {
-  return Object.fromEntries(writableColumns(fields).map(({ name }) => [name, user[name as keyof ReplaceUser] ?? (name === 'role' ? undefined : null)]))
+  return Object.fromEntries(writableColumns(fields)
+    .map(({ name }) => [name, user[name as keyof ReplaceUser] ?? (name === 'role' ? undefined : null)]))
 }
 
 // The columns that a change can set. Creating and replacing a user do not set all of them.
@@ -102,8 +103,8 @@ export async function updateUser (
     throw isEmailTaken(db, error) ? new EmailTaken() : error
   }
 
-  // The statement may wait for a lock. It is in a transaction because that has a connection of its own: on a shared one, statements of
-  // other requests would wait behind it.
+  // The statement may wait for a lock. It is in a transaction because that has a connection of its own: on a shared
+  // one, statements of other requests would wait behind it.
   async function updateOnly (): Promise<ChangedUser | undefined> {
     return db.transaction().execute(async (trx) => {
       const updated = await update(trx, user.role !== 'user')
@@ -116,10 +117,14 @@ export async function updateUser (
   }
 
   // Voids what a change makes void. Returns the user and the ended sessions.
-  async function voidFor (trx: Database, { former_email: email, former_role: role, ...changed }: UpdatedUser, endsSessions: boolean): Promise<ChangedUser> {
+  async function voidFor (
+    trx: Database, { former_email: email, former_role: role, ...changed }: UpdatedUser, endsSessions: boolean
+  ): Promise<ChangedUser> {
     const isPromoted = changed.role === 'admin' && role !== 'admin'
     if (user.disabled || isPromoted) return { user: changed, ended: await voidIssued(trx, changed.id, context.actorId) }
-    if (context.actorId !== changed.id && foldEmail(changed.email) !== foldEmail(email)) await voidLinks(trx, changed.id)
+    if (context.actorId !== changed.id && foldEmail(changed.email) !== foldEmail(email)) {
+      await voidLinks(trx, changed.id)
+    }
     return { user: changed, ended: endsSessions ? await deleteSessionsOf(trx, changed.id, context.actorId) : [] }
   }
 
@@ -160,37 +165,51 @@ const notable: [action: AuditAction, condition: string][] = [
 const newEmail = sql`given.values[${sql.lit(writableColumns().findIndex(({ name }) => name === 'email') + 1)}]`
 const otherMailbox = sql<boolean>`not ('email' = any(given.kept) or ${isSameEmail(newEmail, sql`former.email`)})`
 
-// Changes the data of a user, and logs what is notable. Without `anyRole`, it only matches users with the role `user`. The actor's
-// session is read at the end and not locked: it may have ended while the statement waited, and its end must not wait for the statement.
+// Changes the data of a user, and logs what is notable. Without `anyRole`, it only matches users with the role `user`.
+// The actor's session is read at the end and not locked: it may have ended while the statement waited, and its end must
+// not wait for the statement.
 const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => prepare((
-  db, id: string, anyRole: boolean, versions: readonly string[] | null, until: string, values: readonly (string | null)[], kept: readonly string[],
-  session: string | null, undo: Uint8Array | null, actor: string | null, linked: string | null, linkedContent: string | null,
-  plain: string | null, plainContent: string | null, seconds: number | null, address: string, agent: string, entries: readonly string[]
+  db, id: string, anyRole: boolean, versions: readonly string[] | null, until: string,
+  values: readonly (string | null)[], kept: readonly string[], session: string | null, undo: Uint8Array | null,
+  actor: string | null, linked: string | null, linkedContent: string | null, plain: string | null,
+  plainContent: string | null, seconds: number | null, address: string, agent: string, entries: readonly string[]
 ) => {
   const statement = db
-    // The row is locked, so that it is the state that this statement changes, even if a concurrent statement has just changed it.
+    // The row is locked, so that it is the state that this statement changes, even if a concurrent statement has just
+    // changed it.
     .with('former', (cte) => cte.selectFrom('users')
       .select(['id', 'email', 'role', 'disabled', 'email_verified', 'email_changed_at', 'password_hash'])
       .where('id', '=', id).where(sql<boolean>`(${anyRole}::boolean or role = 'user')`)
       .where(hasVersion(sql.ref('row_version'), sql`${versions}`)).where(isInTime(until)).forNoKeyUpdate())
     .with('given', (cte) => cte.selectNoFrom([
-      sql<string[]>`${values}::text[]`.as('values'), sql<string[]>`${kept}::text[]`.as('kept'), sql<string | null>`${session}::uuid`.as('session'),
-      sql<Uint8Array>`${undo}::bytea`.as('undo'), sql<string | null>`${actor}::uuid`.as('actor'),
-      sql<string | null>`${linked}::uuid`.as('linked'), sql<string | null>`${linkedContent}::text`.as('linked_content'),
-      sql<string | null>`${plain}::uuid`.as('plain'), sql<string | null>`${plainContent}::text`.as('plain_content'),
+      sql<string[]>`${values}::text[]`.as('values'), sql<string[]>`${kept}::text[]`.as('kept'),
+      sql<string | null>`${session}::uuid`.as('session'), sql<Uint8Array>`${undo}::bytea`.as('undo'),
+      sql<string | null>`${actor}::uuid`.as('actor'), sql<string | null>`${linked}::uuid`.as('linked'),
+      sql<string | null>`${linkedContent}::text`.as('linked_content'), sql<string | null>`${plain}::uuid`.as('plain'),
+      sql<string | null>`${plainContent}::text`.as('plain_content'),
       sql<number | null>`${seconds}::integer`.as('seconds'),
     ]))
     .with('updated', (cte) => cte.updateTable('users').from(['former', 'given']).whereRef('users.id', '=', 'former.id')
-      .set({ ...Object.fromEntries(changeableColumns(fields).map((column, index) => [column.name, newValueOf(column, index)])), updated_at: sql`now()` })
+      .set({
+        ...Object.fromEntries(
+          changeableColumns(fields).map((column, index) => [column.name, newValueOf(column, index)])
+        ),
+        updated_at: sql`now()`,
+      })
       .returning(userColumns(fields)))
     .with('undoable', (cte) => cte.insertInto('undo_tokens').columns(undoColumns)
-      .expression((query) => query.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').innerJoin('given', (join) => join.onTrue())
-        .select(['given.undo', 'former.id', 'former.email', 'former.email_verified', 'former.email_changed_at', 'former.password_hash', undoExpiry.as('expires')])
+      .expression((query) => query.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id')
+        .innerJoin('given', (join) => join.onTrue())
+        .select([
+          'given.undo', 'former.id', 'former.email', 'former.email_verified', 'former.email_changed_at',
+          'former.password_hash', undoExpiry.as('expires'),
+        ])
         .where(otherMailbox).where('given.undo', 'is not', null).where(hasUndoRoom(query, 'former.id'))
         .where(query.not(isRestorable(query, 'former.id', sql`updated.email`))))
       .returning('hash'))
     .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
-      .expression(({ selectFrom, val }) => selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').innerJoin('given', (join) => join.onTrue())
+      .expression(({ selectFrom, val }) => selectFrom('updated').innerJoin('former', 'former.id', 'updated.id')
+        .innerJoin('given', (join) => join.onTrue())
         .innerJoin(sql<{ entry: string, action: string }>`unnest(
           ${entries}::uuid[], array[${sql.join(notable.map(([action]) => sql.lit(action)))}]
         )`.as<'note'>(sql`note(entry, action)`), (join) => join.on(sql<boolean>`
@@ -205,7 +224,8 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
     ? withEvents(mailed, db, 'user.updated', { from, subject: 'updated.id', data: userData('updated', 'given.actor') })
     : mailed
   return stored.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').selectAll('updated')
-    .select(['former.email as former_email', 'former.role as former_role']).where(confirmSessions(db, from, 'given.session'))
+    .select(['former.email as former_email', 'former.role as former_role'])
+    .where(confirmSessions(db, from, 'given.session'))
 })
 
 // Stores the mail to a former address, with the link if its token was stored.

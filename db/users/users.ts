@@ -20,7 +20,9 @@ const selectUsers = forFields((fields) => prepare((db, ids: readonly string[]) =
   db.selectFrom('users').select(userColumns(fields)).where('id', '=', sql<string>`any(${ids}::uuid[])`)))
 
 /** Returns the users with these ids, in the same order. An id that is unknown or malformed yields `undefined`. */
-export async function findUsers (db: Database, ids: readonly string[], fields?: UserFields): Promise<(UserRow | undefined)[]> {
+export async function findUsers (
+  db: Database, ids: readonly string[], fields?: UserFields
+): Promise<(UserRow | undefined)[]> {
   return inOrder(ids, await selectUsers(fields)(db, ids.filter(isUuid)))
 }
 
@@ -34,8 +36,13 @@ export async function findUserVersions (db: Database, ids: readonly string[]): P
   return inOrder(ids, await selectVersions(db, ids.filter(isUuid)))
 }
 
-/** Returns the users with these e-mail addresses, regardless of case, in the same order. An unknown address yields `undefined`. */
-export async function findUsersByEmail (db: Database, emails: readonly string[], fields = noFields): Promise<(UserRow | undefined)[]> {
+/**
+ * Returns the users with these e-mail addresses, regardless of case, in the same order. An unknown address yields
+ * `undefined`.
+ */
+export async function findUsersByEmail (
+  db: Database, emails: readonly string[], fields = noFields
+): Promise<(UserRow | undefined)[]> {
   const rows = await db
     // The names have underscores, which names of fields cannot have.
     .selectFrom(sql<{ given_email: string, given_place: number }>`unnest(
@@ -55,7 +62,9 @@ export type Credentials = UserRow & Row<UsersTable, 'password_hash'> & {
 }
 
 /** Returns the user with this e-mail address, regardless of case, and the password hash to check a login against. */
-export async function findCredentials (db: Database, email: string, fields = noFields): Promise<Credentials | undefined> {
+export async function findCredentials (
+  db: Database, email: string, fields = noFields
+): Promise<Credentials | undefined> {
   return db.selectFrom('users').select([...userColumns(fields), 'password_hash as passwordHash'])
     .select(({ exists, selectFrom }) => exists(selectFrom('totp').select('user_id').whereRef('user_id', '=', 'users.id')
       .where('confirmed_at', 'is not', null)).$castTo<boolean>().as('has_second_factor'))
@@ -64,10 +73,12 @@ export async function findCredentials (db: Database, email: string, fields = noF
 }
 
 /**
- * Locks a user until the transaction ends, so that changes of the same user run one after the other. Every transaction that changes an
- * account takes this lock first. Returns undefined if there is no such user.
+ * Locks a user until the transaction ends, so that changes of the same user run one after the other. Every transaction
+ * that changes an account takes this lock first. Returns undefined if there is no such user.
  */
-export async function lockUser (trx: Database, id: string): Promise<Row<UsersTable, 'email' | 'email_verified' | 'disabled'> | undefined> {
+export async function lockUser (
+  trx: Database, id: string
+): Promise<Row<UsersTable, 'email' | 'email_verified' | 'disabled'> | undefined> {
   return trx.selectFrom('users').select(['email', 'email_verified as emailVerified', 'disabled'])
     .where('id', '=', id).forNoKeyUpdate().executeTakeFirst()
 }
@@ -89,11 +100,13 @@ export type UserCreation = NewUser & { context: AuditContext, token?: WriterToke
 const defaultOf = (name: string) => name === 'role' ? 'user' : null
 
 /**
- * Creates users, their entries in the account log and their events, as one statement. Returns the users in the order of `users`. A user whose
- * address is taken yields `EmailTaken`, one whose key is taken yields `KeyTaken`, one whose session has ended yields `InvalidToken`, and none
- * of them affects the others.
+ * Creates users, their entries in the account log and their events, as one statement. Returns the users in the order of
+ * `users`. A user whose address is taken yields `EmailTaken`, one whose key is taken yields `KeyTaken`, one whose
+ * session has ended yields `InvalidToken`, and none of them affects the others.
  */
-export async function insertUsers (db: Database, users: readonly UserCreation[], fields = noFields): Promise<(UserRow | Error)[]> {
+export async function insertUsers (
+  db: Database, users: readonly UserCreation[], fields = noFields
+): Promise<(UserRow | Error)[]> {
   return isolateConflicts(db, users, (users) => isolateEnded(db, users, (users) =>
     isolateTaken(db, users, (users) => insertAll(db, users, fields))))
 }
@@ -119,7 +132,9 @@ async function isolateTaken (
   return results
 }
 
-async function insertAll (db: Database, users: readonly UserCreation[], fields: UserFields): Promise<(UserRow | Error)[]> {
+async function insertAll (
+  db: Database, users: readonly UserCreation[], fields: UserFields
+): Promise<(UserRow | Error)[]> {
   const ids = users.map(() => newId(db))
   const keyed = keyedOf(ids, users.map(({ once }) => once))
   const columns = writableColumns(fields)
@@ -136,24 +151,30 @@ async function insertAll (db: Database, users: readonly UserCreation[], fields: 
       ${ids}::uuid[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[], ${users.map(() => newId(db))}::uuid[],
       ${context('actorId')}::uuid[], ${context('sessionId')}::uuid[], ${context('address')}::text[], ${context('userAgent')}::text[],
       ${sql.join(values)}
-    )`.as<'given'>(sql`given(id, password_hash, entry_id, actor_id, session_id, client_address, user_agent, ${sql.join(names.map(sql.ref))})`)).selectAll())
+    )`.as<'given'>(
+        sql`given(id, password_hash, entry_id, actor_id, session_id, client_address, user_agent, ${sql.join(names.map(sql.ref))})`
+      )).selectAll())
     .with('created', (cte) => cte.insertInto('users')
       .columns(['id', 'password_hash', ...names])
-      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'password_hash', ...names]).where(hasLiveSession('session_id'))
+      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'password_hash', ...names])
+        .where(hasLiveSession('session_id'))
         .$if(keyed !== undefined, (query) => query.where(isAdmitted('given.id'))))
       .onConflict((conflict) => conflict.expression(emailKey).doNothing())
       .returning(userColumns(fields)))
     .with('noted', (cte) => cte.insertInto('audit')
       .columns(auditColumns)
       .expression(({ selectFrom }) => selectFrom('given').innerJoin('created', 'created.id', 'given.id').select([
-        'given.entry_id', sql.lit('user.create').as('action'), 'given.actor_id', 'given.id', 'given.session_id', 'given.client_address', 'given.user_agent',
+        'given.entry_id', sql.lit('user.create').as('action'), 'given.actor_id', 'given.id', 'given.session_id',
+        'given.client_address', 'given.user_agent',
       ])))
   const from = 'created inner join given on given.id = created.id'
   const created = withEvents(statement, db, 'user.created', {
     from, subject: 'created.id', data: userData('created', 'given.actor_id'),
   })
   const condition = confirmSessions(db, from, 'given.session_id', users.map(({ token }) => token))
-  const { written, refused } = await selectWritten<UserRow>(db, created, { from: 'created', kind: 'user', keyed, condition })
+  const { written, refused } = await selectWritten<UserRow>(
+    db, created, { from: 'created', kind: 'user', keyed, condition }
+  )
   const rows = inOrder(ids, written)
   if (written.length === users.length) return rows as UserRow[]
   const ended = await findEndedSessions(db, context('sessionId'))

@@ -14,7 +14,9 @@ function showSession ({ user, reason }) {
   $('login').hidden = Boolean(user)
   $('member').hidden = !user
   $('posts').replaceChildren()
-  $('status').textContent = user ? `Logged in as ${user.name}` : reason === 'expired' ? 'The session is over: log in again' : 'Log in'
+  $('status').textContent = user
+    ? `Logged in as ${user.name}`
+    : reason === 'expired' ? 'The session is over: log in again' : 'Log in'
   if (!user) return
   following = new AbortController()
   attempt(listUsers)
@@ -45,7 +47,9 @@ $('create').addEventListener('submit', (event) => {
   const title = new FormData(event.target).get('title')
   event.target.reset()
   // Repeated with the same key if the response is lost, so there is one post.
-  attempt(() => graphql(client, 'mutation ($title: String!) { createPost(input: { title: $title, content: "" }) { id } }', { title }))
+  attempt(() => graphql(
+    client, 'mutation ($title: String!) { createPost(input: { title: $title, content: "" }) { id } }', { title }
+  ))
 })
 
 $('logout').addEventListener('click', () => attempt(() => client.logout()))
@@ -56,7 +60,9 @@ async function attempt (action) {
     await action()
   } catch (error) {
     // The end of the session is shown already.
-    if (client.session.current.state === 'active' || error.code !== 'INVALID_SESSION') $('status').textContent = error.message
+    if (client.session.current.state === 'active' || error.code !== 'INVALID_SESSION') {
+      $('status').textContent = error.message
+    }
   }
 }
 

@@ -80,11 +80,14 @@ export async function * archive (fill: (archive: Archive) => Promise<void>): Asy
 }
 
 /**
- * Writes bytes to a file, compressed. The file gets its name when it is complete and durable. Before, it has another name, and if
- * writing fails, it is removed. Throws `BackupError` if the file exists or cannot be written, and the errors of `bytes`.
+ * Writes bytes to a file, compressed. The file gets its name when it is complete and durable. Before, it has another
+ * name, and if writing fails, it is removed. Throws `BackupError` if the file exists or cannot be written, and the
+ * errors of `bytes`.
  * @param onBytes receives the number of compressed bytes so far
  */
-export async function writeArchive (file: string, bytes: AsyncIterable<Uint8Array>, onBytes: (total: number) => void): Promise<number> {
+export async function writeArchive (
+  file: string, bytes: AsyncIterable<Uint8Array>, onBytes: (total: number) => void
+): Promise<number> {
   // Another backup may be writing to the same name.
   const partial = `${file}.${randomBytes(6).toString('hex')}.partial`
   const removePartial = () => rmSync(partial, { force: true })
@@ -109,14 +112,21 @@ async function publish (partial: string, file: string): Promise<void> {
     await link(partial, file)
   } catch (error) {
     if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes((error as NodeJS.ErrnoException).code!)) throw error
-    if (await lstat(file).catch(() => undefined)) throw Object.assign(new Error('the file exists'), { code: 'EEXIST', path: partial })
+    if (await lstat(file).catch(() => undefined)) {
+      throw Object.assign(new Error('the file exists'), { code: 'EEXIST', path: partial })
+    }
     return rename(partial, file)
   }
   await rm(partial)
 }
 
-/** Writes bytes to a stream, compressed. Returns their number. Throws `BackupError` if the reader of the stream has ended, and the errors of `bytes`. */
-export async function compress (bytes: AsyncIterable<Uint8Array>, output: Writable, onBytes: (total: number) => void): Promise<number> {
+/**
+ * Writes bytes to a stream, compressed. Returns their number. Throws `BackupError` if the reader of the stream has
+ * ended, and the errors of `bytes`.
+ */
+export async function compress (
+  bytes: AsyncIterable<Uint8Array>, output: Writable, onBytes: (total: number) => void
+): Promise<number> {
   let size = 0
   async function * counted (chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const chunk of chunks) {
@@ -125,7 +135,8 @@ export async function compress (bytes: AsyncIterable<Uint8Array>, output: Writab
       yield chunk
     }
   }
-  // Level 1, because the file should be written about as fast as the disk allows. Uploads are mostly compressed already.
+  // Level 1, because the file should be written about as fast as the disk allows. Uploads are mostly compressed
+  // already.
   await pipeline(bytes, createGzip({ level: 1 }), counted, output).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE' || error.syscall !== 'write') throw error
     throw new BackupError('The program that reads the output has ended, so the backup is incomplete.', { cause: error })
@@ -139,7 +150,10 @@ function explainWrite (error: NodeJS.ErrnoException, file: string, partial: stri
   if (!isOurs) return error
   if (code === 'EEXIST') return new BackupError(`${file} exists: choose another name.`, { cause: error })
   if (['ENOSPC', 'EDQUOT', 'EFBIG'].includes(code!)) {
-    return new BackupError(`There is no space for ${file} (${code}): free some, or choose another disk. The incomplete file was removed.`, { cause: error })
+    return new BackupError(
+      `There is no space for ${file} (${code}): free some, or choose another disk. The incomplete file was removed.`,
+      { cause: error }
+    )
   }
   return new BackupError(`${file} cannot be written (${code}): check the folder and its permissions.`, { cause: error })
 }

@@ -32,8 +32,9 @@ export interface Result extends Omit<Summary, 'entries' | 'checksums'> {
 interface UploadRecord { id: string, size: string, sha256: string, isOwned: boolean }
 
 /**
- * Makes a backup: passes its bytes to `write`, in constant memory. The rows are those of one moment. Files that are deleted from then on
- * are kept until the backup is complete, so each record has its bytes. Throws `BackupError`, and the errors of `write` and of the database.
+ * Makes a backup: passes its bytes to `write`, in constant memory. The rows are those of one moment. Files that are
+ * deleted from then on are kept until the backup is complete, so each record has its bytes. Throws `BackupError`, and
+ * the errors of `write` and of the database.
  */
 export async function makeBackup (
   { database, schema, backend }: Source, write: (bytes: AsyncIterable<Uint8Array>) => Promise<void>
@@ -125,14 +126,22 @@ async function record ({ db, query }: Session): Promise<void> {
 
 async function describe (session: Session, schema: string): Promise<Manifest> {
   const manifest = await describeSchema(session, schema)
-  if (manifest.migrations.length === 0) throw new BackupError(`The database has no schema "${schema}" of Usher, so there is nothing to back up.`)
+  if (manifest.migrations.length === 0) {
+    throw new BackupError(`The database has no schema "${schema}" of Usher, so there is nothing to back up.`)
+  }
   const newer = manifest.migrations.find((name) => !hasMigration(name))
-  if (newer) throw new BackupError(`A newer release of Usher has changed the database (${newer}): make the backup with that release.`)
+  if (newer) {
+    throw new BackupError(
+      `A newer release of Usher has changed the database (${newer}): make the backup with that release.`
+    )
+  }
   return manifest
 }
 
 // Yields exactly `size` bytes, because the header of the entry has been written: a damaged file is filled up or cut.
-async function * exactly (bytes: AsyncIterable<Buffer>, size: number, hash: ReturnType<typeof createHash>): AsyncGenerator<Buffer> {
+async function * exactly (
+  bytes: AsyncIterable<Buffer>, size: number, hash: ReturnType<typeof createHash>
+): AsyncGenerator<Buffer> {
   let rest = size
   for await (const chunk of bytes) {
     hash.update(chunk)
@@ -146,7 +155,9 @@ async function * exactly (bytes: AsyncIterable<Buffer>, size: number, hash: Retu
 
 function explainLock (error: Error): never {
   const isLocked = (error as { code?: string }).code === '55P03'
-  throw isLocked ? new BackupError('Another backup of this database is running: wait until it has ended.', { cause: error }) : error
+  throw isLocked
+    ? new BackupError('Another backup of this database is running: wait until it has ended.', { cause: error })
+    : error
 }
 
 // Nodes have skipped the files of deleted uploads while the backup was running.

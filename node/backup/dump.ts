@@ -10,14 +10,19 @@ const LINE_FEED = 0x0A
 /** Rows of a table in PostgreSQL's text format, which all versions read. */
 export interface Part { readonly bytes: Buffer, readonly rows: number }
 
-/** Describes the content of the schema, as the transaction of the session sees it. Throws an `Error` if it is not that of Usher. */
+/**
+ * Describes the content of the schema, as the transaction of the session sees it. Throws an `Error` if it is not that
+ * of Usher.
+ */
 export async function describeSchema (session: Session, schema: string): Promise<Manifest> {
   const ran = await listRanMigrations(session.db, schema)
   const [server] = await session.query<{ version: string, time: string }>(`
     select current_setting('server_version') as version,
       to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as time`)
   const hasEpochs = ran.includes('0010-epochs')
-  const [epoch] = hasEpochs ? await session.query<{ epoch: number }>(`select epoch from ${quote(schema, 'current_epoch')}`) : []
+  const [epoch] = hasEpochs
+    ? await session.query<{ epoch: number }>(`select epoch from ${quote(schema, 'current_epoch')}`)
+    : []
   const tables = await listTables(session, schema)
   return {
     format: 'usher backup',
@@ -33,8 +38,12 @@ export async function describeSchema (session: Session, schema: string): Promise
 }
 
 /** Yields the rows of a table in parts of a few megabytes. */
-export async function * dumpTable (session: Session, schema: string, { name, columns }: Manifest['tables'][number]): AsyncGenerator<Part> {
-  const stream = await session.copyOut(`copy ${quote(schema, name)} (${columns.map((column) => quote(column.name)).join(', ')}) to stdout`)
+export async function * dumpTable (
+  session: Session, schema: string, { name, columns }: Manifest['tables'][number]
+): AsyncGenerator<Part> {
+  const stream = await session.copyOut(
+    `copy ${quote(schema, name)} (${columns.map((column) => quote(column.name)).join(', ')}) to stdout`
+  )
   let chunks: Buffer[] = []
   let [size, rows] = [0, 0]
   for await (const chunk of stream as AsyncIterable<Buffer>) {
@@ -68,7 +77,9 @@ async function listTables (session: Session, schema: string): Promise<Manifest['
     from pg_constraint join pg_class source on source.oid = conrelid join pg_class target on target.oid = confrelid
     join pg_namespace on pg_namespace.oid = source.relnamespace where nspname = $1 and contype = 'f'`, [schema])
   const sorted = new Map<string, Manifest['tables'][number]>()
-  const names = new Set(found.map(({ table }) => table).filter((name) => isBackupTable(name) && backupTables[name] !== 'left out'))
+  const names = new Set(
+    found.map(({ table }) => table).filter((name) => isBackupTable(name) && backupTables[name] !== 'left out')
+  )
   const add = (name: string, path: readonly string[]) => {
     if (!names.has(name) || sorted.has(name) || path.includes(name)) return
     for (const { table, referred } of references) if (table === name) add(referred, [...path, name])
@@ -79,7 +90,9 @@ async function listTables (session: Session, schema: string): Promise<Manifest['
   return [...sorted.values()]
 }
 
-async function listSequences (session: Session, schema: string, tables: readonly string[]): Promise<Manifest['sequences']> {
+async function listSequences (
+  session: Session, schema: string, tables: readonly string[]
+): Promise<Manifest['sequences']> {
   const columns = await session.query<{ table: string, column: string, sequence: string }>(`
     select relname as table, attname as column, pg_get_serial_sequence(format('%I.%I', nspname, relname), attname) as sequence
     from pg_attribute join pg_class on pg_class.oid = attrelid join pg_namespace on pg_namespace.oid = relnamespace
@@ -87,7 +100,9 @@ async function listSequences (session: Session, schema: string, tables: readonly
   const sequences: Manifest['sequences'] = []
   for (const { table, column, sequence } of columns) {
     if (!tables.includes(table)) continue
-    const [last] = await session.query<{ value: string, isCalled: boolean }>(`select last_value as value, is_called as "isCalled" from ${sequence}`)
+    const [last] = await session.query<{ value: string, isCalled: boolean }>(
+      `select last_value as value, is_called as "isCalled" from ${sequence}`
+    )
     sequences.push({ table, column, ...last! })
   }
   return sequences

@@ -26,11 +26,16 @@ const Manifest = Type.Object({
   /** In the order in which they can be restored. */
   tables: Type.Array(Type.Object({
     name: Type.String(Names),
-    columns: Type.Array(Type.Object({ name: Type.String(Names), type: Type.String({ maxLength: 200 }) }), { minItems: 1, maxItems: 2000 }),
+    columns: Type.Array(
+      Type.Object({ name: Type.String(Names), type: Type.String({ maxLength: 200 }) }), { minItems: 1, maxItems: 2000 }
+    ),
   }), { maxItems: 1000 }),
   /** The last numbers that were assigned. */
   sequences: Type.Array(Type.Object({
-    table: Type.String(Names), column: Type.String(Names), value: Type.String({ pattern: '^\\d{1,19}$' }), isCalled: Type.Boolean(),
+    table: Type.String(Names),
+    column: Type.String(Names),
+    value: Type.String({ pattern: '^\\d{1,19}$' }),
+    isCalled: Type.Boolean(),
   }), { maxItems: 1000 }),
 })
 
@@ -57,7 +62,8 @@ export type Summary = Static<typeof Summary>
 /** The names of entries. */
 export const MANIFEST = 'backup.json'
 export const SUMMARY = 'end.json'
-export const partOf = (table: string, number: number): string => `tables/${table}/${String(number).padStart(8, '0')}.copy`
+export const partOf = (table: string, number: number): string =>
+  `tables/${table}/${String(number).padStart(8, '0')}.copy`
 export const fileOf = (id: string): string => `uploads/${id}`
 export const checksumsOf = (number: number): string => `checksums/${String(number).padStart(8, '0')}.sha256`
 
@@ -71,7 +77,9 @@ export function entryOf (name: string): Entry | undefined {
   const [, folder, middle = ''] = /^(tables|uploads|checksums)\/([\w/.-]+)$/.exec(name) ?? []
   const [, list] = /^(\d{8,})\.sha256$/.exec(middle) ?? []
   if (folder === 'checksums' && list) return { kind: 'checksums', number: Number(list) }
-  if (folder === 'uploads' && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(middle)) return { kind: 'file', id: middle }
+  if (folder === 'uploads' && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(middle)) {
+    return { kind: 'file', id: middle }
+  }
   const [, table = '', part] = /^([a-z_]+)\/(\d{8,})\.copy$/.exec(middle) ?? []
   if (folder === 'tables' && isBackupTable(table)) return { kind: 'table', table, number: Number(part) }
 }

@@ -22,11 +22,13 @@ export interface Visitor {
 }
 
 /**
- * Reads a backup once, in constant memory, and verifies every byte. Returns its end. Throws `BackupError` if it is not a complete and
- * intact backup of this format, and the errors of the visitor, which has then seen a part of the backup.
+ * Reads a backup once, in constant memory, and verifies every byte. Returns its end. Throws `BackupError` if it is not
+ * a complete and intact backup of this format, and the errors of the visitor, which has then seen a part of the backup.
  * @param onBytes receives the number of bytes that were read so far
  */
-export async function readBackup (file: string, visitor: Visitor, onBytes: (total: number) => void = () => {}): Promise<Summary> {
+export async function readBackup (
+  file: string, visitor: Visitor, onBytes: (total: number) => void = () => {}
+): Promise<Summary> {
   const input = createReadStream(file)
   const gunzip = createGunzip()
   input.on('data', () => onBytes(input.bytesRead))
@@ -59,7 +61,9 @@ interface State {
   last?: DataEntry
 }
 
-async function readEntry (file: string, { name, size, content }: TarEntry, state: State, visitor: Visitor): Promise<void> {
+async function readEntry (
+  file: string, { name, size, content }: TarEntry, state: State, visitor: Visitor
+): Promise<void> {
   if (state.summary) throw new InvalidArchive(`${name} comes after its end`)
   if (!state.manifest && name !== MANIFEST) throw new InvalidArchive(`it does not begin with ${MANIFEST}`)
   const entry = name === MANIFEST && !state.manifest ? undefined : entryOf(name)
@@ -131,11 +135,16 @@ async function readText (content: Bytes, size: number): Promise<string> {
 function readManifest (file: string, text: string): Manifest {
   const { format, version, release } = JSON.parse(text) as Partial<Manifest>
   if (format !== 'usher backup') throw new InvalidArchive('it is of another program')
-  if (version !== FORMAT) throw new BackupError(`${file} has the format ${version}, of release ${release}, and this release reads the format ${FORMAT}: restore it with release ${release}.`)
+  if (version !== FORMAT) {
+    throw new BackupError(
+      `${file} has the format ${version}, of release ${release}, and this release reads the format ${FORMAT}: restore it with release ${release}.`
+    )
+  }
   return parseManifest(JSON.parse(text))
 }
 
-const incomplete = (file: string, cause?: Error) => new BackupError(`${file} is incomplete: its end is missing. Copy it again, or use another backup.`, { cause })
+const incomplete = (file: string, cause?: Error) =>
+  new BackupError(`${file} is incomplete: its end is missing. Copy it again, or use another backup.`, { cause })
 const damaged = (file: string, cause?: Error) => {
   const what = cause instanceof InvalidArchive ? cause.message : 'its content does not have its checksum'
   return new BackupError(`${file} is damaged: ${what}. Copy it again, or use another backup.`, { cause })
@@ -145,10 +154,15 @@ function explainRead (error: NodeJS.ErrnoException, file: string, manifest?: Man
   if (error instanceof BackupError) return error
   const { code = '', path } = error
   if (code === 'ENOENT' && path === file) return new BackupError(`There is no file ${file}.`, { cause: error })
-  if (path === file || ['EISDIR', 'EIO'].includes(code)) return new BackupError(`${file} cannot be read (${code}): check its permissions.`, { cause: error })
-  const isUnreadable = code.startsWith('Z_') || error instanceof InvalidArchive || (!manifest && error instanceof SyntaxError)
+  if (path === file || ['EISDIR', 'EIO'].includes(code)) {
+    return new BackupError(`${file} cannot be read (${code}): check its permissions.`, { cause: error })
+  }
+  const isUnreadable =
+    code.startsWith('Z_') || error instanceof InvalidArchive || (!manifest && error instanceof SyntaxError)
   if (!isUnreadable && !(error.name === 'InvalidInput' || error instanceof SyntaxError)) return error
   const isCut = code === 'Z_BUF_ERROR' || error instanceof IncompleteArchive
   if (isCut && manifest) return incomplete(file, error)
-  return manifest ? damaged(file, error) : new BackupError(`${file} is not a backup of Usher, or its beginning is damaged.`, { cause: error })
+  return manifest
+    ? damaged(file, error)
+    : new BackupError(`${file} is not a backup of Usher, or its beginning is damaged.`, { cause: error })
 }

@@ -30,13 +30,19 @@ export interface Destination {
 export interface Restored { readonly rows: number, readonly files: number, readonly missing: number }
 
 /** Verifies a backup. Returns its manifest. Throws `BackupError` if this release cannot restore it. */
-export async function verifyBackup (file: string, onBytes: (total: number) => void): Promise<{ manifest: Manifest, summary: Summary }> {
+export async function verifyBackup (
+  file: string, onBytes: (total: number) => void
+): Promise<{ manifest: Manifest, summary: Summary }> {
   let manifest: Manifest | undefined
   const summary = await readBackup(file, {
     manifest (found) {
       manifest = found
       const newer = found.migrations.find((name) => !hasMigration(name))
-      if (newer) throw new BackupError(`${file} is from release ${found.release}, and this release ${RELEASE} does not know its tables (${newer}): restore it with release ${found.release} or a later one.`)
+      if (newer) {
+        throw new BackupError(
+          `${file} is from release ${found.release}, and this release ${RELEASE} does not know its tables (${newer}): restore it with release ${found.release} or a later one.`
+        )
+      }
     },
   }, onBytes)
   return { manifest: manifest!, summary }
@@ -63,8 +69,9 @@ export async function inspectDestination (
 }
 
 /**
- * Restores a backup that was verified. The database changes in one transaction, and files of uploads only become visible to nodes right
- * before its commit, so that a failure leaves the old data. Throws `BackupError`, and the errors of the database.
+ * Restores a backup that was verified. The database changes in one transaction, and files of uploads only become
+ * visible to nodes right before its commit, so that a failure leaves the old data. Throws `BackupError`, and the errors
+ * of the database.
  */
 export async function restoreBackup (
   destination: Destination, { manifest, summary }: { manifest: Manifest, summary: Summary }
@@ -114,19 +121,33 @@ async function inspect (
   await refuseNodes(session)
   const ran = await listRanMigrations(session.db, schema)
   const newer = ran.find((name) => !hasMigration(name))
-  if (newer) throw new BackupError(`A newer release of Usher has changed the database (${newer}): restore into another one, with another DATABASE_URL or DATA_DIR.`)
+  if (newer) {
+    throw new BackupError(
+      `A newer release of Usher has changed the database (${newer}): restore into another one, with another DATABASE_URL or DATA_DIR.`
+    )
+  }
   const files = await backend.count()
-  const [users] = ran.length > 0 ? await session.query<{ count: string }>(`select count(*) from ${quote(schema, 'users')}`) : []
+  const [users] = ran.length > 0
+    ? await session.query<{ count: string }>(`select count(*) from ${quote(schema, 'users')}`)
+    : []
   if (ran.length > 0 || files > 0) await confirm(describeExisting(files, users?.count))
-  const epochs = ran.includes('0010-epochs') ? await session.query<{ epoch: number }>(`select epoch from ${quote(schema, 'current_epoch')}`) : []
-  return { exists: ran.length > 0, installation: ran.length > 0 ? await timestampOf(session, schema) : undefined, epoch: epochs[0]?.epoch ?? 0 }
+  const epochs = ran.includes('0010-epochs')
+    ? await session.query<{ epoch: number }>(`select epoch from ${quote(schema, 'current_epoch')}`)
+    : []
+  return {
+    exists: ran.length > 0,
+    installation: ran.length > 0 ? await timestampOf(session, schema) : undefined,
+    epoch: epochs[0]?.epoch ?? 0,
+  }
 }
 
 const describeExisting = (files: number, users?: string) =>
   `${users === undefined ? 'an empty database' : `a database with ${users} users`} and ${files} files of uploads`
 
 async function timestampOf (session: Session, schema: string): Promise<string> {
-  const [row] = await session.query<{ timestamp: string }>(`select timestamp from ${quote(schema, 'migrations')} order by name limit 1`)
+  const [row] = await session.query<{ timestamp: string }>(
+    `select timestamp from ${quote(schema, 'migrations')} order by name limit 1`
+  )
   return row!.timestamp
 }
 
@@ -135,7 +156,11 @@ async function refuseNodes (session: Session): Promise<void> {
   const [row] = await session.query<{ count: number }>(`
     select count(*)::int from pg_stat_activity where datname = current_database() and application_name in ('usher', 'usher-backup')
     or (datname = current_database() and application_name = 'usher-restore' and pid <> pg_backend_pid())`)
-  if (row!.count > 0) throw new BackupError(`Nodes or commands of Usher use the database (${row!.count} connections): stop all of them first.`)
+  if (row!.count > 0) {
+    throw new BackupError(
+      `Nodes or commands of Usher use the database (${row!.count} connections): stop all of them first.`
+    )
+  }
 }
 
 // Loads tables, and stores files as temporary ones.
@@ -145,7 +170,8 @@ async function load (
 ): Promise<number> {
   const files = checkFiles(target, file, summary)
   let rows = 0
-  const skipped = ({ name }: { name: string }) => isBackupTable(name) && backupTables[name] === 'sessions' && !keepsSessions
+  const skipped = ({ name }: { name: string }) =>
+    isBackupTable(name) && backupTables[name] === 'sessions' && !keepsSessions
   await readBackup(file, {
     async table (name, content) {
       const table = tables.find((table) => table.name === name)
@@ -220,12 +246,18 @@ async function requireSecret ({ trx, schema }: Target, { secret }: Destination):
   try {
     for (const key of await listSigningKeys(trx.withSchema(schema))) openSigningKey({ secret }, key)
   } catch (cause) {
-    throw new BackupError('SECRET does not open the signing keys of the backup: set the one of the source, or leave out --keep-sessions. Nothing was changed.', { cause })
+    throw new BackupError(
+      'SECRET does not open the signing keys of the backup: set the one of the source, or leave out --keep-sessions. Nothing was changed.',
+      { cause }
+    )
   }
 }
 
-// Publishes the files that have a record. The others were uploaded while the backup ran. Returns how many uploads have a file.
-async function publish ({ session, schema }: Target, backend: StorageBackend): Promise<{ files: number, missing: number }> {
+// Publishes the files that have a record. The others were uploaded while the backup ran. Returns how many uploads have
+// a file.
+async function publish (
+  { session, schema }: Target, backend: StorageBackend
+): Promise<{ files: number, missing: number }> {
   let [files, owned] = [0, 0]
   for await (const batch of backend.listOld('temporary', -Infinity, new AbortController().signal)) {
     const ids = batch.map(({ id }) => id).filter(isUuid)
@@ -237,7 +269,9 @@ async function publish ({ session, schema }: Target, backend: StorageBackend): P
       if (isOwned) owned++
     }
   }
-  const [row] = await session.query<{ count: number }>(`select count(*)::int from ${quote(schema, 'uploads')} where user_id is not null`)
+  const [row] = await session.query<{ count: number }>(
+    `select count(*)::int from ${quote(schema, 'uploads')} where user_id is not null`
+  )
   return { files, missing: row!.count - owned }
 }
 

@@ -6,8 +6,8 @@ import { openClient } from '../../db/driver/sockets.ts'
 import type { Tables } from '../../db/tables/index.ts'
 
 /**
- * One connection to a database, for a transaction that takes long and copies tables. When the connection is lost, every further
- * statement fails: postgres.js would run it on a new connection, outside the transaction.
+ * One connection to a database, for a transaction that takes long and copies tables. When the connection is lost, every
+ * further statement fails: postgres.js would run it on a new connection, outside the transaction.
  */
 export interface Session {
   readonly db: Kysely<Tables>
@@ -17,7 +17,10 @@ export interface Session {
   copyOut (text: string): Promise<Readable>
   /** Runs a `copy … from stdin` statement. */
   copyIn (text: string): Promise<Writable>
-  /** Applies settings until the end of the transaction: the text of a value then does not depend on the server, and no time is limited. */
+  /**
+   * Applies settings until the end of the transaction: the text of a value then does not depend on the server, and no
+   * time is limited.
+   */
   applySettings (): Promise<void>
   close (): Promise<void>
 }
@@ -44,7 +47,9 @@ export function openSession (database: string, schema: string, name: string): Se
     idle_timeout: 0,
     onclose () { isLost = true },
     // Poolers ignore these limits, or have their own.
-    connection: { ...options.connection, application_name: name, statement_timeout: '0', idle_in_transaction_session_timeout: '0' },
+    connection: {
+      ...options.connection, application_name: name, statement_timeout: '0', idle_in_transaction_session_timeout: '0',
+    },
   }, 1)
 
   function requireConnection (): void {
@@ -77,8 +82,8 @@ export function openSession (database: string, schema: string, name: string): Se
     async copyIn (text) {
       requireConnection()
       const copy = sql.unsafe(text)
-      // When the server reports an error after the last chunk, postgres.js rejects the statement, which was already resolved with the
-      // stream, and the stream would never finish (porsager/postgres#1173).
+      // When the server reports an error after the last chunk, postgres.js rejects the statement, which was already
+      // resolved with the stream, and the stream would never finish (porsager/postgres#1173).
       const { reject } = copy as unknown as { reject: (error: Error) => void }
       const stream = copy.writable()
       Object.assign(copy, {

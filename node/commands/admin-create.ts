@@ -25,8 +25,12 @@ export default {
     const admin = parse({ email, name, password })
     return withDatabase(async ({ db, options, location }) => {
       const passwordHash = await hashPassword(password, options.passwordHash)
-      const [user] = await insertUsers(db, [{ name: admin.name, email: admin.email, role: 'admin', passwordHash, context: terminalContext }])
-      if (user instanceof Error) throw new Error(`${admin.email} is taken: give that user the role admin instead.`, { cause: user })
+      const [user] = await insertUsers(
+        db, [{ name: admin.name, email: admin.email, role: 'admin', passwordHash, context: terminalContext }]
+      )
+      if (user instanceof Error) {
+        throw new Error(`${admin.email} is taken: give that user the role admin instead.`, { cause: user })
+      }
       return {
         text: `Admin ${admin.email} was created in ${location}${shown === null ? '.' : `, password ${shown} (not shown again)`}`,
         json: { id: user!.id, email: admin.email, password: shown },

@@ -1,2 +1,7 @@
-/** The actor and origin of entries that commands write to the account log. A command has no actor, because it needs no account. */
-export const terminalContext = { actorId: null, userId: null, sessionId: null, address: '', userAgent: 'usher command line' }
+/**
+ * The actor and origin of entries that commands write to the account log. A command has no actor, because it needs no
+ * account.
+ */
+export const terminalContext = {
+  actorId: null, userId: null, sessionId: null, address: '', userAgent: 'usher command line',
+}

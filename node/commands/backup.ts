@@ -25,16 +25,20 @@ export default {
   arguments: ['FILE'],
   json: '{ file, rows: number, files: number, bytes: number, size: number, missing: number, missingIds: [string] }',
   options: { schema: { type: 'string' }, 'uploads-dir': { type: 'string' } },
-  run: async ({ schema, 'uploads-dir': uploads }, [file = '']) => backup(file, schema as string | undefined, uploads as string | undefined),
+  run: async ({ schema, 'uploads-dir': uploads }, [file = '']) =>
+    backup(file, schema as string | undefined, uploads as string | undefined),
 } satisfies Command
 
 async function backup (file: string, schemaName?: string, uploads?: string): Promise<Output | void> {
   const settings = readEnvironment()
   const path = resolve(file)
   if (file !== '-' && existsSync(path)) throw new Error(`${path} exists: choose another name.`)
-  if (file === '-' && process.stdout.isTTY) throw new Error('A backup is not written to a terminal: redirect the output, or name a file.')
+  if (file === '-' && process.stdout.isTTY) {
+    throw new Error('A backup is not written to a terminal: redirect the output, or name a file.')
+  }
   requireDatabase(settings)
-  const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...schemaName !== undefined && { schema: schemaName } })
+  const { schema } =
+    readOptions({ databaseUrl: 'postgres://localhost', ...schemaName !== undefined && { schema: schemaName } })
   const backend = openBackend(storageOf(settings, uploads))
   await requireAnswer(settings)
   const data = await openCommandData(settings)
@@ -50,19 +54,26 @@ async function backup (file: string, schemaName?: string, uploads?: string): Pro
     progress.end()
     const output = report(result, file === '-' ? 'standard output' : path, size, (performance.now() - began) / 1000)
     if (file !== '-') return output
-    // Standard output has the backup. A signal may arrive when it is just complete; the exit code then says that it may not be.
+    // Standard output has the backup. A signal may arrive when it is just complete; the exit code then says that it may
+    // not be.
     if (!isInterrupted()) print(output.text)
   } catch (error) {
     progress.end()
     // Its cause may be an error of the file system, which is not the fault of the database.
-    throw error instanceof BackupError ? error : new Error(explain(explainStart(error as Error, schema), settings), { cause: error })
+    throw error instanceof BackupError
+      ? error
+      : new Error(explain(explainStart(error as Error, schema), settings), { cause: error })
   } finally {
     await data.stop()
   }
 }
 
-function report ({ rows, files, fileBytes, missing, missingIds }: Result, file: string, size: number, seconds: number): Output {
-  if (missing > 0) print(`The bytes of ${missing} uploads are missing or differ from their records: ${missingIds.join(', ')}${missing > missingIds.length ? ', …' : ''}`)
+function report (
+  { rows, files, fileBytes, missing, missingIds }: Result, file: string, size: number, seconds: number
+): Output {
+  if (missing > 0) {
+    print(`The bytes of ${missing} uploads are missing or differ from their records: ${missingIds.join(', ')}${missing > missingIds.length ? ', …' : ''}`)
+  }
   const count = Object.values(rows).reduce((sum, number) => sum + number, 0)
   return {
     text: `${count} rows and ${files} files (${describeBytes(fileBytes)}) are in ${file}: ${describeBytes(size)}, ${seconds.toFixed(1)} seconds.`,

@@ -10,8 +10,8 @@ let interrupted = false
 export const isInterrupted = (): boolean => interrupted
 
 /**
- * Opens the data for a command. If a signal ends the command, an embedded PostgreSQL that nobody else uses is stopped first. It would
- * otherwise run until a node has used it. A second signal ends the process at once.
+ * Opens the data for a command. If a signal ends the command, an embedded PostgreSQL that nobody else uses is stopped
+ * first. It would otherwise run until a node has used it. A second signal ends the process at once.
  */
 export async function openCommandData (settings: Settings): Promise<Data> {
   const opening = openData(settings, () => {})

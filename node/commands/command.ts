@@ -28,8 +28,9 @@ export interface Command {
   json?: string
   options: Options
   /**
-   * Runs the command with the values of its options and of its arguments. Returns what is printed, unless the command prints by itself.
-   * Rejects with an `Error` whose message is printed, and the process exits with 1, or with 2 for `WrongArguments`.
+   * Runs the command with the values of its options and of its arguments. Returns what is printed, unless the command
+   * prints by itself. Rejects with an `Error` whose message is printed, and the process exits with 1, or with 2 for
+   * `WrongArguments`.
    */
   run (values: Values, args: readonly string[]): Promise<Output | void>
 }

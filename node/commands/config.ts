@@ -18,7 +18,8 @@ export default {
       source: sources[name],
     }))
     const cells = settings.map(({ name, value, source }) => [name, show(value), source])
-    const text = [formatTable(['SETTING', 'VALUE', 'SOURCE'], cells), errors.join('\n'), warnings.join('\n')].filter(Boolean).join('\n\n')
+    const text = [formatTable(['SETTING', 'VALUE', 'SOURCE'], cells), errors.join('\n'), warnings.join('\n')]
+      .filter(Boolean).join('\n\n')
     return { text, json: { settings, errors, warnings }, isFailure: errors.length > 0 }
   },
 } satisfies Command

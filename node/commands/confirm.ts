@@ -8,7 +8,8 @@ import type { Readable, Writable } from 'node:stream'
  * @param reason why it asks
  */
 export async function confirm (
-  question: string, input: Readable & { isTTY?: boolean } = process.stdin, output: Writable = process.stderr, reason = 'This cannot be undone'
+  question: string, input: Readable & { isTTY?: boolean } = process.stdin, output: Writable = process.stderr,
+  reason = 'This cannot be undone'
 ): Promise<boolean> {
   if (!input.isTTY) throw new Error(`${reason}, and there is no terminal to confirm it: repeat the command with --yes.`)
   const prompt = createInterface({ input, output })

@@ -38,8 +38,8 @@ export const commands: Commands = {
 const isHelp = (word: string) => word === '--help' || word === '-h'
 
 /**
- * Runs the command that the arguments name, or `start` if they name none. A failure is printed as a sentence, and the process
- * exits with 1, or with 2 if the arguments are wrong.
+ * Runs the command that the arguments name, or `start` if they name none. A failure is printed as a sentence, and the
+ * process exits with 1, or with 2 if the arguments are wrong.
  */
 export async function main (args: string[]): Promise<void> {
   if (args[0] === 'help') return main([...args.slice(1), '--help'])
@@ -52,18 +52,26 @@ export async function main (args: string[]): Promise<void> {
   if (name === 'start' && !args.some(isHelp)) printEntries()
   const { default: command } = await commands[name]!()
   const { arguments: names = [] } = command
-  const options = { ...command.options, ...command.json !== undefined && { json: { type: 'boolean' } as const }, help: { type: 'boolean', short: 'h' } as const }
+  const options = {
+    ...command.options,
+    ...command.json !== undefined && { json: { type: 'boolean' } as const },
+    help: { type: 'boolean', short: 'h' } as const,
+  }
   let values: Values
   let positionals: string[]
   try {
     const rest = args.slice(words.length === 0 ? 0 : name.split(' ').length);
-    ({ values, positionals } = parseArgs({ args: rest, options, allowPositionals: names.length > 0 }) as { values: Values, positionals: string[] })
+    ({ values, positionals } = parseArgs({ args: rest, options, allowPositionals: names.length > 0 }) as {
+      values: Values, positionals: string[]
+    })
   } catch (error) {
     // Only the first sentence is printed. The second one explains how to pass arguments that begin with a hyphen.
     return reject(`${(error as Error).message.split('. ')[0]!.replace(/\.$/, '')}.`, `${PROGRAM} ${name} --help`)
   }
   if (values['help']) return printText(describeCommand(name, command))
-  if (positionals.length !== names.length) return reject(`${name} needs ${names.join(' and ')}.`, `${PROGRAM} ${name} --help`)
+  if (positionals.length !== names.length) {
+    return reject(`${name} needs ${names.join(' and ')}.`, `${PROGRAM} ${name} --help`)
+  }
   await run(command, values, positionals)
 }
 
@@ -103,8 +111,15 @@ async function explainWords ([group, ...others]: readonly string[], args: readon
   if (names.length > 0 && others.length === 0 && args.some(isHelp)) {
     return printText(await describeGroup(commands, group!))
   }
-  if (names.length > 0 && others.length === 0) return reject(`${group} needs a command: ${names.map((name) => name.slice(group!.length + 1)).join(', ')}.`, `${PROGRAM} ${group} --help`)
-  reject(`There is no command ${[group, ...others].join(' ')}.`, names.length > 0 ? `${PROGRAM} ${group} --help` : undefined)
+  if (names.length > 0 && others.length === 0) {
+    return reject(
+      `${group} needs a command: ${names.map((name) => name.slice(group!.length + 1)).join(', ')}.`,
+      `${PROGRAM} ${group} --help`
+    )
+  }
+  reject(
+    `There is no command ${[group, ...others].join(' ')}.`, names.length > 0 ? `${PROGRAM} ${group} --help` : undefined
+  )
 }
 
 // In the package, the code is one folder deeper than in a clone.

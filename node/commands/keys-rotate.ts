@@ -28,12 +28,18 @@ export default {
       inTransaction: (trx) => insertAuditEntries(trx, [{ ...terminalContext, action: 'keys.rotate' }]),
     })
     const { secret, formerSecret } = options
-    const apps = secret === undefined ? { encrypted: 0, unreadable: 0 } : await reencryptTotp(db, { secret, formerSecret })
+    const apps = secret === undefined
+      ? { encrypted: 0, unreadable: 0 }
+      : await reencryptTotp(db, { secret, formerSecret })
     if (secret !== undefined) await reencryptSigningKeys(db, { secret, formerSecret })
     return {
       text: [
-        now ? `Key ${id} signs from now on. All others are revoked.` : `Key ${id} signs in ${LEAD_SECONDS / 60} minutes.`,
-        ...apps.encrypted > 0 ? [`Secrets of authenticator apps that are now encrypted with SECRET: ${apps.encrypted}.`] : [],
+        now
+          ? `Key ${id} signs from now on. All others are revoked.`
+          : `Key ${id} signs in ${LEAD_SECONDS / 60} minutes.`,
+        ...apps.encrypted > 0
+          ? [`Secrets of authenticator apps that are now encrypted with SECRET: ${apps.encrypted}.`]
+          : [],
         ...apps.unreadable > 0
           ? [`Secrets of authenticator apps that cannot be decrypted: ${apps.unreadable}. Set FORMER_SECRET to the secret that has encrypted them,\n` +
             'and repeat this. If it is lost, their users need a recovery code, or users reset-second-factor.']

@@ -30,7 +30,11 @@ function createReport () {
     building = undefined
     if (state === 'started') print(`Running the migration ${migration}`)
     // It waits many times for the same lock.
-    if (state === 'waiting' && waiting !== migration) print(migration ? `${migration} waits for a lock that another transaction has` : 'Another node migrates the database')
+    if (state === 'waiting' && waiting !== migration) {
+      print(
+        migration ? `${migration} waits for a lock that another transaction has` : 'Another node migrates the database'
+      )
+    }
     if (state === 'waiting') waiting = migration
   }
 }

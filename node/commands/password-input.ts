@@ -7,10 +7,12 @@ export const passwordOption = { 'password-stdin': { type: 'boolean' } } as const
 export const PASSWORD_HELP = 'read the password from standard input; by default a random one is created and printed'
 
 /**
- * Returns the password for a user: the one on standard input, or a random one. `shown` is what may be printed: null for a password that
- * was given.
+ * Returns the password for a user: the one on standard input, or a random one. `shown` is what may be printed: null for
+ * a password that was given.
  */
-export async function readPassword (isGiven: unknown, input: Readable = process.stdin): Promise<{ password: string, shown: string | null }> {
+export async function readPassword (
+  isGiven: unknown, input: Readable = process.stdin
+): Promise<{ password: string, shown: string | null }> {
   if (isGiven) return { password: (await text(input)).replace(/\r?\n$/, ''), shown: null }
   const password = randomBytes(15).toString('base64url')
   return { password, shown: password }

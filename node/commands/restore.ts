@@ -17,7 +17,13 @@ import { confirm } from './confirm.ts'
 import { requireAnswer } from '../wait-for-database.ts'
 import type { Command, Output } from './command.ts'
 
-interface RestoreOptions { schema?: string | undefined, uploads?: string | undefined, replaces: boolean, yes: boolean, keepsSessions: boolean }
+interface RestoreOptions {
+  schema?: string | undefined
+  uploads?: string | undefined
+  replaces: boolean
+  yes: boolean
+  keepsSessions: boolean
+}
 
 export default {
   summary: 'Restore the database and the uploads from a backup.',
@@ -38,16 +44,19 @@ export default {
     schema: { type: 'string' },
     'uploads-dir': { type: 'string' },
   },
-  run: async ({ replace, yes, 'keep-sessions': keepsSessions, schema, 'uploads-dir': uploads }, [file = '']) => restore(resolve(file), {
-    schema: schema as string | undefined,
-    uploads: uploads as string | undefined,
-    replaces: replace === true,
-    yes: yes === true,
-    keepsSessions: keepsSessions === true,
-  }),
+  run: async ({ replace, yes, 'keep-sessions': keepsSessions, schema, 'uploads-dir': uploads }, [file = '']) =>
+    restore(resolve(file), {
+      schema: schema as string | undefined,
+      uploads: uploads as string | undefined,
+      replaces: replace === true,
+      yes: yes === true,
+      keepsSessions: keepsSessions === true,
+    }),
 } satisfies Command
 
-async function restore (file: string, { schema: name, uploads, replaces, yes, keepsSessions }: RestoreOptions): Promise<Output> {
+async function restore (
+  file: string, { schema: name, uploads, replaces, yes, keepsSessions }: RestoreOptions
+): Promise<Output> {
   const settings = readEnvironment()
   const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...name !== undefined && { schema: name } })
   const backend = openBackend(storageOf(settings, uploads))
@@ -111,7 +120,9 @@ async function refuse (existing: string): Promise<void> {
     'repeat the command with --replace to replace it, or restore into another database and folder.')
 }
 
-async function withProgress<T> (label: string, total: number, work: (onBytes: (done: number) => void) => Promise<T>): Promise<T> {
+async function withProgress<T> (
+  label: string, total: number, work: (onBytes: (done: number) => void) => Promise<T>
+): Promise<T> {
   const progress = showProgress(label, describeBytes)
   try {
     return await work((done) => progress.update(done, total))
@@ -128,5 +139,7 @@ function explainRestore (error: Error, schema: string, root: string): string | u
   }
   const { code } = error as { code?: string }
   if (code === '53100') return 'The database has no space left: free some. Nothing was changed.'
-  if (code === '55P03') return `Another program has locked tables of the schema "${schema}": stop all nodes and other commands first. Nothing was changed.`
+  if (code === '55P03') {
+    return `Another program has locked tables of the schema "${schema}": stop all nodes and other commands first. Nothing was changed.`
+  }
 }

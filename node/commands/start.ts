@@ -16,7 +16,9 @@ export default {
 // A function of its own, because TypeScript 6 does not rewrite the extension of an import inside the object.
 async function start (): Promise<void> {
   // The plugin works with every version of Fastify 5. A host that keeps an older one can still run the other commands.
-  if (!('LogController' in fastify)) throw new Error('The node needs Fastify 5.10 or later: update it, for example with "npm install fastify@5".')
+  if (!('LogController' in fastify)) {
+    throw new Error('The node needs Fastify 5.10 or later: update it, for example with "npm install fastify@5".')
+  }
   const inherited = { ...process.env }
   // The primary has checked the port of its workers, and uses it.
   const settings = isWorker() ? readWorkerSettings() : await readStartSettings()

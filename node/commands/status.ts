@@ -4,19 +4,21 @@ import { formatTable } from './table.ts'
 
 export default {
   summary: 'Report what is healthy, and change nothing.',
-  details: 'Checks the settings, the database and its tables, the signing keys, the clock, the nodes, the deliveries,\n' +
-    'the notifications, backups, the disk and the mail server.\n' +
-    'The exit code is 0 if nothing has failed, otherwise 1, for example without a connected node.\n' +
-    'A warning is no failure. An embedded PostgreSQL is not started: if it does\n' +
-    'not run, no node runs, and the database has failed.',
+  details:
+    'Checks the settings, the database and its tables, the signing keys, the clock, the nodes, the deliveries,\n' +
+      'the notifications, backups, the disk and the mail server.\n' +
+      'The exit code is 0 if nothing has failed, otherwise 1, for example without a connected node.\n' +
+      'A warning is no failure. An embedded PostgreSQL is not started: if it does\n' +
+      'not run, no node runs, and the database has failed.',
   json: '{ healthy: boolean, checks: [{ name, state: ok, warning, failed or skipped, detail }] }',
   options: {},
 
   async run () {
     const checks = await checkAll()
     const healthy = checks.every(({ state }) => state !== 'failed')
-    const text = `${formatTable(['CHECK', 'STATE', 'DETAIL'], checks.map(({ name, state, detail }) => [name, state, detail]))}\n\n` +
-      (healthy ? 'Nothing has failed.' : 'Something has failed.')
+    const text =
+      `${formatTable(['CHECK', 'STATE', 'DETAIL'], checks.map(({ name, state, detail }) => [name, state, detail]))}\n\n` +
+        (healthy ? 'Nothing has failed.' : 'Something has failed.')
     return { text, json: { healthy, checks }, isFailure: !healthy }
   },
 } satisfies Command

@@ -10,7 +10,8 @@ export function formatTable (headings: readonly string[], rows: readonly (readon
 /** Returns the members of a record, one per line. */
 export function formatRecord (record: Readonly<Record<string, unknown>>): string {
   const width = Math.max(...Object.keys(record).map((name) => name.length)) + 2
-  return Object.entries(record).map(([name, value]) => `${name.padEnd(width)}${printable(show(value))}`.trimEnd()).join('\n')
+  return Object.entries(record)
+    .map(([name, value]) => `${name.padEnd(width)}${printable(show(value))}`.trimEnd()).join('\n')
 }
 
 function show (value: unknown): string {

@@ -19,7 +19,9 @@ export default {
   json: '{ location, files: number, bytes: number, removed: number }',
   options: { 'dry-run': { type: 'boolean' }, yes: { type: 'boolean' }, 'ignore-other-databases': { type: 'boolean' } },
 
-  run: ({ 'dry-run': isDry, yes, 'ignore-other-databases': ignoresOthers }) => withDatabase(async ({ db, options, settings }) => {
+  run: ({ 'dry-run': isDry, yes, 'ignore-other-databases': ignoresOthers }) => withDatabase(async ({
+    db, options, settings,
+  }) => {
     const backend = openBackend(storageOf(settings))
     if (!await backend.exists()) throw new Error(`There are no uploads in ${backend.root}: check DATA_DIR.`)
     if (!ignoresOthers && await backend.isShared(await installationOf(db, options.schema))) {

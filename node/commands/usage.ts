@@ -24,7 +24,9 @@ export async function describeGroup (commands: Commands, group: string): Promise
 }
 
 /** Returns the help for a command. */
-export function describeCommand (name: string, { summary, details, arguments: names = [], json, options }: Command): string {
+export function describeCommand (
+  name: string, { summary, details, arguments: names = [], json, options }: Command
+): string {
   const hasOptions = json !== undefined || Object.keys(options).length > 0
   const usage = [PROGRAM, name, ...names, ...hasOptions ? ['[options]'] : []].join(' ')
   const ofJson = json === undefined ? [] : [`With --json, it prints one JSON document:\n  ${json}`]
@@ -33,6 +35,8 @@ export function describeCommand (name: string, { summary, details, arguments: na
 
 async function listCommands (commands: Commands, names: readonly string[]): Promise<string> {
   const width = Math.max(...names.map((name) => name.length)) + 2
-  const lines = await Promise.all(names.map(async (name) => `  ${name.padEnd(width)}${(await commands[name]!()).default.summary}`))
+  const lines = await Promise.all(
+    names.map(async (name) => `  ${name.padEnd(width)}${(await commands[name]!()).default.summary}`)
+  )
   return lines.join('\n')
 }

@@ -23,19 +23,25 @@ export interface CommandContext {
 }
 
 /**
- * Runs the work of a command on the node's database, which is brought up to date first. An embedded PostgreSQL is started if
- * none runs, and must exist. Nodes may run meanwhile and are notified of changes. Throws an `Error` with a sentence.
+ * Runs the work of a command on the node's database, which is brought up to date first. An embedded PostgreSQL is
+ * started if none runs, and must exist. Nodes may run meanwhile and are notified of changes. Throws an `Error` with a
+ * sentence.
  * @param options.creates whether an embedded database is created if there is none
  * @param options.waits whether to wait for a database that cannot be reached, as a node does
  * @param options.report receives what the migrations do
  */
 export async function withDatabase<Result> (
-  work: (context: CommandContext) => Promise<Result>, { creates = false, waits = false, report }: { creates?: boolean, waits?: boolean, report?: ReportStep } = {}
+  work: (context: CommandContext) => Promise<Result>,
+  { creates = false, waits = false, report }: { creates?: boolean, waits?: boolean, report?: ReportStep } = {}
 ): Promise<Result> {
   const settings = readEnvironment()
   if (!creates) requireDatabase(settings)
-  if (waits) await waitForDatabase(settings).catch((error: Error) => { throw new Error(explain(error, settings), { cause: error }) })
-  else await requireAnswer(settings)
+  if (waits) {
+    await waitForDatabase(settings)
+      .catch((error: Error) => { throw new Error(explain(error, settings), { cause: error }) })
+  } else {
+    await requireAnswer(settings)
+  }
   const data = await openCommandData(settings)
   try {
     const options = readOptions({ ...serviceOptions(settings), databaseUrl: data.url, secret: data.secret })

@@ -24,9 +24,9 @@ export interface ServiceContext {
 }
 
 /**
- * Runs the work of a command with the functions that routes use, so that changes have the same effects: account log, ended sessions,
- * events and mails. The service is started without its routes. Mails are sent before it returns, or by a node if that takes long. Throws an
- * `Error` with a sentence.
+ * Runs the work of a command with the functions that routes use, so that changes have the same effects: account log,
+ * ended sessions, events and mails. The service is started without its routes. Mails are sent before it returns, or by
+ * a node if that takes long. Throws an `Error` with a sentence.
  */
 export async function withService<Result> (work: (context: ServiceContext) => Promise<Result>): Promise<Result> {
   const settings = readEnvironment()

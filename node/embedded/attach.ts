@@ -23,7 +23,9 @@ export interface AttachOptions {
   readonly tcp: boolean
   readonly deadlines: NodeDeadlines
   readonly log: (line: string) => void
-  /** Aborts the attempt. If this node has launched a server, it waits for that one, so that the lease can be released. */
+  /**
+   * Aborts the attempt. If this node has launched a server, it waits for that one, so that the lease can be released.
+   */
   readonly signal: AbortSignal
 }
 

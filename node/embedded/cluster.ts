@@ -42,7 +42,9 @@ const SOCKET_ACCESS = 'local all usher scram-sha-256\n'
  * @param durable whether a new folder is synced to the disk
  * @throws an error that says what to do
  */
-export async function openCluster (dataDir: string, programs: Programs, durable: boolean, print: (line: string) => void): Promise<Cluster> {
+export async function openCluster (
+  dataDir: string, programs: Programs, durable: boolean, print: (line: string) => void
+): Promise<Cluster> {
   try {
     await mkdir(dataDir, { recursive: true, mode: passable() })
     const folder = join(await realpath(dataDir), 'postgres')
@@ -59,7 +61,10 @@ export async function openCluster (dataDir: string, programs: Programs, durable:
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException
     if (!code || !path) throw error
-    throw new Error(`The database in ${dataDir} cannot be opened (${code} at ${path}): start the node as the user who owns it, or choose another DATA_DIR.`, { cause: error })
+    throw new Error(
+      `The database in ${dataDir} cannot be opened (${code} at ${path}): start the node as the user who owns it, or choose another DATA_DIR.`,
+      { cause: error }
+    )
   }
 }
 
@@ -78,14 +83,20 @@ async function create (folder: string, programs: Programs, durable: boolean): Pr
     const [data, password] = [join(unfinished, 'data'), randomBytes(24).toString('base64url')]
     await mkdir(data, { mode: 0o700 })
     const runAs = await handOver(data, programs)
-    await run([...runAs.before, programs.initdb, '-D', data, '-U', 'postgres', '--auth=reject', '--encoding=UTF8', '--locale=C',
-      '--locale-provider=builtin', '--builtin-locale=C.UTF-8', ...(durable ? [] : ['--no-sync'])], runAs)
+    await run(
+      [...runAs.before, programs.initdb, '-D', data, '-U', 'postgres', '--auth=reject', '--encoding=UTF8', '--locale=C',
+        '--locale-provider=builtin', '--builtin-locale=C.UTF-8', ...(durable ? [] : ['--no-sync'])],
+      runAs
+    )
     // The superuser cannot connect at all. The node's role owns its database and nothing else, so that an injected
     // statement could not access files or run programs. The password has 192 random bits, so nobody can guess it, and
     // repeated hashing would only make each connection slower.
-    await run([...runAs.before, programs.postgres, '--single', '-D', data, '-c', 'exit_on_error=on', '-c', 'scram_iterations=1',
-      '-c', 'log_min_error_statement=panic', '-c', `fsync=${durable ? 'on' : 'off'}`, 'postgres'], runAs,
-      `create role usher login password '${password}'\ncreate database usher owner usher\n`)
+    await run(
+      [...runAs.before, programs.postgres, '--single', '-D', data, '-c', 'exit_on_error=on', '-c', 'scram_iterations=1',
+        '-c', 'log_min_error_statement=panic', '-c', `fsync=${durable ? 'on' : 'off'}`, 'postgres'],
+      runAs,
+      `create role usher login password '${password}'\ncreate database usher owner usher\n`
+    )
     const access = `${SOCKET_ACCESS}host all usher 127.0.0.1/32 scram-sha-256\n`
     await writeFile(join(data, 'pg_hba.conf'), access, { flush: durable })
     await writeFile(join(unfinished, 'password'), password, { mode: 0o600, flush: durable })
@@ -98,7 +109,10 @@ async function create (folder: string, programs: Programs, durable: boolean): Pr
     const { code, stderr, message } = error as { code?: unknown, stderr?: string, message: string }
     if (code === 'ENOTEMPTY' || code === 'EEXIST') return
     if (stderr === undefined) throw error
-    throw new Error(`PostgreSQL could not create a database in ${folder} (${reason(stderr || message)}): fix the cause, or set DATABASE_URL.`, { cause: error })
+    throw new Error(
+      `PostgreSQL could not create a database in ${folder} (${reason(stderr || message)}): fix the cause, or set DATABASE_URL.`,
+      { cause: error }
+    )
   }
 }
 
@@ -106,7 +120,9 @@ async function create (folder: string, programs: Programs, durable: boolean): Pr
 async function removeLeftovers (folder: string): Promise<void> {
   for (const entry of await readdir(join(folder, '..'))) {
     const pid = /^postgres\.new-(\d+)-/.exec(entry)?.[1]
-    if (pid && !isAlive(Number(pid))) await rm(join(folder, '..', entry), { recursive: true, force: true, maxRetries: 5 })
+    if (pid && !isAlive(Number(pid))) {
+      await rm(join(folder, '..', entry), { recursive: true, force: true, maxRetries: 5 })
+    }
   }
 }
 

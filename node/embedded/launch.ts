@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { environment, type Programs } from './binaries.ts'
 import { allowSocket, reason, type Cluster } from './cluster.ts'
 
-/** Why a server has ended. `passes` tells whether another attempt makes sense, `isPortTaken` whether its port was taken. */
+/**
+ * Why a server has ended. `passes` tells whether another attempt makes sense, `isPortTaken` whether its port was taken.
+ */
 export interface Failure { readonly why: string, readonly passes: boolean, readonly isPortTaken: boolean }
 
 /** The process of a launched server. `failure` is set when it has ended. */
@@ -78,7 +80,9 @@ export async function launch (
     stdio: ['ignore', output.fd, output.fd]
   })
   const launched: Launched = { pid: child.pid }
-  child.once('error', ({ message }) => { launched.failure = async () => ({ why: message, passes: false, isPortTaken: false }) })
+  child.once(
+    'error', ({ message }) => { launched.failure = async () => ({ why: message, passes: false, isPortTaken: false }) }
+  )
   child.once('exit', (code) => {
     launched.failure = async () => {
       const why = reason(linesOf(child.pid, (await readFile(cluster.log)).toString('utf8', size)))
@@ -98,7 +102,8 @@ export async function launch (
  * client. A node whose server did not start would give up if it mistook this line for one of its own server.
  */
 export function linesOf (pid: number | undefined, output: string): string {
-  return output.split('\n').filter((line) => (/^[\d-]+ [\d:.]+ \S+ \[(\d+)\] /.exec(line)?.[1] ?? String(pid)) === String(pid)).join('\n')
+  return output.split('\n')
+    .filter((line) => (/^[\d-]+ [\d:.]+ \S+ \[(\d+)\] /.exec(line)?.[1] ?? String(pid)) === String(pid)).join('\n')
 }
 
 /** Returns a port of 127.0.0.1 that is currently free and that no system assigns to outgoing connections. */

@@ -5,23 +5,31 @@ import { inTime } from '../../schema/runtime/in-time.ts'
 import { NODE_DEADLINES, type NodeDeadlines } from '../process/deadlines.ts'
 import { readRunning, urlOf, type Cluster, type Running } from './cluster.ts'
 
-/** A node's share in a running server. It ends with its connection, and therefore with the node, even if the node is killed. */
+/**
+ * A node's share in a running server. It ends with its connection, and therefore with the node, even if the node is
+ * killed.
+ */
 export interface Lease {
   /** Resolves when the connection is lost. */
   readonly closed: Promise<void>
-  /** Releases the share, and stops the server if no other node has one. Resolves with whether the server is down. Never throws. */
+  /**
+   * Releases the share, and stops the server if no other node has one. Resolves with whether the server is down. Never
+   * throws.
+   */
   release (): Promise<boolean>
 }
 
-/** Thrown if the server of another folder answers on the port, for example of the folder that this one was copied from. */
+/**
+ * Thrown if the server of another folder answers on the port, for example of the folder that this one was copied from.
+ */
 export class ForeignServer extends Error {
   constructor () {
     super('another PostgreSQL server uses its port')
   }
 }
 
-// The advisory lock that each node holds in shared mode. A node that gets it exclusively is the last one and may stop the server. A
-// node that cannot get it in shared mode waits until the server is down, and then starts it again.
+// The advisory lock that each node holds in shared mode. A node that gets it exclusively is the last one and may stop
+// the server. A node that cannot get it in shared mode waits until the server is down, and then starts it again.
 const LOCK = 8_310_423
 
 /**
@@ -48,7 +56,9 @@ export async function takeLease (
     connection: { application_name: 'usher-lease', client_min_messages: 'error' }
   })
   try {
-    const [server] = await answer(sql`select current_setting('cluster_name') as name, pg_try_advisory_lock_shared(${LOCK}) as shared`, answerMs)
+    const [server] = await answer(
+      sql`select current_setting('cluster_name') as name, pg_try_advisory_lock_shared(${LOCK}) as shared`, answerMs
+    )
     if (server?.name !== cluster.name) throw new ForeignServer()
     // The server may have been replaced since the file was read, usually by one on the same port.
     const isSame = (await readRunning(cluster))?.pid === pid

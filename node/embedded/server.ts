@@ -11,9 +11,15 @@ export interface EmbeddedServer {
   readonly url: string
   /** The URL of its port of 127.0.0.1 for other clients, or undefined if it has only a Unix socket. */
   readonly tcpUrl: string | undefined
-  /** Whether this call started the server. Otherwise it was running already, used by another node or left by a killed one. */
+  /**
+   * Whether this call started the server. Otherwise it was running already, used by another node or left by a killed
+   * one.
+   */
   readonly started: boolean
-  /** Releases this node's share. If it is the last one, stops the server and waits until it is down (at most 30 s). Never throws. */
+  /**
+   * Releases this node's share. If it is the last one, stops the server and waits until it is down (at most 30 s).
+   * Never throws.
+   */
   stop (): Promise<void>
 }
 

@@ -23,7 +23,8 @@ export default fp<HttpDefaultsOptions>(async function httpDefaults (app, { origi
     // RFC 9112 3.2 and RFC 9110 10.1.1. Node would respond to such requests without a body, or accept them.
     if (isRepeated('host', rawHeaders)) done(new InvalidInput('host header must not be repeated'))
     else if (headers.host === undefined && httpVersion === '1.1') done(new InvalidInput('host header is required'))
-    else if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') done(new ExpectationFailed())
+    else if (headers.expect !== undefined &&
+      headers.expect.toLowerCase() !== '100-continue') done(new ExpectationFailed())
     else done()
   })
   app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })

@@ -14,10 +14,10 @@ export interface DrainOptions {
 }
 
 /**
- * Stops the server within seconds without failing a request, although connections are kept alive for more than a minute. No
- * new connections are accepted, and every response from now on asks its client to close the connection. `server.close` would
- * close idle connections at once, on which a request may be on its way. It would also wait for connections that were opened
- * before there was a request, as browsers do, and for clients that neither send nor read.
+ * Stops the server within seconds without failing a request, although connections are kept alive for more than a
+ * minute. No new connections are accepted, and every response from now on asks its client to close the connection.
+ * `server.close` would close idle connections at once, on which a request may be on its way. It would also wait for
+ * connections that were opened before there was a request, as browsers do, and for clients that neither send nor read.
  */
 export default fp<DrainOptions>(async function drain (app, { proxied, isReplaced = () => false }) {
   const { server } = app
@@ -34,8 +34,8 @@ export default fp<DrainOptions>(async function drain (app, { proxied, isReplaced
     const onItsWayMs = patient ? replacedIdle : onItsWay
     const idleMs = proxied && !patient ? proxyIdle : onItsWayMs
     server.closeIdleConnections = () => {}
-    // When the listener closes, connections that were not accepted yet are reset. It closes right after a turn of the event
-    // loop that has accepted all of them.
+    // When the listener closes, connections that were not accepted yet are reset. It closes right after a turn of the
+    // event loop that has accepted all of them.
     await turn()
     Server.prototype.close.call(server)
     // Fastify sets this header on the responses to requests that arrive from now on.

@@ -4,8 +4,8 @@ const NAME = 'x-forwarded-proto'
 
 /**
  * Reduces `X-Forwarded-Proto: https,http`, to which each proxy in a row has added how it was asked, to the entry of the
- * first proxy that is trusted: the one that the client has asked. Fastify takes the last entry. Entries before it may be
- * from the client.
+ * first proxy that is trusted: the one that the client has asked. Fastify takes the last entry. Entries before it may
+ * be from the client.
  */
 export function reduceForwardedProtocol (request: FastifyRequest): void {
   const given = request.raw.headers[NAME]

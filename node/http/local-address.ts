@@ -4,9 +4,10 @@ import { connect, type AddressInfo } from 'node:net'
 import { NODE_DEADLINES } from '../process/deadlines.ts'
 
 /**
- * Returns the URL at which browsers of this machine best reach a node: with the name `localhost` if the node listens on a loopback address.
- * Browsers treat `localhost` as secure, so that it also works with `Secure` cookies. If the name also leads to another program, for example
- * one that listens on the same port of ::1, it returns the URL with the address.
+ * Returns the URL at which browsers of this machine best reach a node: with the name `localhost` if the node listens on
+ * a loopback address. Browsers treat `localhost` as secure, so that it also works with `Secure` cookies. If the name
+ * also leads to another program, for example one that listens on the same port of ::1, it returns the URL with the
+ * address.
  *
  * @param url the URL with the address
  * @param bound what the server is bound to

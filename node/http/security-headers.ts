@@ -4,9 +4,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 export type SetHeaders = (request: FastifyRequest, reply: FastifyReply) => void
 
 /**
- * The headers of @fastify/helmet that concern an API in today's browsers; a test compares them. The plugin is not registered,
- * because it computes its constant headers for each request, which halves the throughput. A page can replace its policy, since
- * these are ordinary headers.
+ * The headers of @fastify/helmet that concern an API in today's browsers; a test compares them. The plugin is not
+ * registered, because it computes its constant headers for each request, which halves the throughput. A page can
+ * replace its policy, since these are ordinary headers.
  */
 const HEADERS = {
   'content-security-policy': "default-src 'none';frame-ancestors 'none'",

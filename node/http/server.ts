@@ -54,8 +54,8 @@ export function serverOptions (
   }
 }
 
-// Fastify's default of two lines per request at level info would halve the throughput. This logs one line at level debug.
-// Failures of the server are logged in `plugins/http/errors.ts`.
+// Fastify's default of two lines per request at level info would halve the throughput. This logs one line at level
+// debug. Failures of the server are logged in `plugins/http/errors.ts`.
 class FailureLog extends LogController {
   override incomingRequest (): void {}
 
@@ -104,7 +104,8 @@ function describeRequest (request: FastifyRequest) {
   return { method, url: url.split('?', 1)[0]!, host, remoteAddress: clientAddressOf(request) }
 }
 
-// RFC 9112 3.2.2: a server must also accept the absolute form that is sent to proxies. Its host replaces the `Host` header.
+// RFC 9112 3.2.2: a server must also accept the absolute form that is sent to proxies. Its host replaces the `Host`
+// header.
 function toOriginForm ({ url, headers }: IncomingMessage): string {
   const [, host, path = ''] = /^https?:\/\/([^/?#]+)(.*)$/i.exec(url!) ?? []
   if (host === undefined) return url!
@@ -129,11 +130,12 @@ const ranges: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * Returns Fastify's option `trustProxy`: whether the `X-Forwarded-*` headers of a proxy count, `true` for all proxies, `false` for none. Given
- * the networks, Fastify would not recognise a proxy whose address has a port.
+ * Returns Fastify's option `trustProxy`: whether the `X-Forwarded-*` headers of a proxy count, `true` for all proxies,
+ * `false` for none. Given the networks, Fastify would not recognise a proxy whose address has a port.
  */
 export function trustProxy (networks: readonly string[]): boolean | ((proxy: string) => boolean) {
-  const named = networks.filter((network) => network !== 'true' && network !== 'false').flatMap((network) => ranges[network] ?? [network])
+  const named = networks.filter((network) => network !== 'true' && network !== 'false')
+    .flatMap((network) => ranges[network] ?? [network])
   if (networks.includes('true') || named.length === 0) return networks.includes('true')
   const trusted = new BlockList()
   for (const network of named) {

@@ -10,9 +10,9 @@ export interface SmtpMailer {
 }
 
 /**
- * Returns a mailer for a server such as `smtps://user:password@mail.example.com`, and a function that closes its connections.
- * The scheme decides about TLS. The query string may have options of nodemailer. If a mail server takes longer than the
- * deadlines, `plugins/outbox/mails/mailer.ts` tries again.
+ * Returns a mailer for a server such as `smtps://user:password@mail.example.com`, and a function that closes its
+ * connections. The scheme decides about TLS. The query string may have options of nodemailer. If a mail server takes
+ * longer than the deadlines, `plugins/outbox/mails/mailer.ts` tries again.
  */
 export function createSmtpMailer (
   url: string, from: string, { mailConnection, mailSilence }: NodeDeadlines = NODE_DEADLINES

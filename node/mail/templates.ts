@@ -3,15 +3,20 @@ import type { MailTemplates } from '../../schema/options/mail.ts'
 import type { Settings } from '../settings/settings.ts'
 
 /**
- * Returns the templates in the folder that the setting `MAIL_TEMPLATES` names, completed by Usher's own, or undefined without the
- * setting. Throws an `Error` with a sentence if the folder cannot be read or a template is wrong.
+ * Returns the templates in the folder that the setting `MAIL_TEMPLATES` names, completed by Usher's own, or undefined
+ * without the setting. Throws an `Error` with a sentence if the folder cannot be read or a template is wrong.
  */
-export function openMailTemplates ({ MAIL_TEMPLATES: folder }: Pick<Settings, 'MAIL_TEMPLATES'>): MailTemplates | undefined {
+export function openMailTemplates (
+  { MAIL_TEMPLATES: folder }: Pick<Settings, 'MAIL_TEMPLATES'>
+): MailTemplates | undefined {
   if (folder === undefined) return undefined
   try {
     return readMailTemplates(folder)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    throw new Error(`MAIL_TEMPLATES must be a folder of mail templates: ${code === undefined ? message : `it cannot be read (${code})`}.`, { cause: error })
+    throw new Error(
+      `MAIL_TEMPLATES must be a folder of mail templates: ${code === undefined ? message : `it cannot be read (${code})`}.`,
+      { cause: error }
+    )
   }
 }

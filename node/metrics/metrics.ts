@@ -9,13 +9,15 @@ import { answerPrimary } from './workers.ts'
 export interface MetricsOptions extends ServeOptions {
   /** Receives the address of the metrics. */
   onListen (url: string): void
-  /** Whether the primary of the cluster serves them. By default, if this process is a worker; one of PM2 serves its own. */
+  /**
+   * Whether the primary of the cluster serves them. By default, if this process is a worker; one of PM2 serves its own.
+   */
   isWorker?: boolean
 }
 
 /**
- * Serves the metrics of the node at /metrics (contract 14.2), on a port of their own. In a worker, it answers the primary, which serves
- * those of all workers. Register it before the routes, whose requests it counts.
+ * Serves the metrics of the node at /metrics (contract 14.2), on a port of their own. In a worker, it answers the
+ * primary, which serves those of all workers. Register it before the routes, whose requests it counts.
  */
 export default fp<MetricsOptions>(async function metrics (app, { onListen, isWorker = cluster.isWorker, ...address }) {
   const durations = new RequestDurations()

@@ -17,7 +17,10 @@ const measurements = [
     help: 'Time for which a process has collected garbage',
   },
   {
-    name: 'usher_process_heap_bytes', type: 'gauge', from: 'nodejs_heap_size_used_bytes', help: 'Heap that a process uses',
+    name: 'usher_process_heap_bytes',
+    type: 'gauge',
+    from: 'nodejs_heap_size_used_bytes',
+    help: 'Heap that a process uses',
   },
 ] as const
 

@@ -15,11 +15,13 @@ export const CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
 
 // Names that Prometheus' own linter rejects, and quantiles, which cannot be combined.
 const OMITTED = [
-  'nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total', 'nodejs_eventloop_utilization_summary',
-  'nodejs_eventloop_utilization_histogram',
+  'nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total',
+  'nodejs_eventloop_utilization_summary', 'nodejs_eventloop_utilization_histogram',
 ]
 
-/** Starts to measure the process: CPU, memory, the delay of the event loop. Returns a function that reads these metrics. */
+/**
+ * Starts to measure the process: CPU, memory, the delay of the event loop. Returns a function that reads these metrics.
+ */
 export function measureProcess (): () => Promise<PrometheusMetric[]> {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -37,7 +39,9 @@ export function toPrometheus ({ name, help, type, combine, ...metric }: UsherMet
     const { labels } = sample
     if ('value' in sample) return [{ labels, value: sample.value }]
     return [
-      ...sample.buckets.map(({ bound, count }) => ({ metricName: `${name}_bucket`, labels: { ...labels, le: String(bound) }, value: count })),
+      ...sample.buckets.map(
+        ({ bound, count }) => ({ metricName: `${name}_bucket`, labels: { ...labels, le: String(bound) }, value: count })
+      ),
       { metricName: `${name}_bucket`, labels: { ...labels, le: '+Inf' }, value: sample.count },
       { metricName: `${name}_sum`, labels, value: sample.sum },
       { metricName: `${name}_count`, labels, value: sample.count },

@@ -18,9 +18,9 @@ export interface MetricsServer {
 }
 
 /**
- * Serves metrics at /metrics, and nothing else. It is a server of its own, so that it can have an address that clients of the API cannot
- * reach, and answers while the API is overloaded. Scrapes at the same time share one reading. Throws an `Error` with a sentence if the
- * address cannot be used.
+ * Serves metrics at /metrics, and nothing else. It is a server of its own, so that it can have an address that clients
+ * of the API cannot reach, and answers while the API is overloaded. Scrapes at the same time share one reading. Throws
+ * an `Error` with a sentence if the address cannot be used.
  *
  * @param read returns the metrics in the text format of Prometheus, in bounded time
  * @param onError is called if it throws
@@ -45,7 +45,8 @@ export async function serveText (
     request.resume()
     const timer = setTimeout(() => request.socket.destroy(), scrape).unref()
     response.once('close', () => clearTimeout(timer))
-    const isKnown = (request.method === 'GET' || request.method === 'HEAD') && request.url!.split('?', 1)[0] === '/metrics'
+    const isKnown =
+      (request.method === 'GET' || request.method === 'HEAD') && request.url!.split('?', 1)[0] === '/metrics'
     if (!isKnown) return send(response, 404, 'Not found. Metrics are at /metrics.\n')
     reading ??= read().finally(() => { reading = undefined })
     reading.then((text) => send(response, 200, text, CONTENT_TYPE), (error: unknown) => {
@@ -68,5 +69,7 @@ export async function serveText (
 }
 
 function send (response: ServerResponse, status: number, text: string, type = 'text/plain; charset=utf-8'): void {
-  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text), 'x-content-type-options': 'nosniff' }).end(text)
+  response.writeHead(status, {
+    'content-type': type, 'content-length': Buffer.byteLength(text), 'x-content-type-options': 'nosniff',
+  }).end(text)
 }

@@ -17,9 +17,9 @@ export interface WorkersOptions extends ServeOptions {
 }
 
 /**
- * Serves the metrics of all workers of this process, the primary of a cluster. A worker that does not answer in time counts with its
- * last known values. What a worker has counted remains when it ends, so that the counters of the node do not decrease: what it has
- * counted since the last scrape is lost only if it was killed.
+ * Serves the metrics of all workers of this process, the primary of a cluster. A worker that does not answer in time
+ * counts with its last known values. What a worker has counted remains when it ends, so that the counters of the node
+ * do not decrease: what it has counted since the last scrape is lost only if it was killed.
  */
 export async function serveMetricsOfWorkers (
   { host, port, onError, deadlines = NODE_DEADLINES }: WorkersOptions
@@ -60,9 +60,15 @@ export async function serveMetricsOfWorkers (
     const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker?.isConnected()) as Worker[]
     const answered = await Promise.all(workers.map(ask))
     const late = answered.filter((inTime) => !inTime).length
-    const processes = new Map(places.flatMap((id, index) => id === undefined ? [] : [[index + 1, known.get(id) ?? []] as const]))
-    return toText([...combine([ended, ...known.values()]), ...ofProcesses(processes), gauge('usher_workers', 'Processes of this node that serve', workers.length),
-      gauge('usher_workers_late', 'Those that have not answered in time, and count with their last known values', late)])
+    const processes = new Map(
+      places.flatMap((id, index) => id === undefined ? [] : [[index + 1, known.get(id) ?? []] as const])
+    )
+    return toText([...combine([ended, ...known.values()]), ...ofProcesses(processes), gauge(
+      'usher_workers', 'Processes of this node that serve', workers.length
+    ),
+    gauge(
+      'usher_workers_late', 'Those that have not answered in time, and count with their last known values', late
+    )])
   }
 
   cluster.on('message', onMessage).on('exit', onExit)
@@ -81,7 +87,8 @@ function gauge (name: string, help: string, value: number): PrometheusMetric {
 }
 
 /**
- * Answers the primary from a worker. Returns a function that sends the last values, to be called before the worker ends.
+ * Answers the primary from a worker. Returns a function that sends the last values, to be called before the worker
+ * ends.
  * @param read returns the metrics of this process
  */
 export function answerPrimary (
@@ -97,7 +104,8 @@ export function answerPrimary (
   async function send (): Promise<void> {
     try {
       const metrics = await read()
-      await new Promise<void>((resolve) => process.send!({ type: 'usher:metrics', metrics } satisfies Message, () => resolve()))
+      await new Promise<void>((resolve) =>
+        process.send!({ type: 'usher:metrics', metrics } satisfies Message, () => resolve()))
     } catch {}
   }
 

@@ -1,7 +1,8 @@
 /**
- * How long a node waits, in milliseconds, for what may not come, besides the deadlines of the service (schema/options/deadlines.ts).
- * `DEADLINE_FACTOR` multiplies these too, except for what a stop leaves to clients: an orchestrator kills a node that takes longer
- * to stop, on a slow machine as well, and tests keep connections open on purpose.
+ * How long a node waits, in milliseconds, for what may not come, besides the deadlines of the service
+ * (schema/options/deadlines.ts). `DEADLINE_FACTOR` multiplies these too, except for what a stop leaves to clients: an
+ * orchestrator kills a node that takes longer to stop, on a slow machine as well, and tests keep connections open on
+ * purpose.
  */
 export const NODE_DEADLINES = {
   // The embedded PostgreSQL. It takes a while to start if it recovers from a crash.
@@ -50,11 +51,11 @@ export const STOP_DEADLINES = {
   start: 3000,
   // A request on its way, on a connection that was just opened or is kept alive.
   onItsWay: 500,
-  // A proxy may send a request on a connection that it keeps alive at any moment, and does not repeat a POST. It closes idle connections
-  // by itself before this time has passed, see docs/nginx.conf.
+  // A proxy may send a request on a connection that it keeps alive at any moment, and does not repeat a POST. It closes
+  // idle connections by itself before this time has passed, see docs/nginx.conf.
   proxyIdle: 2500,
-  // Connections that are still open then are cut off, such as a slow upload or a response that the client does not read. Mail and the
-  // database need the rest of the time that an orchestrator gives.
+  // Connections that are still open then are cut off, such as a slow upload or a response that the client does not
+  // read. Mail and the database need the rest of the time that an orchestrator gives.
   connected: 3000,
   // A worker that is replaced has more time for both, because another one already serves.
   replacedIdle: 5000,

@@ -49,7 +49,8 @@ export function takeServiceManager (
   return {
     ready: (status) => send('READY=1', `STATUS=${status.replaceAll(/\s+/g, ' ')}`),
     // The clock of hrtime is CLOCK_MONOTONIC.
-    reloading: () => send('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`, 'STATUS=The workers are replaced'),
+    reloading: () =>
+      send('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`, 'STATUS=The workers are replaced'),
     stopping: () => send('STOPPING=1', 'STATUS=The node stops'),
     sent: () => sending,
   }

@@ -5,17 +5,17 @@ import { leaveCrashes, print } from '../terminal/print.ts'
 // The node also stops when its terminal is closed (SIGHUP), and for supervisors that send one of the last three.
 export const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGABRT'] as const
 const ERRORS = ['uncaughtException', 'unhandledRejection'] as const
-// Under npm, one Ctrl-C sends two signals: from the terminal and from npm, which can be slow to pass it on. close-with-grace would
-// take the second one for the wish to end at once.
+// Under npm, one Ctrl-C sends two signals: from the terminal and from npm, which can be slow to pass it on.
+// close-with-grace would take the second one for the wish to end at once.
 const SAME_SIGNAL_MS = 2_000
 
 /** Stops the node, then ends the process with a code, or with 1 if the stop fails or takes too long. */
 export type End = (code: number) => void
 
 /**
- * Stops the node on the first signal or unexpected error, then ends the process: with code 0 after a signal, and with 1 after an
- * error or if the stop fails or takes too long (deadline `stop`). A second signal that is no repetition of the first, or a
- * second error, ends the process at once. Returns what a signal does, for other reasons to stop.
+ * Stops the node on the first signal or unexpected error, then ends the process: with code 0 after a signal, and with 1
+ * after an error or if the stop fails or takes too long (deadline `stop`). A second signal that is no repetition of the
+ * first, or a second error, ends the process at once. Returns what a signal does, for other reasons to stop.
  *
  * @param deadlines of the node
  * @param onHangUp handles SIGHUP in place of a stop, and returns whether it has
@@ -43,7 +43,10 @@ export function stopOnSignals (
   }
 }
 
-/** Returns a function that stops the node and ends the process, which unexpected errors call too. Only its first call counts. */
+/**
+ * Returns a function that stops the node and ends the process, which unexpected errors call too. Only its first call
+ * counts.
+ */
 export function createEnd (log: FastifyBaseLogger, { stop: stopMs }: NodeDeadlines, stop: () => Promise<void>): End {
   let isEnding = false
   leaveCrashes()

@@ -1,8 +1,9 @@
 const POLL_MS = 1_000
 
 /**
- * Stops a node that `npm start` has started when npm or its shell ends. npm passes signals on to its shell only, and some shells, such as
- * the one of Windows, end without passing them on to the node, which would continue to run without a terminal.
+ * Stops a node that `npm start` has started when npm or its shell ends. npm passes signals on to its shell only, and
+ * some shells, such as the one of Windows, end without passing them on to the node, which would continue to run without
+ * a terminal.
  */
 export function stopWithParent (environment: NodeJS.ProcessEnv = process.env, parent = process.ppid): void {
   if (environment['npm_lifecycle_event'] !== 'start') return

@@ -16,8 +16,8 @@ export interface GivenSettings {
 }
 
 /**
- * Returns the settings from the environment and from `.env`. Prints a warning for each name that is close to that of a setting. Throws an
- * `Error` with a sentence for each invalid setting.
+ * Returns the settings from the environment and from `.env`. Prints a warning for each name that is close to that of a
+ * setting. Throws an `Error` with a sentence for each invalid setting.
  */
 export function readEnvironment (): Settings {
   loadEnvironment()
@@ -29,8 +29,13 @@ export function readEnvironment (): Settings {
 export function checkEnvironment (): GivenSettings {
   const inherited = new Set(settingNames.filter((name) => process.env[name]))
   loadEnvironment()
-  const sources = settingNames.map((name) => [name, inherited.has(name) ? 'environment' : process.env[name] ? '.env' : 'default'])
-  return { ...checkSettings(process.env), warnings: warnOfNames(process.env, settingNames), sources: Object.fromEntries(sources) }
+  const sources =
+    settingNames.map((name) => [name, inherited.has(name) ? 'environment' : process.env[name] ? '.env' : 'default'])
+  return {
+    ...checkSettings(process.env),
+    warnings: warnOfNames(process.env, settingNames),
+    sources: Object.fromEntries(sources),
+  }
 }
 
 function loadEnvironment (): void {

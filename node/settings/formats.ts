@@ -31,10 +31,11 @@ function isOrigin (text: string): boolean {
   return text === '*' || normalizeOrigin(text) !== undefined
 }
 
-// Accepts the values of Fastify's `trustProxy`, except a number of hops. A number does not say which client to trust, so
-// Fastify trusts none, and the setting would silently have no effect.
+// Accepts the values of Fastify's `trustProxy`, except a number of hops. A number does not say which client to trust,
+// so Fastify trusts none, and the setting would silently have no effect.
 function isNetwork (text: string): boolean {
   if (['true', 'false', 'loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
   const [address = '', bits = '1', ...rest] = text.split('/')
-  return rest.length === 0 && isIP(address) > 0 && /^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (isIP(address) === 4 ? 32 : 128)
+  return rest.length === 0 && isIP(address) > 0 && /^[1-9]\d{0,2}$/.test(bits) &&
+    Number(bits) <= (isIP(address) === 4 ? 32 : 128)
 }

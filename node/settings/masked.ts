@@ -7,8 +7,8 @@ const isUrl = (name: string) => name.endsWith('_URL')
 const ofDatabase = ['DATABASE_URL', 'NOTIFICATIONS_URL']
 
 /**
- * Returns the value of a setting as it may be shown: without secrets, and without the credentials in URLs. A URL that cannot be parsed is not
- * shown at all, because nobody knows which part of it is a password.
+ * Returns the value of a setting as it may be shown: without secrets, and without the credentials in URLs. A URL that
+ * cannot be parsed is not shown at all, because nobody knows which part of it is a password.
  */
 export function maskSetting (name: string, value: unknown): unknown {
   if (value === undefined || value === null) return value

@@ -5,8 +5,8 @@ import { syncFolder } from '../embedded/cluster.ts'
 
 /**
  * Returns the secret of a data folder, which encrypts the private signing keys in its embedded database. The first call
- * creates it, in a file that only its owner may read. Nodes that start at the same time get the same one. Throws an `Error`
- * with a sentence if the file cannot be read or created.
+ * creates it, in a file that only its owner may read. Nodes that start at the same time get the same one. Throws an
+ * `Error` with a sentence if the file cannot be read or created.
  */
 export async function readSecret (folder: string): Promise<string> {
   const path = join(folder, 'secret')
@@ -18,7 +18,9 @@ export async function tryRead (path: string): Promise<string | undefined> {
   try {
     return (await readFile(path, 'utf8')).trim()
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw new Error(`DATA_DIR: ${path} cannot be read.`, { cause: error })
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+      throw new Error(`DATA_DIR: ${path} cannot be read.`, { cause: error })
+    }
   }
 }
 

@@ -11,7 +11,9 @@ import { connectionsOfNode } from '../workers/count.ts'
 
 const MIB = 1024 * 1024
 
-const AUDIENCES = { anyone: 'anyone', members: 'members (everyone with a token)', owners: 'owners (the owner and admins)' }
+const AUDIENCES = {
+  anyone: 'anyone', members: 'members (everyone with a token)', owners: 'owners (the owner and admins)',
+}
 
 /** A setting that says who may read something. */
 const visibleTo = <Name extends keyof typeof AUDIENCES> (...names: Name[]) => Type.Unsafe<Name>({
@@ -29,7 +31,9 @@ const limit = (usual: number, of: string) => Type.Integer({
   description: `a whole number ${of}, or 0 for no limit`,
 })
 
-const { accessTokenSeconds, secondFactor, stepUpSeconds, sessionSeconds, sessionIdleSeconds, signingKeySeconds } = Options.properties
+const {
+  accessTokenSeconds, secondFactor, stepUpSeconds, sessionSeconds, sessionIdleSeconds, signingKeySeconds,
+} = Options.properties
 const { passwordTokenSeconds, auditSeconds } = Options.properties
 const { issuer, poolSize, passwordHash: { properties: passwordHash } } = Options.properties
 const { throttle: { properties: throttle }, live: { properties: live } } = Options.properties
@@ -64,7 +68,8 @@ const MIN_MEMORY_KIB = 7 * 1024
 // More would cost an embedded PostgreSQL its memory.
 const MAX_EMBEDDED_CONNECTIONS = 1000
 
-const DatabaseUrl = Type.String({ format: 'postgres', description: 'an address such as postgres://user:password@host:5432/database' })
+const DatabaseUrl =
+  Type.String({ format: 'postgres', description: 'an address such as postgres://user:password@host:5432/database' })
 
 // A description says what a setting must be. It is part of the error message for an invalid value.
 const Settings = Type.Object({
@@ -72,19 +77,26 @@ const Settings = Type.Object({
     default: '127.0.0.1',
     description: 'an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them',
   }),
-  PORT: Type.Integer({ default: 3000, minimum: 0, maximum: 65535, description: 'a whole number from 0 (any free port) to 65535' }),
+  PORT: Type.Integer({
+    default: 3000, minimum: 0, maximum: 65535, description: 'a whole number from 0 (any free port) to 65535',
+  }),
   WORKERS: Type.Union([Type.Literal('auto'), Type.Integer({ minimum: 1, maximum: 256 })], {
     default: 1,
     description: 'a whole number of processes from 1 to 256, or auto for one per core',
   }),
   DATABASE_URL: Type.Optional(DatabaseUrl),
   NOTIFICATIONS_URL: Type.Optional(DatabaseUrl),
-  DATABASE_WAIT_SECONDS: Type.Integer({ default: 60, minimum: 0, maximum: 3600, description: 'a whole number of seconds from 0 to 3600' }),
+  DATABASE_WAIT_SECONDS:
+    Type.Integer({ default: 60, minimum: 0, maximum: 3600, description: 'a whole number of seconds from 0 to 3600' }),
   DEADLINE_FACTOR: Type.Integer({ default: 1, minimum: 1, maximum: 100, description: 'a whole number from 1 to 100' }),
   DATA_DIR: Type.String({ default: './data', description: 'a folder' }),
   PUBLIC_URL: Type.Optional(Type.String({ format: 'web', description: PUBLIC_URL_FORMAT })),
-  ADMIN_EMAIL: Type.Optional(Type.String({ format: 'email', maxLength: 254, description: 'an email address of at most 254 characters' })),
-  ADMIN_PASSWORD: Type.Optional(Type.String({ minLength: 8, maxLength: 256, description: 'a password of 8 to 256 characters' })),
+  ADMIN_EMAIL: Type.Optional(
+    Type.String({ format: 'email', maxLength: 254, description: 'an email address of at most 254 characters' })
+  ),
+  ADMIN_PASSWORD: Type.Optional(
+    Type.String({ minLength: 8, maxLength: 256, description: 'a password of 8 to 256 characters' })
+  ),
   LOG_LEVEL: Type.Unsafe<Level>({
     type: 'string',
     enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
@@ -111,9 +123,15 @@ const Settings = Type.Object({
     default: [],
     description: 'true, false, or a comma-separated list of addresses and ranges such as 10.0.0.0/8',
   }),
-  SECRET: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'a secret of 16 to 1024 characters' })),
-  FORMER_SECRET: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'a secret of 16 to 1024 characters' })),
-  SMTP_URL: Type.Optional(Type.String({ format: 'smtp', description: 'an address such as smtps://user:password@mail.example.com' })),
+  SECRET: Type.Optional(
+    Type.String({ minLength: 16, maxLength: 1024, description: 'a secret of 16 to 1024 characters' })
+  ),
+  FORMER_SECRET: Type.Optional(
+    Type.String({ minLength: 16, maxLength: 1024, description: 'a secret of 16 to 1024 characters' })
+  ),
+  SMTP_URL: Type.Optional(
+    Type.String({ format: 'smtp', description: 'an address such as smtps://user:password@mail.example.com' })
+  ),
   MAIL_FROM: Type.Optional(Type.String({
     format: 'mailbox',
     description: 'an email address, or one with a name such as Usher <usher@example.com>',
@@ -133,7 +151,9 @@ const Settings = Type.Object({
   PRODUCT_COLOR: Type.Optional(Type.String({ format: 'color', description: 'a color such as #1d4ed8' })),
   PRINT_SECRETS: Type.Optional(Type.Boolean({ description: 'true or false' })),
   WEBHOOK_URL: Type.Optional(Type.String({ description: 'an address such as https://example.com/events' })),
-  WEBHOOK_SECRET: Type.Optional(Type.Array(Type.String(), { description: 'a comma-separated list of secrets such as whsec_…' })),
+  WEBHOOK_SECRET: Type.Optional(
+    Type.Array(Type.String(), { description: 'a comma-separated list of secrets such as whsec_…' })
+  ),
   WEBHOOK_EVENTS: Type.Optional(Type.Array(Type.String(), { description: 'a comma-separated list of events' })),
   WEBHOOK_ALLOW_PRIVATE: Type.Optional(Type.Boolean({ description: 'true or false' })),
   USERS_VISIBLE_TO: visibleTo('anyone', 'members'),
@@ -141,8 +161,12 @@ const Settings = Type.Object({
   EMAILS_VISIBLE_TO: visibleTo('anyone', 'members', 'owners'),
   UPLOADS_VISIBLE_TO: visibleTo('anyone', 'members', 'owners'),
   NODE_ENV: Type.String({ default: 'development', description: 'production, or another word' }),
-  METRICS_PORT: Type.Optional(Type.Integer({ minimum: 0, maximum: 65535, description: 'a whole number from 0 (any free port) to 65535' })),
-  METRICS_HOST: Type.String({ default: '127.0.0.1', description: 'an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them' }),
+  METRICS_PORT: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 65535, description: 'a whole number from 0 (any free port) to 65535' })
+  ),
+  METRICS_HOST: Type.String({
+    default: '127.0.0.1', description: 'an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them',
+  }),
   UPLOAD_MAX_BYTES: Type.Integer({
     default: 10 * MIB,
     minimum: 1,
@@ -237,14 +261,17 @@ const lists: readonly string[] = ['CORS_ORIGIN', 'TRUST_PROXY', 'WEBHOOK_SECRET'
 /** The names of all settings. */
 export const settingNames: readonly string[] = Object.keys(Settings.properties)
 
-// Each setting has a validator of its own, because compiling those of settings that are not given would take a tenth of the start.
+// Each setting has a validator of its own, because compiling those of settings that are not given would take a tenth of
+// the start.
 const properties = Object.entries(Settings.properties)
 const schemas = Object.fromEntries(properties.map(([name, schema]) => [name, Type.Object({ [name]: schema })]))
-const defaults = Object.fromEntries(properties.filter(([, schema]) => 'default' in schema).map(([name, schema]) => [name, schema.default]))
+const defaults = Object.fromEntries(
+  properties.filter(([, schema]) => 'default' in schema).map(([name, schema]) => [name, schema.default])
+)
 
 /**
- * Reads the settings from an environment. An empty variable counts as absent, and unknown variables are ignored. Throws an
- * `Error` whose message has a sentence for each invalid setting, one per line, that names it. It contains no values
+ * Reads the settings from an environment. An empty variable counts as absent, and unknown variables are ignored. Throws
+ * an `Error` whose message has a sentence for each invalid setting, one per line, that names it. It contains no values
  * except numbers, because they may be secrets.
  */
 export function parseSettings (environment: Readonly<Record<string, string | undefined>>): Settings {
@@ -254,14 +281,17 @@ export function parseSettings (environment: Readonly<Record<string, string | und
 }
 
 /**
- * Reads the settings from an environment like `parseSettings`, but returns the sentences about invalid settings, which begin with their
- * names. The values of those are then not what their types say.
+ * Reads the settings from an environment like `parseSettings`, but returns the sentences about invalid settings, which
+ * begin with their names. The values of those are then not what their types say.
  */
-export function checkSettings (environment: Readonly<Record<string, string | undefined>>): { settings: Settings, errors: string[] } {
+export function checkSettings (
+  environment: Readonly<Record<string, string | undefined>>
+): { settings: Settings, errors: string[] } {
   const given = settingNames.filter((name) => environment[name]) as Name[]
   const parsed = Object.fromEntries(given.map((name) => [name, parse(name, environment[name]!)]))
   const settings = { ...structuredClone(defaults), ...parsed } as unknown as Settings
-  const errors = given.filter((name) => required[name] && !given.includes(required[name])).map((name) => `${required[name]} is required with ${name}.`)
+  const errors = given.filter((name) => required[name] && !given.includes(required[name]))
+    .map((name) => `${required[name]} is required with ${name}.`)
   // This also turns the text into a number or a boolean.
   for (const name of given) if (!ajv.validate(schemas[name]!, settings)) errors.push(describe(name, environment[name]!))
   const { SMTP_URL, PUBLIC_URL, PASSWORD_URL, SIGN_UP } = settings
@@ -273,7 +303,8 @@ export function checkSettings (environment: Readonly<Record<string, string | und
   }
   if (SIGN_UP === true && !SMTP_URL) errors.push('SMTP_URL is required with SIGN_UP.')
   if (SIGN_UP === true && !PUBLIC_URL) errors.push('PUBLIC_URL is required with SIGN_UP.')
-  // Links in mails need a public address. The address at which the node listens is usually not reachable for their readers.
+  // Links in mails need a public address. The address at which the node listens is usually not reachable for their
+  // readers.
   if (SMTP_URL && !PUBLIC_URL && !PASSWORD_URL) errors.push('PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.')
   const { ACCESS_LOG, LOG_LEVEL } = settings
   if (ACCESS_LOG > 0 && ['fatal', 'error', 'warn', 'silent'].includes(LOG_LEVEL)) {

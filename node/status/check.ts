@@ -1,6 +1,8 @@
 import { inTime } from '../../schema/runtime/in-time.ts'
 
-/** How a part of the service is. What cannot be checked, because something else has failed or is not used, is skipped. */
+/**
+ * How a part of the service is. What cannot be checked, because something else has failed or is not used, is skipped.
+ */
 export type State = 'ok' | 'warning' | 'failed' | 'skipped'
 
 /** The result of a check. */

@@ -34,7 +34,9 @@ export async function checkDatabase (settings: Settings): Promise<Check[]> {
   }
   const { schema } = readOptions({ databaseUrl: source.url })
   const log = { warn () {}, info () {}, error () {} }
-  const { db, close } = openDatabase({ database: source.url, schema, poolSize: 2, deadlines: multiplyDeadlines(settings.DEADLINE_FACTOR), log })
+  const { db, close } = openDatabase({
+    database: source.url, schema, poolSize: 2, deadlines: multiplyDeadlines(settings.DEADLINE_FACTOR), log,
+  })
   try {
     const secrets = { secret: source.secret, formerSecret: settings.FORMER_SECRET }
     return await checkTables({ db, schema, secrets }, (error) => explain(error, settings))
@@ -44,9 +46,12 @@ export async function checkDatabase (settings: Settings): Promise<Check[]> {
 }
 
 // Returns the running database, and the secret of the signing keys.
-async function locate ({ DATABASE_URL, DATA_DIR, SECRET }: Settings): Promise<{ url: string, secret: string | undefined } | undefined> {
+async function locate (
+  { DATABASE_URL, DATA_DIR, SECRET }: Settings
+): Promise<{ url: string, secret: string | undefined } | undefined> {
   if (DATABASE_URL) return { url: DATABASE_URL, secret: SECRET }
-  const [{ findRunning }, { tryRead }] = await Promise.all([import('../embedded/cluster.ts'), import('../settings/secret.ts')])
+  const [{ findRunning }, { tryRead }] =
+    await Promise.all([import('../embedded/cluster.ts'), import('../settings/secret.ts')])
   const url = await findRunning(resolve(DATA_DIR))
   return url === undefined ? undefined : { url, secret: SECRET ?? await tryRead(join(resolve(DATA_DIR), 'secret')) }
 }
@@ -55,17 +60,23 @@ async function checkTables ({ db, schema, secrets }: Target, explain: (error: Er
   const status = await readServerStatus(db).catch((error: Error) => error)
   if (status instanceof Error) return [await check('database', () => failed(explain(status))), ...await skipAll()]
   const { version, isStandby, nodes, clockAhead, roundTrip } = status
-  const { pending, newer } = await listPending(db, schema).catch((error: Error) => ({ pending: error, newer: [] as string[] }))
+  const { pending, newer } = await listPending(db, schema)
+    .catch((error: Error) => ({ pending: error, newer: [] as string[] }))
   // Without its tables, the rest cannot be read.
   const hasTables = !(pending instanceof Error) && pending.length === 0
-  const onTables = (name: string, run: Parameters<typeof check>[1]) => check(name, hasTables ? run : () => skipped('the tables are not up to date'))
+  const onTables = (name: string, run: Parameters<typeof check>[1]) =>
+    check(name, hasTables ? run : () => skipped('the tables are not up to date'))
   return Promise.all([
-    check('database', () => isStandby ? failed(`PostgreSQL ${version} is a standby, which accepts no writes`) : ok(`PostgreSQL ${version}, answers in ${Math.ceil(roundTrip * 1000)} ms`)),
+    check('database', () => isStandby
+      ? failed(`PostgreSQL ${version} is a standby, which accepts no writes`)
+      : ok(`PostgreSQL ${version}, answers in ${Math.ceil(roundTrip * 1000)} ms`)),
     check('tables', () => {
       if (pending instanceof Error) return failed(explain(pending))
       const count = `${pending.length} migration${pending.length === 1 ? ' is' : 's are'}`
       if (pending.length > 0) return failed(`${count} pending: start a node, or run "migrate"`)
-      return newer.length > 0 ? warning(`a newer version of Usher has changed them (${newer.join(', ')})`) : ok('up to date')
+      return newer.length > 0
+        ? warning(`a newer version of Usher has changed them (${newer.join(', ')})`)
+        : ok('up to date')
     }),
     onTables('signing keys', async () => {
       const keys = await listSigningKeys(db)
@@ -86,7 +97,9 @@ async function checkTables ({ db, schema, secrets }: Target, explain: (error: Er
     }),
     check('clock', () => {
       const detail = `${Math.abs(clockAhead).toFixed(2)} seconds ${clockAhead < 0 ? 'behind' : 'ahead of'} the database`
-      return Math.abs(clockAhead) - roundTrip / 2 > CLOCK_SECONDS ? warning(`${detail}: set the clock of this machine`) : ok(detail)
+      return Math.abs(clockAhead) - roundTrip / 2 > CLOCK_SECONDS
+        ? warning(`${detail}: set the clock of this machine`)
+        : ok(detail)
     }),
     check('nodes', () => nodes === 0
       ? failed('no node is connected')
@@ -94,18 +107,21 @@ async function checkTables ({ db, schema, secrets }: Target, explain: (error: Er
     onTables('events', async () => {
       const [waiting, lost] = await Promise.all([countWaiting(db), listFailedDeliveries(db, { limit: FAILURES })])
       const count = (of: 'count' | 'retrying') => waiting.reduce((sum, queue) => sum + queue[of], 0)
-      const detail = `${count('count')} events and mails are waiting, ${count('retrying')} of them have failed before, ` +
-        `${lost.length === FAILURES ? 'at least ' : ''}${lost.length} were given up`
+      const detail =
+        `${count('count')} events and mails are waiting, ${count('retrying')} of them have failed before, ` +
+          `${lost.length === FAILURES ? 'at least ' : ''}${lost.length} were given up`
       return count('retrying') + lost.length > 0 ? warning(`${detail}: see "events list"`) : ok(detail)
     }),
     onTables('backups', async () => {
       const age = await readBackupAge(db)
       if (age === undefined) return warning('none is known: run "backup" every night')
       const hours = Math.floor(age / 3600)
-      const detail = `the last one was made ${hours === 0 ? 'less than an hour' : hours === 1 ? 'an hour' : `${hours} hours`} ago`
+      const detail =
+        `the last one was made ${hours === 0 ? 'less than an hour' : hours === 1 ? 'an hour' : `${hours} hours`} ago`
       return hours >= BACKUP_HOURS ? warning(`${detail}: run "backup" every night`) : ok(detail)
     }),
   ])
 }
 
-const skipAll = (): Promise<Check[]> => Promise.all(NAMES.map((name) => check(name, () => skipped('the database cannot be reached'))))
+const skipAll = (): Promise<Check[]> =>
+  Promise.all(NAMES.map((name) => check(name, () => skipped('the database cannot be reached'))))

@@ -28,7 +28,9 @@ export function printFailure (...lines: string[]): void {
 
 // With one write, so that a reader never has only some of the lines.
 function write (level: number, lines: readonly string[]): void {
-  process.stderr.write(base ? lines.map((line) => entryOf(level, { msg: line.trim() })).join('') : `${lines.join('\n')}\n`)
+  process.stderr.write(
+    base ? lines.map((line) => entryOf(level, { msg: line.trim() })).join('') : `${lines.join('\n')}\n`
+  )
 }
 
 function writeEntry (level: number, entry: { msg: string, err?: object }): void {
@@ -64,7 +66,8 @@ export function leaveCrashes (): void {
 
 function onWarning (warning: Error & { code?: string }): void {
   const { name, message, code, stack } = warning
-  const ignored = [...process.execArgv, process.env['NODE_OPTIONS'] ?? ''].join(' ').matchAll(/--disable-warning[= ](\S+)/g)
+  const ignored = [...process.execArgv, process.env['NODE_OPTIONS'] ?? ''].join(' ')
+    .matchAll(/--disable-warning[= ](\S+)/g)
   if ([...ignored].some(([, what]) => what === name || what === code)) return
   writeEntry(WARN, { msg: message, err: { type: name, message, stack, ...code !== undefined && { code } } })
 }

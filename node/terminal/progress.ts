@@ -12,8 +12,8 @@ export interface Progress {
 }
 
 /**
- * Shows the progress of an operation on standard error (contract 14.5): as one line that changes on a terminal, and as a line
- * every five seconds elsewhere.
+ * Shows the progress of an operation on standard error (contract 14.5): as one line that changes on a terminal, and as
+ * a line every five seconds elsewhere.
  *
  * @param label what is being done, such as `Backing up`
  * @param describe formats an amount, such as a number of bytes
@@ -26,7 +26,9 @@ export function showProgress (label: string, describe: (amount: number) => strin
     update (done, total) {
       if (performance.now() - shownAt < (isTTY ? TERMINAL_MS : LOG_MS)) return
       shownAt = performance.now()
-      const line = total ? `${label}: ${describe(done)} of ${describe(total)} (${Math.floor(100 * done / total)} %)` : `${label}: ${describe(done)}`
+      const line = total
+        ? `${label}: ${describe(done)} of ${describe(total)} (${Math.floor(100 * done / total)} %)`
+        : `${label}: ${describe(done)}`
       isShown = true
       if (isTTY) process.stderr.write(`\r\u001B[2K${line}`)
       else print(line)

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 
-// What the pools of a node may open together: `max_connections` is 100 by default, and commands, backups, people and the primary
-// need some of them, too.
+// What the pools of a node may open together: `max_connections` is 100 by default, and commands, backups, people and
+// the primary need some of them, too.
 const CONNECTIONS = 75
 const [MIN_POOL_SIZE, MAX_POOL_SIZE] = [2, 10]
 
@@ -14,8 +14,9 @@ export function workersOf ({ WORKERS }: Processes): number {
 }
 
 /**
- * Returns the plugin's option `poolSize` for each of several workers, such that all together stay below the usual `max_connections`
- * of PostgreSQL while they are replaced, which takes one worker more. From 18 workers upwards the least possible size exceeds it.
+ * Returns the plugin's option `poolSize` for each of several workers, such that all together stay below the usual
+ * `max_connections` of PostgreSQL while they are replaced, which takes one worker more. From 18 workers upwards the
+ * least possible size exceeds it.
  */
 export function poolSizeOf (workers: number): number {
   let size = MAX_POOL_SIZE
@@ -23,7 +24,10 @@ export function poolSizeOf (workers: number): number {
   return size
 }
 
-/** Returns how many connections the workers of a node may open together, including one worker more while they are replaced. */
+/**
+ * Returns how many connections the workers of a node may open together, including one worker more while they are
+ * replaced.
+ */
 export function connectionsOf (workers: number, poolSize: number): number {
   // Statements, transactions (half as many more), and notifications.
   return (workers + 1) * (poolSize + Math.ceil(poolSize / 2) + 1)

@@ -25,7 +25,9 @@ export function isWorker (): boolean {
   return VARIABLE in process.env
 }
 
-/** Returns what the primary has handed over, or undefined in a node of a single process. Its children do not inherit it. */
+/**
+ * Returns what the primary has handed over, or undefined in a node of a single process. Its children do not inherit it.
+ */
 export function takeHandover (): Handover | undefined {
   const text = process.env[VARIABLE]
   delete process.env[VARIABLE]

@@ -1,6 +1,6 @@
 /**
- * What the primary tells a worker. `stop`: finish within seconds, because the node stops. `replace`: finish without hurry, because
- * another worker already serves.
+ * What the primary tells a worker. `stop`: finish within seconds, because the node stops. `replace`: finish without
+ * hurry, because another worker already serves.
  */
 export type Order = 'stop' | 'replace'
 

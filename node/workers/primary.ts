@@ -15,11 +15,13 @@ import { environmentOf } from './handover.ts'
 import { createSupervisor } from './supervisor.ts'
 
 const STDERR = 2
-const NOT_REPLACED = 'The last reload FAILED: a new worker could not start, and the others continue to serve. The log says why'
+const NOT_REPLACED =
+  'The last reload FAILED: a new worker could not start, and the others continue to serve. The log says why'
 
 /**
- * Runs a node of several processes until a signal stops it (contract 14.1). This process owns the embedded PostgreSQL and supervises
- * the workers, each of which is a node. It does not load the service. Throws an `Error` with a sentence if the node cannot start.
+ * Runs a node of several processes until a signal stops it (contract 14.1). This process owns the embedded PostgreSQL
+ * and supervises the workers, each of which is a node. It does not load the service. Throws an `Error` with a sentence
+ * if the node cannot start.
  *
  * @param inherited the environment without `.env`, which each worker reads itself, so that new settings apply on SIGHUP
  */
@@ -27,7 +29,9 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
   for (const name of Object.keys(process.env)) if (!(name in inherited)) delete process.env[name]
   // See `run` in node/run.ts.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
-  const stream = process.stdout.isTTY ? (await import('../terminal/pretty-log.ts')).createPrettyLog(process.stdout) : undefined
+  const stream = process.stdout.isTTY
+    ? (await import('../terminal/pretty-log.ts')).createPrettyLog(process.stdout)
+    : undefined
   const { log } = Fastify({ logger: { level: settings.LOG_LEVEL, ...stream && { stream } } })
   const workers = workersOf(settings)
   const isOnTerminal = isatty(STDERR)
@@ -86,7 +90,9 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
     manager.reloading()
     try {
       const isReplaced = await supervisor?.reload()
-      if (!stopping.signal.aborted) manager.ready(isReplaced ? `${workers} workers serve, all of them replaced` : NOT_REPLACED)
+      if (!stopping.signal.aborted) {
+        manager.ready(isReplaced ? `${workers} workers serve, all of them replaced` : NOT_REPLACED)
+      }
     } catch (err) {
       log.error({ err }, 'The workers could not be replaced')
       manager.ready(NOT_REPLACED)

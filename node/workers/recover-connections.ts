@@ -7,10 +7,11 @@ interface Handle { close (): void }
 interface NewConnection { readonly act: 'newconn', readonly seq: number, readonly key: string }
 
 /**
- * Gives the connections that a worker has not taken over when it ends to other workers. Node.js keeps them open in the primary and
- * forgets them (nodejs/node#21746), so that their clients would wait until they give up: about one connection whenever a worker is
- * killed under load. There is no public way to know these connections, so this uses the messages between the primary and its workers.
- * It has no effect if a version of Node.js changes them. A worker reads nothing of a connection before it confirms it.
+ * Gives the connections that a worker has not taken over when it ends to other workers. Node.js keeps them open in the
+ * primary and forgets them (nodejs/node#21746), so that their clients would wait until they give up: about one
+ * connection whenever a worker is killed under load. There is no public way to know these connections, so this uses the
+ * messages between the primary and its workers. It has no effect if a version of Node.js changes them. A worker reads
+ * nothing of a connection before it confirms it.
  *
  * @param hasOthers returns whether another worker takes connections
  */

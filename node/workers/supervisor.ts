@@ -33,7 +33,9 @@ export interface SupervisorOptions {
   readonly count: number
   /** The port of the settings, which may be 0. */
   readonly port: number
-  /** Returns the variables for a worker that listens on a port. The first worker prepares the database and tells people. */
+  /**
+   * Returns the variables for a worker that listens on a port. The first worker prepares the database and tells people.
+   */
   readonly environment: (port: number, isFirst: boolean) => Record<string, string>
   readonly deadlines: NodeDeadlines
   readonly log: FastifyBaseLogger
@@ -46,8 +48,8 @@ export function createSupervisor ({ count, port, environment, deadlines, log, on
   const leaveMs: Record<Order, number> = { stop: deadlines.workerStop, replace: deadlines.workerReplacement }
   const members = new Set<Member>()
   const stopping = new AbortController()
-  // The workers share a listener by the port that they ask for, and the listener is closed with the last of them. Then, a worker
-  // that asks for 0 would get another port than the one that clients know.
+  // The workers share a listener by the port that they ask for, and the listener is closed with the last of them. Then,
+  // a worker that asks for 0 would get another port than the one that clients know.
   let [asked, known] = [port, 0]
   let reloading: Promise<boolean> | undefined
   let isAskedAgain = false
@@ -146,7 +148,9 @@ export function createSupervisor ({ count, port, environment, deadlines, log, on
   }
 
   return {
-    /** Starts the first worker, and the others when it listens. Throws an `Error` with a sentence if it cannot start. */
+    /**
+     * Starts the first worker, and the others when it listens. Throws an `Error` with a sentence if it cannot start.
+     */
     async start (): Promise<void> {
       const isStarted = await fork({ isFirst: true, isLeaving: true }).started
       if (stopping.signal.aborted) return

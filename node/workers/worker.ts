@@ -13,9 +13,9 @@ export interface WorkerOptions {
 }
 
 /**
- * Stops this worker when the primary says so, or when the primary is gone. Signals are left to the primary: Ctrl-C sends one to all
- * processes of the terminal, and the primary stops the embedded PostgreSQL only after its workers. Returns whether the worker is
- * being replaced and so need not hurry.
+ * Stops this worker when the primary says so, or when the primary is gone. Signals are left to the primary: Ctrl-C
+ * sends one to all processes of the terminal, and the primary stops the embedded PostgreSQL only after its workers.
+ * Returns whether the worker is being replaced and so need not hurry.
  */
 export function obeyPrimary ({ log, server, deadlines, stop }: WorkerOptions): () => boolean {
   let isReplaced = false

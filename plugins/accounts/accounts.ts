@@ -25,7 +25,9 @@ import { createDeferEmail } from './deferred-email.ts'
 import { createUpdateHooks } from './update-hooks.ts'
 import { createUserUpdates } from './update-user.ts'
 
-interface Dependencies extends Core, Pick<Auth, 'credentials' | 'sessions' | 'stepUp' | 'throttle' | 'undoLinks' | 'emailLinks'> {
+interface Dependencies extends Core, Pick<
+  Auth, 'credentials' | 'sessions' | 'stepUp' | 'throttle' | 'undoLinks' | 'emailLinks'
+> {
   audit: Audit
   hooks: HookRunner
   users: Users
@@ -33,12 +35,13 @@ interface Dependencies extends Core, Pick<Auth, 'credentials' | 'sessions' | 'st
 }
 
 /**
- * The changes of accounts that end sessions. Each is one function, which owns the transaction, the entry of the account log, the
- * revocation and the mail, so that no route can forget one of them.
+ * The changes of accounts that end sessions. Each is one function, which owns the transaction, the entry of the account
+ * log, the revocation and the mail, so that no route can forget one of them.
  */
 export function createAccounts (dependencies: Dependencies) {
   const {
-    database: { db, writeInTime }, audit, credentials, hooks, sessions, undoLinks, deletedUsers, users, stepUp, throttle, options: { userFields },
+    database: { db, writeInTime }, audit, credentials, hooks, sessions, undoLinks, deletedUsers, users, stepUp,
+    throttle, options: { userFields },
   } = dependencies
   const { patch } = userInputs(userFields)
   const updates = createUpdateHooks(dependencies)
@@ -57,7 +60,9 @@ export function createAccounts (dependencies: Dependencies) {
     return user
   }
 
-  const notifyPasswordChanged = (trx: Database, id: string, { email, isUndoable }: PasswordChange, undo: UndoLink | undefined): Promise<void> =>
+  const notifyPasswordChanged = (
+    trx: Database, id: string, { email, isUndoable }: PasswordChange, undo: UndoLink | undefined
+  ): Promise<void> =>
     undoLinks.notifyPasswordChanged(trx, email, isUndoable ? undo : undefined, id)
 
   // Returns what may undo a change of the address, and the mails about it. Only the user's own change has a link
@@ -99,7 +104,9 @@ export function createAccounts (dependencies: Dependencies) {
       if (!patch.isIn(wanted)) return getUnchanged(id, caller, match)
       const { changes, sendLink } = await deferEmail(caller, id, wanted)
       const isOwn = caller.actor?.id === id.toLowerCase()
-      if (isOwn && changes.email !== undefined) await stepUp.requireWithSecondFactor(caller, () => isOtherMailbox(id, changes.email!, caller))
+      if (isOwn && changes.email !== undefined) {
+        await stepUp.requireWithSecondFactor(caller, () => isOtherMailbox(id, changes.email!, caller))
+      }
       const hook = hooks.during('onUserUpdate', caller)
       const inTransaction = (hook ?? sendLink) && (async (trx: Database, user: UserRow) => {
         await hook?.(trx, user)
@@ -107,7 +114,9 @@ export function createAccounts (dependencies: Dependencies) {
       })
 
       async function updateAlone (): Promise<UserRow> {
-        const context = { ...audit.contextOf(caller), ...changes.email === undefined ? { undo: null, mails: null } : createUndo(isOwn) }
+        const context = {
+          ...audit.contextOf(caller), ...changes.email === undefined ? { undo: null, mails: null } : createUndo(isOwn),
+        }
         const options = { fields: userFields, inTransaction, match }
         const write = (until: string) => updateUser(db, id, changes, { ...context, until }, confirm, options)
         const { user, ended } = await writeInTime(write, confirm)
@@ -115,19 +124,27 @@ export function createAccounts (dependencies: Dependencies) {
         return user
       }
 
-      const change = { id: id.toLowerCase(), changes, actorId: caller.actor?.id ?? null, sessionId: caller.actor?.sessionId ?? null, match }
+      const change = {
+        id: id.toLowerCase(),
+        changes,
+        actorId: caller.actor?.id ?? null,
+        sessionId: caller.actor?.sessionId ?? null,
+        match,
+      }
       return inTransaction ? updateAlone() : update(change, caller, updateAlone)
     },
 
     /**
-     * Deletes a user with all posts and uploads, and ends the user's sessions. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
-     * `LastAdmin`, `UserInUse`, `PreconditionFailed`, `InvalidToken`.
+     * Deletes a user with all posts and uploads, and ends the user's sessions. Throws `Unauthenticated`, `Forbidden`,
+     * `UserNotFound`, `LastAdmin`, `UserInUse`, `PreconditionFailed`, `InvalidToken`.
      * @param match the versions that the user may have
      */
     async delete (caller: Caller, id: string, match?: Match): Promise<void> {
       caller.authorize('users:delete', id.toLowerCase())
       if (caller.actor?.id === id.toLowerCase()) await stepUp.require(caller)
-      if (hooks.has('beforeUserDelete')) await hooks.check('beforeUserDelete', await users.get(id, caller.client), caller)
+      if (hooks.has('beforeUserDelete')) {
+        await hooks.check('beforeUserDelete', await users.get(id, caller.client), caller)
+      }
       const ended = await deleteUser(db, id, caller.actor?.id ?? null, async (trx) => {
         await audit.add(caller, { action: 'user.delete', userId: id }, trx)
         // Last in the transaction, because it may have waited for locks (contract 1.12).
@@ -138,8 +155,8 @@ export function createAccounts (dependencies: Dependencies) {
     },
 
     /**
-     * Changes the actor's own password from the one that was checked, ends the actor's other sessions, and notifies the actor by
-     * mail. Throws `WrongPassword` if another request has changed the password meanwhile, and `InvalidToken`.
+     * Changes the actor's own password from the one that was checked, ends the actor's other sessions, and notifies the
+     * actor by mail. Throws `WrongPassword` if another request has changed the password meanwhile, and `InvalidToken`.
      *
      * @param user as it was when the current password was checked
      * @param to the hash of the new password
@@ -148,7 +165,9 @@ export function createAccounts (dependencies: Dependencies) {
       const { sessionId } = caller.getActor()
       const undo = undoLinks.create()
       const changed = await db.transaction().execute(async (trx) => {
-        const changed = await changePassword(trx, { userId: user.id, from: user.passwordHash!, to, sessionId, undo: undo?.hash })
+        const changed = await changePassword(
+          trx, { userId: user.id, from: user.passwordHash!, to, sessionId, undo: undo?.hash }
+        )
         await audit.add(caller, { action: 'password.change' }, trx)
         await notifyPasswordChanged(trx, user.id, changed, undo)
         await caller.confirm()
@@ -158,8 +177,8 @@ export function createAccounts (dependencies: Dependencies) {
     },
 
     /**
-     * Sets a password with the hash of a token from a mail, ends all sessions of the user, and notifies the user by mail.
-     * Throws `InvalidInput` if the token has been used or has expired.
+     * Sets a password with the hash of a token from a mail, ends all sessions of the user, and notifies the user by
+     * mail. Throws `InvalidInput` if the token has been used or has expired.
      */
     async resetPassword (caller: Caller, user: Account, hash: Uint8Array, passwordHash: string): Promise<void> {
       const undo = undoLinks.create()
@@ -179,8 +198,9 @@ export function createAccounts (dependencies: Dependencies) {
     },
 
     /**
-     * Marks a user's address as verified, with the hash of a token from a mail, or gives the user the new address to which the mail was
-     * sent. Throws `InvalidInput` if the token has been used or has expired, or if the address was changed since, and `EmailTaken`.
+     * Marks a user's address as verified, with the hash of a token from a mail, or gives the user the new address to
+     * which the mail was sent. Throws `InvalidInput` if the token has been used or has expired, or if the address was
+     * changed since, and `EmailTaken`.
      */
     async verifyEmail (caller: Caller, hash: Uint8Array): Promise<void> {
       const { userId, email } = await getEmailToken(db, hash)
@@ -189,7 +209,9 @@ export function createAccounts (dependencies: Dependencies) {
       const inTransaction = updates.during(caller)
       await db.transaction().execute(async (trx) => {
         const verified = await verifyEmail(trx, { hash, userId, undo })
-        const actions = verified.changed ? ['user.email-change', 'user.email-verify'] as const : ['user.email-verify'] as const
+        const actions = verified.changed
+          ? ['user.email-change', 'user.email-verify'] as const
+          : ['user.email-verify'] as const
         for (const action of actions) await audit.add(caller, { action, actorId: userId, userId }, trx)
         const mail = verified.isUndoable ? mails?.linked : mails?.plain
         if (mail && verified.changed) await insertMail(trx, mail, verified.former, userId)
@@ -198,10 +220,10 @@ export function createAccounts (dependencies: Dependencies) {
     },
 
     /**
-     * Undoes a change of the address, the password or the ways to sign in, with the hash of a token from a mail, and ends
-     * all sessions of the user. The address that is replaced gets a mail: a mailbox that somebody else reads by now could otherwise
-     * take the account unnoticed. Throws `InvalidInput` if the token has been used or has expired. Throws
-     * `EmailTaken` if another user has the address by now: the password is restored and the sessions end
+     * Undoes a change of the address, the password or the ways to sign in, with the hash of a token from a mail, and
+     * ends all sessions of the user. The address that is replaced gets a mail: a mailbox that somebody else reads by
+     * now could otherwise take the account unnoticed. Throws `InvalidInput` if the token has been used or has expired.
+     * Throws `EmailTaken` if another user has the address by now: the password is restored and the sessions end
      * nevertheless, and the token can be used again.
      */
     async undo (caller: Caller, hash: Uint8Array): Promise<void> {
@@ -210,14 +232,17 @@ export function createAccounts (dependencies: Dependencies) {
       const attempt = () => db.transaction().execute(async (trx) => {
         const undone = await undoChange(trx, { hash, userId })
         await audit.add(caller, { action: 'user.undo-change', actorId: userId, userId }, trx)
-        for (const kind of undone.removed) await audit.add(caller, { action: `${kind}.remove`, actorId: userId, userId }, trx)
+        for (const kind of undone.removed) {
+          await audit.add(caller, { action: `${kind}.remove`, actorId: userId, userId }, trx)
+        }
         await notifyUndone(trx, userId, undone)
         await inTransaction?.(trx, userId)
         await restartLoginLimits(trx, { userId, email: undone.email, network: networkOf(caller.address) })
         return undone
       })
       // Another user who was just taking the address has it now, and the second attempt finds that.
-      const { ended, restored } = await attempt().catch((error) => error instanceof EmailTaken ? attempt() : Promise.reject(error))
+      const { ended, restored } = await attempt()
+        .catch((error) => error instanceof EmailTaken ? attempt() : Promise.reject(error))
       sessions.markEnded(ended)
       throttle.forgetRejections()
       if (!restored) throw new EmailTaken()

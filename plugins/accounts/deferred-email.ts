@@ -10,9 +10,10 @@ interface Dependencies extends Pick<Auth, 'emailLinks' | 'throttle'> {
 }
 
 /**
- * Creates a function that returns the changes that take effect at once, and what else their transaction stores. An actor who may not see
- * the addresses of others must not learn whether somebody has one, as a conflict would tell. So a new address of such an actor takes effect
- * when a link that is sent to it is used (contract 11.3). It throws `UserNotFound`, `NoMailer` and `TooManyRequests`.
+ * Creates a function that returns the changes that take effect at once, and what else their transaction stores. An
+ * actor who may not see the addresses of others must not learn whether somebody has one, as a conflict would tell. So a
+ * new address of such an actor takes effect when a link that is sent to it is used (contract 11.3). It throws
+ * `UserNotFound`, `NoMailer` and `TooManyRequests`.
  */
 export function createDeferEmail ({ users, emailLinks: links, throttle }: Dependencies) {
   return async function deferEmail (

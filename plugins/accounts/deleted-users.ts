@@ -10,7 +10,10 @@ const PURGE_SECONDS = 30
 export type DeletedUsers = ReturnType<typeof createDeletedUsers>
 
 interface Dependencies extends Core {
-  /** Removes the files of deleted uploads. A mount without uploads has none; the next start with uploads removes the files. */
+  /**
+   * Removes the files of deleted uploads. A mount without uploads has none; the next start with uploads removes the
+   * files.
+   */
   sweep: (() => Promise<void>) | undefined
 }
 
@@ -29,8 +32,9 @@ export function createDeletedUsers ({ lifecycle, database: { db }, options: { de
 
   return {
     /**
-     * Deletes the rows and files of users who were just deleted: one batch now, unless it takes long, and the rest in the background.
-     * Never throws: these rows and files are not visible any more, and failures are logged and tried again.
+     * Deletes the rows and files of users who were just deleted: one batch now, unless it takes long, and the rest in
+     * the background. Never throws: these rows and files are not visible any more, and failures are logged and tried
+     * again.
      */
     async purge (): Promise<void> {
       // The rows may be locked.

@@ -16,7 +16,10 @@ interface Dependencies extends Core, Pick<Auth, 'createHostCaller' | 'passwords'
   hooks: HookRunner
 }
 
-/** Creates the first admin if the database has none (contract 4). Call it when the host has added its handlers, which get the event. */
+/**
+ * Creates the first admin if the database has none (contract 4). Call it when the host has added its handlers, which
+ * get the event.
+ */
 export async function createFirstAdmin (dependencies: Dependencies): Promise<void> {
   const { lifecycle: { log }, database: { db, atStart }, users, options } = dependencies
   const { schema, admin, onFirstAdmin, onNoAdmin, onAdminIgnored = warn } = options
@@ -42,13 +45,20 @@ export async function createFirstAdmin (dependencies: Dependencies): Promise<voi
 
 // Creates the admin with the hooks of the host. Returns the credentials, or undefined if another node was faster.
 async function create (
-  { database: { db }, passwords, hooks, users, createHostCaller, sessions, undoLinks, options: { userFields } }: Dependencies,
+  {
+    database: { db }, passwords, hooks, users, createHostCaller, sessions, undoLinks, options: { userFields },
+  }: Dependencies,
   given: GivenAdmin
 ): Promise<{ email: string, password: string } | undefined> {
   const caller = createHostCaller({ via: 'first-admin' })
-  const existing = hooks.has('beforeUserCreate') || hooks.has('beforeUserUpdate') ? await users.find(given.email) : undefined
+  const existing = hooks.has('beforeUserCreate') || hooks.has('beforeUserUpdate')
+    ? await users.find(given.email)
+    : undefined
   const wanted = existing
-    ? await hooks.change('beforeUserUpdate', { role: 'admin', disabled: false }, caller, rejectChange, { user: existing }).then(() => given)
+    ? await hooks.change(
+      'beforeUserUpdate', { role: 'admin', disabled: false }, caller, rejectChange, { user: existing }
+    )
+      .then(() => given)
     : await hooks.change('beforeUserCreate', given, caller, parseAdmin) as GivenAdmin
   const { name, email, password } = wanted
   const [onCreate, onUpdate] = [hooks.during('onUserCreate', caller), hooks.during('onUserUpdate', caller)]
@@ -68,7 +78,9 @@ async function create (
 
 function parseAdmin (input: unknown): CreateUser {
   const user = parse(input)
-  if (user.role !== 'admin' || user.password === undefined) throw new Error('the first admin needs the role admin and a password')
+  if (user.role !== 'admin' || user.password === undefined) {
+    throw new Error('the first admin needs the role admin and a password')
+  }
   return user
 }
 

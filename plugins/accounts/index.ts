@@ -19,7 +19,10 @@ export interface Accounts extends ReturnType<typeof createAccounts> {
   setPassword (caller: Caller, userId: string, passwordHash: string): Promise<number>
 }
 
-/** Creates, changes and deletes users: the operations that the policy permits, with everything that must happen along with them. */
+/**
+ * Creates, changes and deletes users: the operations that the policy permits, with everything that must happen along
+ * with them.
+ */
 export default fp(async function accounts (app) {
   const { usherAuth: auth, usherAudit: audit, usherHooks: hooks, usherUsers: users } = app
   const dependencies = { ...coreOf(app), ...auth, audit, hooks, users }
@@ -32,8 +35,11 @@ export default fp(async function accounts (app) {
     setPassword: (caller, userId, passwordHash) => setPassword(dependencies, caller, userId, passwordHash),
   })
   // Not before, because its event must reach handlers that the host registers after Usher.
-  app.addHook('onReady', () => createFirstAdmin(dependencies).catch((error) => { throw explainStart(error, app.usherOptions.schema) }))
+  app.addHook('onReady', () =>
+    createFirstAdmin(dependencies).catch((error) => { throw explainStart(error, app.usherOptions.schema) }))
 }, {
   name: 'usher-accounts',
-  dependencies: ['usher-options', 'usher-telemetry', 'usher-database', 'usher-auth', 'usher-audit', 'usher-hooks', 'usher-users'],
+  dependencies: [
+    'usher-options', 'usher-telemetry', 'usher-database', 'usher-auth', 'usher-audit', 'usher-hooks', 'usher-users',
+  ],
 })

@@ -43,7 +43,8 @@ export function createNewUsers (
 
   return {
     /** Returns whether creating a user takes little more than a statement. */
-    isQuick: ({ password }: CreateUser): boolean => password === undefined && !hooks.has('beforeUserCreate') && !hooks.has('onUserCreate'),
+    isQuick: ({ password }: CreateUser): boolean =>
+      password === undefined && !hooks.has('beforeUserCreate') && !hooks.has('onUserCreate'),
 
     /** Returns what makes two requests to create a user the same. Members that are ignored do not matter. */
     contentOf (given: CreateUser): { content: object, password: string | undefined } {

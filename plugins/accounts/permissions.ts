@@ -8,7 +8,10 @@ import type { Caller } from '../auth/caller.ts'
 type Given = { role?: unknown, disabled?: unknown }
 const membersOf = (given: unknown): Given => (given ?? {}) as Given
 
-/** Returns the relation of a caller to the record of a user, or to a new user without `id`. The host may write every field, like an admin. */
+/**
+ * Returns the relation of a caller to the record of a user, or to a new user without `id`. The host may write every
+ * field, like an admin.
+ */
 export function writerOf ({ isHost, actor }: Caller, id?: string): Writer {
   if (isHost) return 'admin'
   return actor ? writerOfActor(actor, id) : 'other'
@@ -46,8 +49,8 @@ export function authorizeMembers (caller: Caller, id: string, given: unknown): v
   const { role, disabled } = membersOf(given)
   const isOwn = caller.actor?.id === id.toLowerCase()
   if (role !== undefined && !(isOwn && role === caller.actor.role)) caller.authorize('users:grant-role')
-  // Disabling and enabling are one permission, which users do not have over their own record. Actors are not disabled, so in their
-  // own record `false` changes nothing, and a response can be sent back.
+  // Disabling and enabling are one permission, which users do not have over their own record. Actors are not disabled,
+  // so in their own record `false` changes nothing, and a response can be sent back.
   if (disabled !== undefined && !(isOwn && disabled === false)) caller.authorize('users:disable', id.toLowerCase())
 }
 

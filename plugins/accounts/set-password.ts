@@ -14,7 +14,9 @@ interface Dependencies extends Pick<Core, 'database'>, Pick<Auth, 'sessions' | '
  * that was issued to the user, starts the limits of failed logins anew, and notifies the user by mail. Returns the
  * number of ended sessions. Throws `UserNotFound`.
  */
-export async function setPassword (dependencies: Dependencies, caller: Caller, userId: string, passwordHash: string): Promise<number> {
+export async function setPassword (
+  dependencies: Dependencies, caller: Caller, userId: string, passwordHash: string
+): Promise<number> {
   const { database: { db }, audit, sessions, throttle, undoLinks } = dependencies
   const { ended } = await db.transaction().execute(async (trx) => {
     const replaced = await replacePassword(trx, { userId, passwordHash, actorId: caller.actor?.id ?? null })

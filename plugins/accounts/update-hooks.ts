@@ -30,7 +30,9 @@ export function createUpdateHooks ({ hooks, users, options: { userFields } }: De
       if (foldEmail(email) === foldEmail(user.email)) return
       await hooks.change('beforeUserUpdate', { email }, caller, (input) => {
         const changes = patch.parse(input)
-        if (Object.keys(changes).join() !== 'email' || changes.email !== email) throw new Error('the address of a link is settled')
+        if (Object.keys(changes).join() !== 'email' || changes.email !== email) {
+          throw new Error('the address of a link is settled')
+        }
         return changes
       }, { user })
     },
@@ -44,7 +46,10 @@ export function createUpdateHooks ({ hooks, users, options: { userFields } }: De
       })
     },
 
-    /** Returns a function that runs the hook in the transaction of a change that a link of a mail makes, if there is such a hook. */
+    /**
+     * Returns a function that runs the hook in the transaction of a change that a link of a mail makes, if there is
+     * such a hook.
+     */
     during (caller: Caller): ((trx: Database, id: string) => Promise<void>) | undefined {
       const inTransaction = hooks.during('onUserUpdate', caller)
       return inTransaction && (async (trx, id) => {

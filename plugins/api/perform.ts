@@ -15,8 +15,9 @@ export interface Perform {
 }
 
 /**
- * Creates the functions that all operations of `app.usher` run in. They reject with the errors of the catalogue, which have a `statusCode`
- * and a `code`, and add rejections to the account log. They throw a `TypeError` for options that are none.
+ * Creates the functions that all operations of `app.usher` run in. They reject with the errors of the catalogue, which
+ * have a `statusCode` and a `code`, and add rejections to the account log. They throw a `TypeError` for options that
+ * are none.
  */
 export function createPerform (app: FastifyInstance): Perform {
   const { usherAuth: { createCaller, createHostCaller, rejectionOf, tokens }, usherAudit: audit, log } = app

@@ -40,15 +40,18 @@ export function createPostOperations (app: FastifyInstance, perform: Perform): P
       const { author, limit, after } = parseQuery(query)
       const authorId = author?.toLowerCase()
       caller.authorize('posts:read', authorId)
-      const { rows, next } = await posts.records.list({ fields: postFields, authorId, limit, after: after && decodePlace(after).position })
+      const { rows, next } =
+        await posts.records.list({ fields: postFields, authorId, limit, after: after && decodePlace(after).position })
       const data = await posts.records.complete(rows) as readonly PostRow[]
       return { data: data.map(show), page: { next: next && encodePlace(rows.at(-1) as PostRow), limit } }
     }),
 
-    update: (id, given, options) => perform.write(options, async (caller) => show(await posts.changes.update(caller, idOf(id), given ?? {}))),
+    update: (id, given, options) =>
+      perform.write(options, async (caller) => show(await posts.changes.update(caller, idOf(id), given ?? {}))),
 
     delete: (id, options) => perform.write(options, async (caller) => { await posts.changes.delete(caller, idOf(id)) }),
   }
 }
 
-const show = ({ id, authorId, title, content, createdAt }: PostRow): UsherPost => copyRow({ id, authorId, title, content, createdAt })
+const show = ({ id, authorId, title, content, createdAt }: PostRow): UsherPost =>
+  copyRow({ id, authorId, title, content, createdAt })

@@ -11,7 +11,9 @@ export function createSessionOperations (app: FastifyInstance, perform: Perform)
     async start (userId, options = {}) {
       const { request, amr, ...others } = options as StartOptions & object
       // An actor may not start sessions, so an option of that name is a mistake.
-      if (Object.keys(others).length > 0) throw new TypeError('usher: sessions.start has no other options than request and amr')
+      if (Object.keys(others).length > 0) {
+        throw new TypeError('usher: sessions.start has no other options than request and amr')
+      }
       return perform.write(undefined, (host) => {
         const caller = request ? createHostCaller({ via: 'api', ...clientInfoOf(request) }) : host
         return login.forHost(caller, idOf(userId), { amr, protocol: request?.protocol })

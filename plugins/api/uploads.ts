@@ -17,7 +17,15 @@ export function createUploadOperations (app: FastifyInstance, perform: Perform):
   const base = `${baseUrlOf(usherOptions)}/api/uploads`
 
   const show = ({ id, userId, filename, mediaType, size, sha256, description, createdAt }: UploadRow): UsherUpload => ({
-    id, fileUrl: `${base}/${id}`, userId: userId!, filename, mediaType, size: Number(size), sha256, description, createdAt: new Date(createdAt),
+    id,
+    fileUrl: `${base}/${id}`,
+    userId: userId!,
+    filename,
+    mediaType,
+    size: Number(size),
+    sha256,
+    description,
+    createdAt: new Date(createdAt),
   })
 
   return {

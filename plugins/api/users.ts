@@ -47,7 +47,9 @@ export function createUserOperations (app: FastifyInstance, perform: Perform): U
     list: (query: object = {}, options?: CallOptions) => perform.read(options, async (caller) => {
       caller.authorize('users:list')
       const { role, email, q, sort, limit, after } = parseQuery(query)
-      const { page, next } = await listUsersFor(app, { role, email, q, sort, limit, after }, caller.isHost ? undefined : caller.actor)
+      const { page, next } = await listUsersFor(
+        app, { role, email, q, sort, limit, after }, caller.isHost ? undefined : caller.actor
+      )
       return { data: page.rows.map((user) => show(user, caller)), page: { next, limit } }
     }),
 
@@ -57,6 +59,7 @@ export function createUserOperations (app: FastifyInstance, perform: Perform): U
       return show(await accounts.update(caller, idOf(id), wanted), caller)
     }),
 
-    delete: (id: string, options?: CallOptions) => perform.write(options, (caller) => accounts.delete(caller, idOf(id))),
+    delete: (id: string, options?: CallOptions) =>
+      perform.write(options, (caller) => accounts.delete(caller, idOf(id))),
   } satisfies Record<keyof UserOperations, (...parameters: never[]) => Promise<UsherUser | ShownUser | object | void>>
 }

@@ -13,8 +13,8 @@ import { createUserOperations } from './users.ts'
 /** Creates the decorator that a host gets (contract 12.1). */
 export function createUsher (app: FastifyInstance): Usher {
   const {
-    usherAuth: { actors, authenticate, callerOf, stepUp }, usherDatabase: { clock }, usherAudit: audit, usherOutbox: { on, failed, retry },
-    usherOptions: { schema, policy }, usherTelemetry: { metrics },
+    usherAuth: { actors, authenticate, callerOf, stepUp }, usherDatabase: { clock }, usherAudit: audit,
+    usherOutbox: { on, failed, retry }, usherOptions: { schema, policy }, usherTelemetry: { metrics },
   } = app
   const perform = createPerform(app)
 
@@ -29,7 +29,9 @@ export function createUsher (app: FastifyInstance): Usher {
     try {
       run(caller)
     } catch (error) {
-      if (error instanceof UsherError && (error as InstanceType<typeof Forbidden>).statusCode === 403) audit.addRejection(caller, 403)
+      if (error instanceof UsherError && (error as InstanceType<typeof Forbidden>).statusCode === 403) {
+        audit.addRejection(caller, 403)
+      }
       throw error
     }
   }
@@ -40,7 +42,9 @@ export function createUsher (app: FastifyInstance): Usher {
 
     allow (action, options = {}) {
       const { ownerOf, maxAge } = typeof options === 'function' ? { ownerOf: options } : options
-      if (!Object.hasOwn(policy, action)) throw new Error(`usher: allow: the policy has no action ${action}: define it in the option policy`)
+      if (!Object.hasOwn(policy, action)) {
+        throw new Error(`usher: allow: the policy has no action ${action}: define it in the option policy`)
+      }
       const isRead = isReadAction(action)
       return async (request, reply) => {
         await (isRead ? identify : authenticate)(request, reply)

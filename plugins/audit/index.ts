@@ -1,7 +1,8 @@
 import fp from 'fastify-plugin'
 import { NIL } from 'uuid'
 import {
-  deleteOldAuditEntries, findFrequentEntries, insertAuditEntries, listAuditEntries, thinAuditEntries, type ListAuditQuery, type NewAuditEntry,
+  deleteOldAuditEntries, findFrequentEntries, insertAuditEntries, listAuditEntries, thinAuditEntries,
+  type ListAuditQuery, type NewAuditEntry,
 } from '../../db/audit/audit.ts'
 import { batchCalls } from '../../db/batching/batching.ts'
 import type { ClientInfo } from '../../db/sessions/sessions.ts'
@@ -28,7 +29,10 @@ declare module 'fastify' {
 /** Who did something, and from where: a `Caller`. */
 interface Origin extends ClientInfo { readonly actor: Actor | null }
 
-/** What an entry records. If there is an actor, the ids default to that actor, the actor's own account and the actor's session. */
+/**
+ * What an entry records. If there is an actor, the ids default to that actor, the actor's own account and the actor's
+ * session.
+ */
 export interface AuditDetails {
   action: AuditAction
   actorId?: string | undefined
@@ -39,7 +43,9 @@ export interface AuditDetails {
 
 export type Audit = ReturnType<typeof createAudit>
 
-function createAudit ({ lifecycle, database: { db }, telemetry: { batch, metrics }, options: { auditSeconds, deadlines } }: Core) {
+function createAudit (
+  { lifecycle, database: { db }, telemetry: { batch, metrics }, options: { auditSeconds, deadlines } }: Core
+) {
   const { log } = lifecycle
   const help = 'Entries of the account log that were dropped because one user had too many'
   const dropped = metrics.counter('usher_audit_dropped_total', help)
@@ -51,15 +57,15 @@ function createAudit ({ lifecycle, database: { db }, telemetry: { batch, metrics
   // A user may have many entries, so the reads of one must not take the connections of others.
   const reads = createInTurn({ timeoutMs: deadlines.write })
 
-  // Each kind has its own sampler, so that a flood of one kind does not hide entries of another. Requests with and without
-  // a user are different kinds.
+  // Each kind has its own sampler, so that a flood of one kind does not hide entries of another. Requests with and
+  // without a user are different kinds.
   const samplers = new Map<string, (key: string) => boolean>()
   const pending = new Set<Promise<void>>()
   lifecycle.addHook('onClose', async () => { await Promise.all(pending) })
 
   /**
-   * Writes an entry to the account log, in the transaction `trx` if it is passed. Resolves when the entry is written, so a
-   * handler that awaits it before its response records everything it reports.
+   * Writes an entry to the account log, in the transaction `trx` if it is passed. Resolves when the entry is written,
+   * so a handler that awaits it before its response records everything it reports.
    */
   async function add (caller: Origin, entry: AuditDetails, trx?: Database): Promise<void> {
     const row = entryOf(caller, entry)
@@ -69,7 +75,9 @@ function createAudit ({ lifecycle, database: { db }, telemetry: { batch, metrics
   return {
     add,
 
-    /** Returns who does something and from where, for an entry that is written together with the change it describes. */
+    /**
+     * Returns who does something and from where, for an entry that is written together with the change it describes.
+     */
     contextOf: (caller: Origin) => entryOf(caller, {}),
 
     /** Returns an entry, to be written in the transaction of the change that it describes. */
@@ -106,15 +114,24 @@ function createAudit ({ lifecycle, database: { db }, telemetry: { batch, metrics
           count = await thinAuditEntries(db, kind, { keep: MAX_ENTRIES_PER_DAY, limit: PURGE_BATCH_SIZE })
         }
         dropped.add(entries)
-        if (entries > 0) log.warn({ ...kind, entries }, 'Entries of the account log were dropped, because one user has too many in a day')
+        if (entries > 0) {
+          log.warn(
+            { ...kind, entries }, 'Entries of the account log were dropped, because one user has too many in a day'
+          )
+        }
       }
       return 0
     },
 
-    /** Returns a page for a reader, whose other reads wait meanwhile. Rejects with `Overloaded` if they take too long. */
+    /**
+     * Returns a page for a reader, whose other reads wait meanwhile. Rejects with `Overloaded` if they take too long.
+     */
     list: (readerId: string, query: ListAuditQuery) => reads.run(readerId, () => listAuditEntries(db, query)),
 
-    /** Deletes at most `PURGE_BATCH_SIZE` entries that are older than `auditSeconds`. Returns the number of deleted entries. */
+    /**
+     * Deletes at most `PURGE_BATCH_SIZE` entries that are older than `auditSeconds`. Returns the number of deleted
+     * entries.
+     */
     purge: (): Promise<number> => deleteOldAuditEntries(db, { seconds: auditSeconds, limit: PURGE_BATCH_SIZE }),
   }
 }

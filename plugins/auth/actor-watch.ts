@@ -5,7 +5,10 @@ type IsStillAllowed = () => boolean | Promise<boolean>
 // A batch of reads accepts a limited number of items.
 const VERIFIED_AT_ONCE = 1000
 
-/** What ends when a condition does not hold any more: sockets, event streams and downloads, when their actor may not act any more. */
+/**
+ * What ends when a condition does not hold any more: sockets, event streams and downloads, when their actor may not act
+ * any more.
+ */
 export class ActorWatch {
   readonly #conditions = new Map<() => void, IsStillAllowed>()
   // All who ask before a verification begins share it.
@@ -18,7 +21,9 @@ export class ActorWatch {
     return [undefined]
   }, { inFlight: 1, timeoutMs: Infinity })
 
-  /** Calls `end` if the condition does not hold now or in a later verification. Returns a function that stops watching. */
+  /**
+   * Calls `end` if the condition does not hold now or in a later verification. Returns a function that stops watching.
+   */
   add (isStillAllowed: IsStillAllowed, end: () => void): () => void {
     this.#conditions.set(end, isStillAllowed)
     ignoreOutage(this.#verify(end, isStillAllowed))

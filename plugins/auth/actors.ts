@@ -4,8 +4,8 @@ import type { Actor } from '../../schema/options/policy.ts'
 export type Actors = ReturnType<typeof createActors>
 
 /**
- * Creates functions that store the actor of a request under the name that the host has chosen (option `actorName`). All access goes
- * through them.
+ * Creates functions that store the actor of a request under the name that the host has chosen (option `actorName`). All
+ * access goes through them.
  */
 export function createActors (name: string) {
   const membersOf = (request: FastifyRequest) => request as unknown as Record<string, Actor | null | undefined>

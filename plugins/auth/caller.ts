@@ -22,14 +22,16 @@ export interface CallerDetails extends ClientInfo {
   /** Whether the host itself acts, with full permission and without an actor. */
   readonly isHost?: boolean
   readonly via: CallSource
-  /** The connection of the request. Undefined if the operation has no connection, so that it is completed in any case. */
+  /**
+   * The connection of the request. Undefined if the operation has no connection, so that it is completed in any case.
+   */
   readonly client?: Client | undefined
   readonly log: FastifyBaseLogger
 }
 
 /**
- * Who performs an operation, and from where: a user, the host itself, or somebody who is not authenticated. As the client of a write,
- * it rejects the write if the user may not act any more when it is sent, or has disconnected.
+ * Who performs an operation, and from where: a user, the host itself, or somebody who is not authenticated. As the
+ * client of a write, it rejects the write if the user may not act any more when it is sent, or has disconnected.
  */
 export class Caller implements Client, CallerDetails {
   readonly actor: Actor | null
@@ -62,15 +64,18 @@ export class Caller implements Client, CallerDetails {
     return this.client?.destroyed ?? false
   }
 
-  /** Returns whether the caller may still act. Somebody without an account, such as the owner of a token of a mail, always may. */
+  /**
+   * Returns whether the caller may still act. Somebody without an account, such as the owner of a token of a mail,
+   * always may.
+   */
   isStillAllowed (): boolean | Promise<boolean> {
     return this.actor === null || this.#access.isStillAllowed(this.actor, this.client)
   }
 
   /**
-   * Checks again, right before a change takes effect, that the caller may still act: authentication ran when the head of the request
-   * arrived, and its body may have taken a while (contract 1.12). It costs a statement only on a node that does not receive
-   * notifications. Throws `InvalidToken`, `DatabaseUnavailable`.
+   * Checks again, right before a change takes effect, that the caller may still act: authentication ran when the head
+   * of the request arrived, and its body may have taken a while (contract 1.12). It costs a statement only on a node
+   * that does not receive notifications. Throws `InvalidToken`, `DatabaseUnavailable`.
    */
   async confirm (): Promise<void> {
     if (!await this.isStillAllowed()) throw new InvalidToken()

@@ -13,8 +13,9 @@ export type Claims = ReturnType<typeof createClaims>
 export function createClaims ({ options: { claims: claimsOf, userFields, deadlines } }: Pick<Core, 'options'>) {
   return {
     /**
-     * Returns the host's claims for a user's next token. Throws `InternalError`, whose cause is logged, if the host's function fails, takes
-     * more than `deadlines.claims`, or returns anything that a token cannot have. There must be no token without them then.
+     * Returns the host's claims for a user's next token. Throws `InternalError`, whose cause is logged, if the host's
+     * function fails, takes more than `deadlines.claims`, or returns anything that a token cannot have. There must be
+     * no token without them then.
      */
     async of (user: UserRow): Promise<ActorClaims> {
       if (!claimsOf) return noClaims

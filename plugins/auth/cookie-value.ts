@@ -5,8 +5,8 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypt
  * rotations, and a signature of these three by the session's rotation key, which never leaves the database.
  *
  * The next cookie follows from the present one, so concurrent refreshes all get the same. An old cookie is recognised
- * whatever its age, without a stored history. An old cookie is not enough to make a newer one, since that takes the rotation
- * key, and the database is not enough to make any cookie, since that takes the secret.
+ * whatever its age, without a stored history. An old cookie is not enough to make a newer one, since that takes the
+ * rotation key, and the database is not enough to make any cookie, since that takes the secret.
  */
 export interface SessionCookie {
   readonly id: string
@@ -35,7 +35,9 @@ export function readSessionCookie (value: string): SessionCookie | undefined {
 }
 
 /** Returns the value of a session's cookie after the given number of rotations. */
-export function writeSessionCookie ({ id, secret, rotations }: Omit<SessionCookie, 'signature'>, rotationKey: Uint8Array): string {
+export function writeSessionCookie (
+  { id, secret, rotations }: Omit<SessionCookie, 'signature'>, rotationKey: Uint8Array
+): string {
   const signed = `${id}.${secret}.${rotations}`
   return `${signed}.${createHmac('sha256', rotationKey).update(signed).digest('base64url')}`
 }
@@ -49,5 +51,8 @@ export function isGenuine (cookie: SessionCookie, rotationKey: Uint8Array): bool
 /** Returns the secret of a new session, and the key that signs its cookies. */
 export const createSecrets = () => ({ secret: randomBytes(32).toString('base64url'), rotationKey: randomBytes(32) })
 
-/** Returns the hash of a secret, which is what the database stores. A slow hash is only needed for secrets that people choose. */
+/**
+ * Returns the hash of a secret, which is what the database stores. A slow hash is only needed for secrets that people
+ * choose.
+ */
 export const hashSecret = (secret: string): Uint8Array => createHash('sha256').update(secret).digest()

@@ -76,7 +76,9 @@ export function createCredentials ({ database: { db }, audit, sessions, throttle
 
   /** Stores a mail that says that a passkey or an authenticator app was removed. */
   const notifyRemoved = (trx: Database, kind: CredentialKind, email: string, userId: string): Promise<void> =>
-    kind === 'passkey' ? undoLinks.notifyPasskeyRemoved(trx, email, userId) : undoLinks.notifyTotpRemoved(trx, email, userId)
+    kind === 'passkey'
+      ? undoLinks.notifyPasskeyRemoved(trx, email, userId)
+      : undoLinks.notifyTotpRemoved(trx, email, userId)
 
   return {
     notifyRemoved,
@@ -106,7 +108,9 @@ export function createCredentials ({ database: { db }, audit, sessions, throttle
      * `Unauthenticated`, `Forbidden`, `UserNotFound`, `InvalidToken`.
      * @param options.passkeys whether the passkeys are removed as well
      */
-    async resetSecondFactor (caller: Caller, userId: string, options: { passkeys?: boolean } = {}): Promise<CredentialReset> {
+    async resetSecondFactor (
+      caller: Caller, userId: string, options: { passkeys?: boolean } = {}
+    ): Promise<CredentialReset> {
       caller.authorize('second-factor:reset', userId)
       await users.get(userId, caller.client)
       const { ended, ...removed } = await db.transaction().execute(async (trx) => {

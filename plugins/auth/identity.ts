@@ -39,8 +39,8 @@ export function createIdentity (
 
   /**
    * Returns the actor of an `Authorization` header (RFC 6750 2.1). Throws `Unauthenticated` if it has no bearer token,
-   * `InvalidToken` if the token is invalid or its session has ended, `SecondFactorMissing` if the actor must have one, and
-   * `DatabaseUnavailable`.
+   * `InvalidToken` if the token is invalid or its session has ended, `SecondFactorMissing` if the actor must have one,
+   * and `DatabaseUnavailable`.
    *
    * @param client the connection of the request: reads for a client that has disconnected are not sent
    */
@@ -56,10 +56,15 @@ export function createIdentity (
     return actor
   }
 
-  /** Returns whether an actor may still act: the token is valid and its session has not ended. Rejects with `DatabaseUnavailable`. */
-  const mayAct = (actor: Actor, client?: Client): boolean | Promise<boolean> => tokens.isValid(actor) && isLive(actor, client)
+  /**
+   * Returns whether an actor may still act: the token is valid and its session has not ended. Rejects with
+   * `DatabaseUnavailable`.
+   */
+  const mayAct = (actor: Actor, client?: Client): boolean | Promise<boolean> =>
+    tokens.isValid(actor) && isLive(actor, client)
 
-  // Returns true also without an actor, and for one of another mount, which a hook of the host has set: this mount cannot end its session.
+  // Returns true also without an actor, and for one of another mount, which a hook of the host has set: this mount
+  // cannot end its session.
   const isStillAllowed = (actor: Actor | null | undefined, client?: Client): boolean | Promise<boolean> =>
     !actor || !tokens.isOurs(actor) || mayAct(actor, client)
 
@@ -72,7 +77,9 @@ export function createIdentity (
   /** An `onRequest` hook that sets `request.actor` to the user behind the bearer token (contract 1.5). */
   const authenticate = authenticateBy(identify)
 
-  /** Does the same also for an actor who must have a second factor and lacks it, on routes that add one (contract 16.4). */
+  /**
+   * Does the same also for an actor who must have a second factor and lacks it, on routes that add one (contract 16.4).
+   */
   const authenticateAny = authenticateBy(identifyAny)
 
   function authenticateBy (identifyBy: typeof identify) {
@@ -156,8 +163,8 @@ export function createIdentity (
       new Caller({ actor: null, isHost: true, address: '', userAgent: '', log: lifecycle.log, ...details }, access),
 
     /**
-     * Calls `onEnd` when the actor's session ends, when its signing key is revoked, and when the token expires, also if that has happened
-     * since the actor was identified. Returns a function that stops watching.
+     * Calls `onEnd` when the actor's session ends, when its signing key is revoked, and when the token expires, also if
+     * that has happened since the actor was identified. Returns a function that stops watching.
      *
      * @param authorization the header by which the actor was identified
      */
@@ -175,14 +182,14 @@ export function createIdentity (
       watchWhile(() => !tokens.isOurs(actor) || sessions.exists(actor.sessionId), actor.sessionId, onEnd),
 
     /**
-     * Ends everything that is watched and whose actor may not act any more. A node that receives notifications knows who that is, any other
-     * one asks the database. Rejects with `DatabaseUnavailable`.
+     * Ends everything that is watched and whose actor may not act any more. A node that receives notifications knows
+     * who that is, any other one asks the database. Rejects with `DatabaseUnavailable`.
      */
     verifyWatched: (): Promise<void> => actorWatch.verifyAll(),
 
     /**
-     * Checks again that the reader may act, because a read may have waited. Somebody without an account always may, and so may an actor
-     * of another mount, which a hook of the host has set. Throws `InvalidToken`, `DatabaseUnavailable`.
+     * Checks again that the reader may act, because a read may have waited. Somebody without an account always may, and
+     * so may an actor of another mount, which a hook of the host has set. Throws `InvalidToken`, `DatabaseUnavailable`.
      */
     async confirmReader (reader: Actor | null | undefined, client?: Client): Promise<void> {
       if (!await isStillAllowed(reader, client)) throw new InvalidToken()
@@ -191,8 +198,9 @@ export function createIdentity (
     isStillAllowed,
 
     /**
-     * Returns the error of an operation that has failed, which is `InvalidToken` in place of another rejection if the actor may not act any
-     * more (contract 1.12). A rejection says what exists, for example, and is then not for this actor. Rejects with `DatabaseUnavailable`.
+     * Returns the error of an operation that has failed, which is `InvalidToken` in place of another rejection if the
+     * actor may not act any more (contract 1.12). A rejection says what exists, for example, and is then not for this
+     * actor. Rejects with `DatabaseUnavailable`.
      */
     rejectionOf<Failure extends Error & { statusCode?: number }> (
       error: Failure, actor: Actor | null | undefined, client?: Client
@@ -229,8 +237,9 @@ export function createIdentity (
     },
 
     /**
-     * A `preValidation` hook that checks the actor again when the body of the request is complete (contract 1.12). It has
-     * no effect on requests without an actor or a body, nor on an actor of another mount, which a hook of the host has set.
+     * A `preValidation` hook that checks the actor again when the body of the request is complete (contract 1.12). It
+     * has no effect on requests without an actor or a body, nor on an actor of another mount, which a hook of the host
+     * has set.
      */
     reconfirm (request: FastifyRequest, _: FastifyReply, done: (error?: Error) => void): void {
       const { raw, socket } = request

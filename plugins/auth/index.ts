@@ -97,5 +97,7 @@ export default fp(async function auth (app) {
   })
 }, {
   name: 'usher-auth',
-  dependencies: ['usher-options', 'usher-telemetry', 'usher-database', 'usher-outbox', 'usher-hooks', 'usher-users', 'usher-audit'],
+  dependencies: [
+    'usher-options', 'usher-telemetry', 'usher-database', 'usher-outbox', 'usher-hooks', 'usher-users', 'usher-audit',
+  ],
 })

@@ -82,28 +82,33 @@ interface Dependencies extends Pick<Core, 'database' | 'options'> {
 export type LoginFunctions = ReturnType<typeof createLogin>
 
 /**
- * Logs users in. Every way to log in ends in `start`, which runs the hook of the host, asks for its claims, opens the session, writes the
- * entry of the account log and signs the token (contract 4.1, 12.1).
+ * Logs users in. Every way to log in ends in `start`, which runs the hook of the host, asks for its claims, opens the
+ * session, writes the entry of the account log and signs the token (contract 4.1, 12.1).
  */
 export function createLogin (
-  { database: { db, clock }, users, audit, hooks, sessions, tokens, claims, passwords, throttle, secondFactor, options }: Dependencies
+  {
+    database: { db, clock }, users, audit, hooks, sessions, tokens, claims, passwords, throttle, secondFactor, options,
+  }: Dependencies
 ) {
   const { userFields } = options
 
-  // Throws `InvalidCredentials` if the user was deleted or disabled, the password was changed, or the passkey was removed, since
-  // it was checked. Throws `SecondFactorRequired` if the user has one that was not used.
+  // Throws `InvalidCredentials` if the user was deleted or disabled, the password was changed, or the passkey was
+  // removed, since it was checked. Throws `SecondFactorRequired` if the user has one that was not used.
   async function start (caller: Caller, user: UserRow, { consume, ...opening }: Proof): Promise<LoggedIn> {
     await hooks.check('beforeLogin', user, caller)
     // Before the session, so that there is none if the host's function fails.
     const added = await claims.of(user)
     await consume?.()
     const { address, userAgent } = caller
-    const { role, ...session } = await sessions.start({ userId: user.id, ...opening, address, userAgent }).catch(async (error) => {
-      // The factor was added a moment ago, or the first factor is one of which nobody has asked.
-      throw error instanceof SecondFactorRequired ? await secondFactor.demand(user.id, opening) : error
-    })
+    const { role, ...session } = await sessions.start({ userId: user.id, ...opening, address, userAgent })
+      .catch(async (error) => {
+        // The factor was added a moment ago, or the first factor is one of which nobody has asked.
+        throw error instanceof SecondFactorRequired ? await secondFactor.demand(user.id, opening) : error
+      })
     const current = { ...user, role }
-    return { ...session, user: current, ...sign(session, current, role === user.role ? added : await claims.of(current)) }
+    return {
+      ...session, user: current, ...sign(session, current, role === user.role ? added : await claims.of(current)),
+    }
   }
 
   function sign (
@@ -114,8 +119,8 @@ export function createLogin (
     return { actor, token: tokens.sign(actor, { expiresAt }) }
   }
 
-  // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts exist. So does a
-  // disabled user, whose right password must not be confirmed.
+  // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts
+  // exist. So does a disabled user, whose right password must not be confirmed.
   async function verify (
     caller: Caller, credentials: GivenCredentials, attempt: LoginAttempt
   ): Promise<Credentials & { passwordHash: string }> {
@@ -127,7 +132,8 @@ export function createLogin (
     if (!match.isOutdated) return { ...user!, passwordHash }
     const renewed = await passwords.hash(password)
     if (await updatePasswordHash(db, user!.id, passwordHash, renewed)) return { ...user!, passwordHash: renewed }
-    // The hash has changed meanwhile, usually because another login has renewed it. The password is verified against the new one.
+    // The hash has changed meanwhile, usually because another login has renewed it. The password is verified against
+    // the new one.
     return verify(caller, credentials, attempt)
   }
 
@@ -143,11 +149,12 @@ export function createLogin (
     start,
 
     /** Returns for how many seconds a new token of a session is valid. */
-    secondsLeft: (expiresAt: Date): number => Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - clock.now()) / 1000)),
+    secondsLeft: (expiresAt: Date): number =>
+      Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - clock.now()) / 1000)),
 
     /**
-     * Checks the password of the caller's own account, with the limits of logins. Throws `WrongPassword`, after `onWrong`, and
-     * `TooManyRequests`.
+     * Checks the password of the caller's own account, with the limits of logins. Throws `WrongPassword`, after
+     * `onWrong`, and `TooManyRequests`.
      */
     async checkOwnPassword (
       { address, client }: Caller, { email, passwordHash }: Pick<Account, 'email' | 'passwordHash'>, password: string,
@@ -164,12 +171,13 @@ export function createLogin (
     },
 
     /**
-     * Authenticates the user of the caller's session once more (contract 16.2). Returns the session with a new token. Throws
-     * `InvalidToken` if the session has ended or the proof does not suffice by now.
+     * Authenticates the user of the caller's session once more (contract 16.2). Returns the session with a new token.
+     * Throws `InvalidToken` if the session has ended or the proof does not suffice by now.
      * @param consume uses up what can be used once, in the transaction that records the authentication
      */
     async stepUp (
-      caller: Caller, { amr, passwordHash, consume }: Pick<Proof, 'amr' | 'passwordHash'> & Partial<Pick<SecondProof, 'consume'>>
+      caller: Caller,
+      { amr, passwordHash, consume }: Pick<Proof, 'amr' | 'passwordHash'> & Partial<Pick<SecondProof, 'consume'>>
     ): Promise<Pick<LoggedIn, 'token' | 'expiresAt' | 'user' | 'actor'>> {
       const { id: userId, sessionId } = caller.getActor()
       const user = await users.read(userId, caller.client)
@@ -198,7 +206,8 @@ export function createLogin (
         const proof = { amr: PASSWORD, passwordHash, replaced: credentials.replaced }
         if (hasSecondFactor) throw await secondFactor.demand(user.id, proof)
         const loggedIn = await start(caller, user, proof)
-          .catch((error) => error instanceof InvalidCredentials ? reject(caller, user.id, attempt) : Promise.reject(error))
+          .catch((error) =>
+            error instanceof InvalidCredentials ? reject(caller, user.id, attempt) : Promise.reject(error))
         await attempt.succeeded()
         return loggedIn
       } catch (error) {
@@ -209,8 +218,8 @@ export function createLogin (
     },
 
     /**
-     * Completes a login whose first factor was right. Throws `InvalidChallenge`, `InvalidSecondFactor`, `InvalidCredentials`,
-     * `TooManyRequests`, and what a hook of the host throws.
+     * Completes a login whose first factor was right. Throws `InvalidChallenge`, `InvalidSecondFactor`,
+     * `InvalidCredentials`, `TooManyRequests`, and what a hook of the host throws.
      * @param prove checks the second factor of a user. It throws `InvalidSecondFactor`
      */
     async withSecondFactor (
@@ -233,19 +242,23 @@ export function createLogin (
           }),
         })
       } catch (error) {
-        if (error instanceof InvalidSecondFactor) await audit.add(caller, { action: 'login.second-factor-failed', userId })
+        if (error instanceof InvalidSecondFactor) {
+          await audit.add(caller, { action: 'login.second-factor-failed', userId })
+        }
         throw error
       }
     },
 
     /**
-     * Starts a session for a user whom the host has authenticated, without a password. Throws `Forbidden` for anyone but the host,
-     * `UserNotFound`, `UserDisabled`, and `SecondFactorRequired` if the user has one that `amr` does not name.
+     * Starts a session for a user whom the host has authenticated, without a password. Throws `Forbidden` for anyone
+     * but the host, `UserNotFound`, `UserDisabled`, and `SecondFactorRequired` if the user has one that `amr` does not
+     * name.
      * @param amr how the host has authenticated the user (RFC 8176)
      * @param protocol that of the request for which the session is started, if there is one
      */
     async forHost (
-      caller: Caller, userId: string, { amr = [], protocol }: { amr?: readonly string[] | undefined, protocol?: string | undefined }
+      caller: Caller, userId: string,
+      { amr = [], protocol }: { amr?: readonly string[] | undefined, protocol?: string | undefined }
     ): Promise<StartedSession> {
       if (!caller.isHost) throw new Forbidden()
       const user = await users.get(userId)
@@ -258,7 +271,9 @@ export function createLogin (
       })
       return {
         token,
-        cookie: fastifyCookie.serialize(SESSION_COOKIE, cookie, attributesOf(options, protocol, expiresAt, clock.now())),
+        cookie: fastifyCookie.serialize(
+          SESSION_COOKIE, cookie, attributesOf(options, protocol, expiresAt, clock.now())
+        ),
         expiresAt,
       }
     },

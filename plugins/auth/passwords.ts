@@ -9,7 +9,8 @@ import type { Core } from '../core.ts'
 
 const WAITING = 200
 
-const argon2id = ({ memoryKiB, passes }: Options['passwordHash']) => ({ memoryCost: memoryKiB, timeCost: passes, parallelism: 1 })
+const argon2id = ({ memoryKiB, passes }: Options['passwordHash']) =>
+  ({ memoryCost: memoryKiB, timeCost: passes, parallelism: 1 })
 
 /** Hashes a password without waiting in the queue, for commands. */
 export const hashPassword = (password: string, cost: Options['passwordHash']): Promise<string> =>
@@ -26,13 +27,21 @@ export interface PasswordMatch {
 
 export type Passwords = ReturnType<typeof createPasswords>
 
-/** Hashes and checks passwords with argon2id, in a bounded pool, so that logins do not slow down other requests (contract 4). */
-export function createPasswords ({ lifecycle: { log }, database: { breaker }, telemetry: { metrics }, options: { passwordHash: cost } }: Core) {
+/**
+ * Hashes and checks passwords with argon2id, in a bounded pool, so that logins do not slow down other requests
+ * (contract 4).
+ */
+export function createPasswords (
+  { lifecycle: { log }, database: { breaker }, telemetry: { metrics }, options: { passwordHash: cost } }: Core
+) {
   const parameters = argon2id(cost)
   const { memoryCost, timeCost, parallelism } = parameters
-  // A hash that no password has. Checking it takes as long as any other check, because the time depends on the parameters only.
+  // A hash that no password has. Checking it takes as long as any other check, because the time depends on the
+  // parameters only.
   const impossible = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${'A'.repeat(22)}$${'A'.repeat(43)}`
-  if (memoryCost * timeCost < MINIMUM_KIB) log.info({ passwordHash: cost }, 'The option passwordHash is weaker than recommended: use it for tests only')
+  if (memoryCost * timeCost < MINIMUM_KIB) {
+    log.info({ passwordHash: cost }, 'The option passwordHash is weaker than recommended: use it for tests only')
+  }
   // Jobs beyond the bound are rejected.
   const pool = fastq.promise((job: () => Promise<unknown>) => job(), MAX_CONCURRENT_HASHES)
   const hashed = metrics.counter('usher_password_hashes_total', 'Passwords that were hashed or checked')
@@ -57,8 +66,8 @@ export function createPasswords ({ lifecycle: { log }, database: { breaker }, te
 
   return {
     /**
-     * Hashes a password. Throws `Overloaded` if too many jobs wait, `DatabaseUnavailable`, and `ClientDisconnected` if the client has
-     * disconnected before its turn.
+     * Hashes a password. Throws `Overloaded` if too many jobs wait, `DatabaseUnavailable`, and `ClientDisconnected` if
+     * the client has disconnected before its turn.
      */
     hash: (password: string, client?: Client): Promise<string> =>
       run(() => hash(normalizePassword(password), parameters), client),

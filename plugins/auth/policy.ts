@@ -23,7 +23,8 @@ export interface UserView {
   tagOf (user: Pick<UserRow, 'rowVersion'>): string
 }
 
-// The representation of a user. Another number gives all users new entity tags, for a release that represents the same rows differently.
+// The representation of a user. Another number gives all users new entity tags, for a release that represents the same
+// rows differently.
 const REPRESENTATION = 'user 1 application/json'
 
 export type AccessPolicy = ReturnType<typeof createPolicy>
@@ -35,11 +36,14 @@ export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'poli
   // Those of readers who see only some of the fields, by what they see. There are few.
   const views = new Map<string, UserView>()
 
-  /** Returns whether anyone may do all of these. Then readers need not be identified, and all get the same responses. */
+  /**
+   * Returns whether anyone may do all of these. Then readers need not be identified, and all get the same responses.
+   */
   const isOpen = (...actions: readonly ReadAction[]): boolean =>
     actions.every((action) => isFor(action, audiences.anyone))
 
-  // Everything that shows a user depends on `users:read-email`, and therefore also on who may see the fields of the host.
+  // Everything that shows a user depends on `users:read-email`, and therefore also on who may see the fields of the
+  // host.
   const isFor = (action: ReadAction, audience: ReadRule): boolean =>
     rules[action] === audience && (action !== 'users:read-email' || fieldsAreOpen)
 
@@ -108,8 +112,8 @@ export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'poli
     showAll: (user: UserRow): UserRow => userFields.length === 0 ? user : withFields(user, userFields),
 
     /**
-     * Returns a text that is the same for all readers who may perform these actions on the same records. What is rendered for one
-     * of them may be sent to the others.
+     * Returns a text that is the same for all readers who may perform these actions on the same records. What is
+     * rendered for one of them may be sent to the others.
      */
     audienceOf (reader: Actor | null, actions: readonly ReadAction[]): string {
       if (isOpen(...actions)) return ''

@@ -20,7 +20,9 @@ export type SecondFactor = ReturnType<typeof createSecondFactor>
 export function createSecondFactor (
   { lifecycle, database: { db }, options: { secondFactor } }: Pick<Core, 'lifecycle' | 'database' | 'options'>
 ) {
-  purgeRegularly(lifecycle, 'challenges of logins', PURGE_SECONDS, () => deleteExpiredLoginChallenges(db, PURGE_BATCH_SIZE))
+  purgeRegularly(
+    lifecycle, 'challenges of logins', PURGE_SECONDS, () => deleteExpiredLoginChallenges(db, PURGE_BATCH_SIZE)
+  )
 
   return {
     /**
@@ -49,7 +51,10 @@ export function createSecondFactor (
       return found
     },
 
-    /** Uses a challenge up, in the transaction that uses up the second factor. Throws `InvalidChallenge` the second time. */
+    /**
+     * Uses a challenge up, in the transaction that uses up the second factor. Throws `InvalidChallenge` the second
+     * time.
+     */
     async use (trx: Database, challenge: string): Promise<void> {
       if (!await useLoginChallenge(trx, hashSecret(challenge))) throw new InvalidChallenge()
     },

@@ -32,17 +32,26 @@ interface Dependencies extends Core {
 export interface OpenSession extends Authentication { id: string, cookie: string, expiresAt: Date }
 
 /** Opens, refreshes and ends sessions, and knows which have ended (contract 4). */
-export function createSessions ({ lifecycle, database: { db, notifications }, telemetry: { batch, metrics }, signingKeys, options }: Dependencies) {
+export function createSessions (
+  { lifecycle, database: { db, notifications }, telemetry: { batch, metrics }, signingKeys, options }: Dependencies
+) {
   // Ended sessions whose tokens may not have expired, and when to forget each.
   const ended = new Map<string, number>()
   // The callbacks for the end of each session.
   const watchers = new Map<string, Set<() => void>>()
   const tokenSeconds = longestLifeOf(options)
   const timeoutMs = options.deadlines.batch
-  const readLiveToken = batchCalls((keys: TokenKey[]) => findLiveTokens(db, keys), { timeoutMs, telemetry: batch('sessions.check') })
+  const readLiveToken = batchCalls(
+    (keys: TokenKey[]) => findLiveTokens(db, keys), { timeoutMs, telemetry: batch('sessions.check') }
+  )
   const readSession = batchCalls((ids: string[]) => areLive(db, ids), { timeoutMs })
-  const revocations = metrics.counter('usher_revocations_total', 'Sessions of which this node has learned that they have ended')
-  metrics.gauge('usher_revoked_sessions', 'Ended sessions whose tokens may not have expired yet', () => ended.size, { combine: 'max' })
+  const revocations = metrics.counter(
+    'usher_revocations_total', 'Sessions of which this node has learned that they have ended'
+  )
+  metrics.gauge(
+    'usher_revoked_sessions', 'Ended sessions whose tokens may not have expired yet', () => ended.size,
+    { combine: 'max' }
+  )
 
   notifications.listen(channelOf(options.schema, 'session_ended'), (id) => record(id), reload)
 
@@ -69,17 +78,20 @@ export function createSessions ({ lifecycle, database: { db, notifications }, te
   }
 
   purgeRegularly(lifecycle, 'expired sessions', PURGE_SECONDS, () => deleteExpiredSessions(db, PURGE_BATCH_SIZE))
-  purgeRegularly(lifecycle, 'ended sessions', PURGE_SECONDS, () => deleteEndedSessions(db, tokenSeconds, PURGE_BATCH_SIZE))
+  purgeRegularly(
+    lifecycle, 'ended sessions', PURGE_SECONDS, () => deleteEndedSessions(db, tokenSeconds, PURGE_BATCH_SIZE)
+  )
 
   return {
     /**
      * Opens a session and writes an entry to the account log. Returns the session's id, cookie and expiry, how it was
-     * authenticated, and the current role of its user. Ends the session that it replaces. Throws `InvalidCredentials` if
-     * the user was deleted or disabled, has another password by now, or no longer has the passkey. Throws
+     * authenticated, and the current role of its user. Ends the session that it replaces. Throws `InvalidCredentials`
+     * if the user was deleted or disabled, has another password by now, or no longer has the passkey. Throws
      * `SecondFactorRequired` if the user has a second factor that was not used.
      */
     async start (
-      { replaced, ...opening }: Omit<NewSession, 'secretHash' | 'rotationKey' | 'replaced'> & { replaced?: SessionCookie | undefined }
+      { replaced, ...opening }: Omit<NewSession, 'secretHash' | 'rotationKey' | 'replaced'> &
+        { replaced?: SessionCookie | undefined }
     ): Promise<OpenSession & { role: Role }> {
       const { secret, rotationKey } = createSecrets()
       const { id, role, expiresAt, authTime, replacedId } = await insertSession(db, {
@@ -94,12 +106,12 @@ export function createSessions ({ lifecycle, database: { db, notifications }, te
     },
 
     /**
-     * Rotates a session's cookie. Returns the session with its next cookie, and its user as stored now. During the grace period, all
-     * requests with the same cookie get the same next one, so that two tabs can refresh at once, and a response that was lost can be
-     * repeated. A later request with the old cookie ends the session on every node. Returns undefined if there is no such session or
-     * the cookie is not genuine.
-     * A session that this node knows to have ended is never refreshed: after a failover to a replica that lags behind, the
-     * database may still have its row.
+     * Rotates a session's cookie. Returns the session with its next cookie, and its user as stored now. During the
+     * grace period, all requests with the same cookie get the same next one, so that two tabs can refresh at once, and
+     * a response that was lost can be repeated. A later request with the old cookie ends the session on every node.
+     * Returns undefined if there is no such session or the cookie is not genuine.
+     * A session that this node knows to have ended is never refreshed: after a failover to a replica that lags behind,
+     * the database may still have its row.
      */
     async refresh (cookie: SessionCookie, origin: ClientInfo): Promise<OpenSession & { user: UserRow } | undefined> {
       const { id, secret } = cookie
@@ -120,7 +132,8 @@ export function createSessions ({ lifecycle, database: { db, notifications }, te
       if (age > 0) return open(found.rotations, found.expiresAt)
       const expiresAt = await rotateSession(db, { id, rotations: found.rotations, ...origin }, options)
       if (expiresAt) return open(found.rotations + 1, expiresAt)
-      // Another request was faster. Either it refreshed the session, and this one gets the same cookie, or it ended the session.
+      // Another request was faster. Either it refreshed the session, and this one gets the same cookie, or it ended the
+      // session.
       const rotated = await find()
       return rotated && open(rotated.rotations, rotated.expiresAt)
     },
@@ -133,13 +146,18 @@ export function createSessions ({ lifecycle, database: { db, notifications }, te
      * @param but the id of the session that does not end, if any
      * @param confirm runs before the commit, and throws if the sessions must not end
      */
-    async endAll (userId: string, but: string | undefined, origin: AuditContext, confirm: () => Promise<void>): Promise<void> {
-      const endBy = async (deleteSessions: (trx: Database) => Promise<string[]>) => markEnded(await db.transaction().execute(async (trx) => {
-        const ids = await deleteSessions(trx)
-        await insertAuditEntries(trx, ids.map((sessionId) => ({ ...origin, action: 'session.end', userId, sessionId })))
-        await confirm()
-        return ids
-      }))
+    async endAll (
+      userId: string, but: string | undefined, origin: AuditContext, confirm: () => Promise<void>
+    ): Promise<void> {
+      const endBy = async (deleteSessions: (trx: Database) => Promise<string[]>) =>
+        markEnded(await db.transaction().execute(async (trx) => {
+          const ids = await deleteSessions(trx)
+          await insertAuditEntries(
+            trx, ids.map((sessionId) => ({ ...origin, action: 'session.end', userId, sessionId }))
+          )
+          await confirm()
+          return ids
+        }))
       await endBy((trx) => deleteSessionsOf(trx, userId, origin.actorId, but))
       // The user's own links remain: a thief of a session must not be able to get rid of those with which the owner
       // undoes a change.
@@ -157,25 +175,29 @@ export function createSessions ({ lifecycle, database: { db, notifications }, te
     markEnded,
 
     /**
-     * Returns whether a session has not ended and the signing key of its token has not been revoked. A node that receives
-     * notifications knows; any other one asks the database, for a client that may disconnect. Rejects with `DatabaseUnavailable`.
+     * Returns whether a session has not ended and the signing key of its token has not been revoked. A node that
+     * receives notifications knows; any other one asks the database, for a client that may disconnect. Rejects with
+     * `DatabaseUnavailable`.
      */
     isLive (id: string, kid: string, client?: Client): boolean | Promise<boolean> {
       if (ended.has(id)) return false
       if (notifications.connected && signingKeys.isUpToDate) return true
       return readLiveToken(`${id} ${kid}`, client).then((live) => {
-        // The key may have been revoked, and then this node must not sign with it. If the read fails, the next such token repeats it.
+        // The key may have been revoked, and then this node must not sign with it. If the read fails, the next such
+        // token repeats it.
         if (!live) signingKeys.learn().catch(() => {})
         return live === true && !ended.has(id)
       }, throwUnavailable)
     },
 
     /** Does the same for a session, whatever its tokens. */
-    exists: (id: string): boolean | Promise<boolean> => !ended.has(id) && (notifications.connected || readSession(id).catch(throwUnavailable)),
+    exists: (id: string): boolean | Promise<boolean> =>
+      !ended.has(id) && (notifications.connected || readSession(id).catch(throwUnavailable)),
 
     /**
-     * Calls `onEnd` when this node learns that a live session has ended on any node. Returns a function that stops watching. A node that
-     * does not receive notifications learns of it when it receives them again, so its caller has to ask (`plugins/auth/identity.ts`).
+     * Calls `onEnd` when this node learns that a live session has ended on any node. Returns a function that stops
+     * watching. A node that does not receive notifications learns of it when it receives them again, so its caller has
+     * to ask (`plugins/auth/identity.ts`).
      */
     watch (id: string, onEnd: () => void): () => void {
       const watching = watchers.get(id) ?? new Set()
@@ -188,11 +210,14 @@ export function createSessions ({ lifecycle, database: { db, notifications }, te
   }
 
   /**
-   * Ends a session on every node and writes an entry to the account log, in one statement. Does nothing if there is no such session.
+   * Ends a session on every node and writes an entry to the account log, in one statement. Does nothing if there is no
+   * such session.
    * @param session its id, and the secret of its cookie if that is how the client names it
    */
   async function end ({ id, secret }: { id: string, secret?: string }, entry: EndContext): Promise<void> {
-    const endedId = await deleteSession(db, { id, ...secret !== undefined && { secretHash: hashSecret(secret) } }, entry)
+    const endedId = await deleteSession(
+      db, { id, ...secret !== undefined && { secretHash: hashSecret(secret) } }, entry
+    )
     if (endedId !== undefined) markEnded([endedId])
   }
 }

@@ -59,7 +59,9 @@ export async function createSigningKeys (
   // How many changes have been announced, and how many of them `keys` includes.
   let [announced, included] = [0, 0]
   // One read runs at a time, so that an older result never replaces a newer one.
-  const load = batchCalls(async () => [await read()], { inFlight: 1, timeoutMs: Infinity, telemetry: batch('signing-keys.read') })
+  const load = batchCalls(
+    async () => [await read()], { inFlight: 1, timeoutMs: Infinity, telemetry: batch('signing-keys.read') }
+  )
   const newest = () => keys.values().next().value!
   const hasSigned = ({ activeAt }: SigningKey, seconds: number) => performance.now() - activeAt >= seconds * 1000
 
@@ -100,7 +102,8 @@ export async function createSigningKeys (
     return rows
   }
 
-  // A private key that this node knows is kept: another node may have encrypted it meanwhile, with a secret that is new.
+  // A private key that this node knows is kept: another node may have encrypted it meanwhile, with a secret that is
+  // new.
   function toKey ({ activeIn, ...row }: SigningKeyRow, successor?: SigningKeyRow): SigningKey {
     const { id, publicKey } = row
     const now = performance.now()
@@ -173,7 +176,8 @@ export async function createSigningKeys (
     /** Returns the key that signs: the newest one that is active. Throws if no key can be decrypted. */
     current (): CurrentKey {
       const usable = [...keys.values()].filter((key) => key.privateKey !== undefined)
-      // After a change of the secret, it may be that no usable key is active. Then the one that is active soonest signs.
+      // After a change of the secret, it may be that no usable key is active. Then the one that is active soonest
+      // signs.
       const key = usable.find((key) => hasSigned(key, 0)) ?? usable.at(-1)
       if (!key) throw new Error('no signing key can be decrypted', { cause: newest().problem })
       return { id: key.id, algorithm: key.algorithm, privateKey: key.privateKey! }

@@ -35,8 +35,8 @@ export function createStepUp ({ database: { db }, telemetry: { batch }, options:
     },
 
     /**
-     * Does the same, but only for users who have a second factor, and only if `isNeeded` resolves with true. It is called
-     * if the authentication would not suffice.
+     * Does the same, but only for users who have a second factor, and only if `isNeeded` resolves with true. It is
+     * called if the authentication would not suffice.
      */
     async requireWithSecondFactor (caller: Caller, isNeeded: () => Promise<boolean> = async () => true): Promise<void> {
       if (caller.isHost) return

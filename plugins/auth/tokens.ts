@@ -31,11 +31,15 @@ interface Claims { sub: string, sid: string, role: Role, iat: number, exp: numbe
 
 const UNKNOWN: readonly string[] = Object.freeze([])
 
-/** Signs and verifies access tokens: JWTs with Ed25519 signatures, by keys that are stored in the database (contract 4). */
-export async function createTokens ({ scope, database: { clock }, signingKeys, options: { issuer, accessTokenSeconds, claims: claimsOf } }: Dependencies) {
+/**
+ * Signs and verifies access tokens: JWTs with Ed25519 signatures, by keys that are stored in the database (contract 4).
+ */
+export async function createTokens (
+  { scope, database: { clock }, signingKeys, options: { issuer, accessTokenSeconds, claims: claimsOf } }: Dependencies
+) {
   const jwt = await registerJwt(scope)
-  // A signature is verified once. The map's key is the whole token. Whether the session has ended is checked elsewhere, on
-  // every request.
+  // A signature is verified once. The map's key is the whole token. Whether the session has ended is checked elsewhere,
+  // on every request.
   const verified = new Map<string, WriterToken & { actor: Actor }>()
   // The same entries by actor, to check a token again without its text.
   const tokenOfActor = new WeakMap<Actor, WriterToken>()
@@ -54,10 +58,13 @@ export async function createTokens ({ scope, database: { clock }, signingKeys, o
   // Checks everything that can be checked without a key, before anything expensive is done.
   function parse (token: string): { header: Header, claims: Claims } {
     if (!SHAPE.test(token)) throw new InvalidToken()
-    const { header, payload } = attempt(() => jwt.decode<{ header: object, payload: object }>(token, { complete: true })!)
-    // Only the encoding that a node writes is accepted: it has no duplicate members, and nothing that another parser may
-    // interpret in another way.
-    if (!token.startsWith(`${encode(header)}.${encode(payload)}.`) || !isHeader(header) || !isClaims(payload)) throw new InvalidToken()
+    const { header, payload } =
+      attempt(() => jwt.decode<{ header: object, payload: object }>(token, { complete: true })!)
+    // Only the encoding that a node writes is accepted: it has no duplicate members, and nothing that another parser
+    // may interpret in another way.
+    if (!token.startsWith(`${encode(header)}.${encode(payload)}.`) || !isHeader(header) || !isClaims(payload)) {
+      throw new InvalidToken()
+    }
     // Nodes do not sign tokens with a longer lifetime, so such a token was signed with a stolen key.
     if (payload.exp - payload.iat > accessTokenSeconds) throw new InvalidToken()
     return { header, claims: payload }
@@ -73,7 +80,9 @@ export async function createTokens ({ scope, database: { clock }, signingKeys, o
     const now = clockTimestamp / 1000
     // This also rejects a token that expires at this very moment, and one that was issued in the future.
     if (exp <= now || iat > now + CLOCK_SKEW_SECONDS) throw new InvalidToken()
-    const actor = Object.freeze({ id, role, sessionId, amr: Object.freeze(amr), authTime, claims: claimsOf ? hostClaims(payload) : noClaims })
+    const actor = Object.freeze({
+      id, role, sessionId, amr: Object.freeze(amr), authTime, claims: claimsOf ? hostClaims(payload) : noClaims,
+    })
     // If the map is full, the oldest entry is dropped.
     if (verified.size >= REMEMBERED_TOKENS) verified.delete(verified.keys().next().value!)
     const entry = { actor, sessionId, kid, expires: exp * 1000 }
@@ -84,11 +93,15 @@ export async function createTokens ({ scope, database: { clock }, signingKeys, o
 
   return {
     /** Returns a new access token, which expires no later than its session. */
-    sign ({ id, role, sessionId, amr, authTime, claims }: NewActor, { expiresAt }: { expiresAt?: Date | undefined } = {}): string {
+    sign (
+      { id, role, sessionId, amr, authTime, claims }: NewActor, { expiresAt }: { expiresAt?: Date | undefined } = {}
+    ): string {
       const { id: kid, algorithm, privateKey } = signingKeys.current()
       const iat = Math.floor(clock.now() / 1000)
       const exp = Math.min(iat + accessTokenSeconds, Math.floor((expiresAt?.getTime() ?? Infinity) / 1000))
-      return jwt.sign({ ...claims, sub: id, sid: sessionId, role, amr, auth_time: authTime, iat, exp }, { key: privateKey, kid, algorithm })
+      return jwt.sign({ ...claims, sub: id, sid: sessionId, role, amr, auth_time: authTime, iat, exp }, {
+        key: privateKey, kid, algorithm,
+      })
     },
     /**
      * Returns the actor of an access token, whose session may have ended. Throws `InvalidToken`, and rejects with
@@ -116,8 +129,8 @@ export async function createTokens ({ scope, database: { clock }, signingKeys, o
     get keySet () { return signingKeys.keySet },
   }
 
-  // @fastify/jwt is registered in a separate scope, so that it does not conflict with the host's. Each call passes its key.
-  // The `secret` and the algorithm are only there because the plugin does not start without them.
+  // @fastify/jwt is registered in a separate scope, so that it does not conflict with the host's. Each call passes its
+  // key. The `secret` and the algorithm are only there because the plugin does not start without them.
   async function registerJwt (app: FastifyInstance): Promise<FastifyInstance['jwt']> {
     const { id, algorithm, privateKey } = signingKeys.current()
     const registered = Promise.withResolvers<FastifyInstance['jwt']>()
@@ -149,8 +162,8 @@ function attempt<Result> (run: () => Result): Result {
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-// A header has these three members only, and one type of token (RFC 8725 3.11). Members that name or carry a key (jku, jwk,
-// x5u, x5c) or that must be understood (crit) make a token invalid.
+// A header has these three members only, and one type of token (RFC 8725 3.11). Members that name or carry a key (jku,
+// jwk, x5u, x5c) or that must be understood (crit) make a token invalid.
 function isHeader (header: object): header is Header {
   const { alg, typ, kid, ...rest } = header as Partial<Record<string, unknown>>
   return isSigningAlgorithm(alg) && typ === 'JWT' && typeof kid === 'string' && Object.keys(rest).length === 0

@@ -22,7 +22,8 @@ export type UserSessions = ReturnType<typeof createUserSessions>
 
 /** Lists and ends the sessions of users (contract 4.4, 4.5, 11.4). */
 export function createUserSessions ({ sessions, users, audit }: Dependencies) {
-  // The sessions of others have an action of their own, because a host may have a rule for `sessions:list` that ignores the owner.
+  // The sessions of others have an action of their own, because a host may have a rule for `sessions:list` that ignores
+  // the owner.
   function authorizeListing (caller: Caller, userId: string): void {
     caller.authorize('sessions:list', userId)
     if (caller.actor?.id !== userId) caller.authorize('sessions:list-of-another', userId)
@@ -38,8 +39,9 @@ export function createUserSessions ({ sessions, users, audit }: Dependencies) {
     },
 
     /**
-     * Ends a session on every node. Throws `SessionNotFound`, also for a session that the caller may not end, and `InvalidToken`. With
-     * `userId`, it throws `Unauthenticated` or `Forbidden` instead if the caller may not end sessions of that user, and `UserNotFound`.
+     * Ends a session on every node. Throws `SessionNotFound`, also for a session that the caller may not end, and
+     * `InvalidToken`. With `userId`, it throws `Unauthenticated` or `Forbidden` instead if the caller may not end
+     * sessions of that user, and `UserNotFound`.
      *
      * @param userId the user whose session it must be
      */
@@ -50,7 +52,9 @@ export function createUserSessions ({ sessions, users, audit }: Dependencies) {
       }
       const ownerId = isUuid(id) ? await sessions.ownerOf(id) : undefined
       // The response for another user's session is the same as for one that does not exist.
-      if (!ownerId || ownerId !== (userId ?? ownerId) || !caller.allows('sessions:end', ownerId)) throw new SessionNotFound()
+      if (!ownerId || ownerId !== (userId ?? ownerId) || !caller.allows('sessions:end', ownerId)) {
+        throw new SessionNotFound()
+      }
       await caller.confirm()
       await sessions.end({ id }, { ...audit.contextOf(caller), action: 'session.end' })
     },

@@ -32,7 +32,9 @@ const SHARE_OF_HOOK = 0.8
  * Fastify gives ten seconds. It takes a distant database few round trips. Throws an error that explains what is wrong.
  */
 export async function openDatabase (app: FastifyInstance) {
-  const { database, notificationsUrl, schema, poolSize, userFields, without, admin, deadlines, slowStatementMs } = app.usherOptions
+  const {
+    database, notificationsUrl, schema, poolSize, userFields, without, admin, deadlines, slowStatementMs,
+  } = app.usherOptions
   const { usherTelemetry: telemetry } = app
   const { log } = app
   const onStatement = slowStatementMs === undefined ? undefined : createSlowLog(app, slowStatementMs)
@@ -99,8 +101,14 @@ export async function openDatabase (app: FastifyInstance) {
   }
 
   function report ({ state, ...step }: MigrationStep): void {
-    if (state === 'waiting') app.log.warn({ schema, ...step }, step.migration ? 'a migration waits for a lock and is tried again' : 'another node migrates the database')
-    else app.log.info({ schema, ...step }, `a migration ${messages[state]}`)
+    if (state === 'waiting') {
+      app.log.warn(
+        { schema, ...step },
+        step.migration ? 'a migration waits for a lock and is tried again' : 'another node migrates the database'
+      )
+    } else {
+      app.log.info({ schema, ...step }, `a migration ${messages[state]}`)
+    }
   }
 
   // If the app does not start, an open connection would keep the process alive.
@@ -175,7 +183,9 @@ function createSlowLog ({ log }: FastifyInstance, slowMs: number): (text: string
 
 function measureNotifications ({ usherTelemetry: { metrics } }: FastifyInstance, notifications: Notifications): void {
   metrics.gauge(
-    'usher_notifications_available', 'Whether notifications of the database arrive: 0 during their outages', () => Number(notifications.listening), { combine: 'min' }
+    'usher_notifications_available', 'Whether notifications of the database arrive: 0 during their outages',
+    () => Number(notifications.listening), { combine: 'min' }
   )
-  metrics.count('usher_notifications_outages_total', 'How often the connection for notifications was lost', () => notifications.losses)
+  metrics.count('usher_notifications_outages_total', 'How often the connection for notifications was lost', () =>
+    notifications.losses)
 }

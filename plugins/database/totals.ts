@@ -8,10 +8,12 @@ const MIN_PAUSE_MS = 1000
 const PAUSE_FACTOR = 50
 
 /**
- * Adds the metrics that only the database knows. They are read while somebody asks for metrics, and the less often the longer it takes.
- * If the database does not answer soon, the last known values are shown.
+ * Adds the metrics that only the database knows. They are read while somebody asks for metrics, and the less often the
+ * longer it takes. If the database does not answer soon, the last known values are shown.
  */
-export function addTotals ({ lifecycle, database: { db }, telemetry: { metrics }, options: { deadlines } }: Core): void {
+export function addTotals (
+  { lifecycle, database: { db }, telemetry: { metrics }, options: { deadlines } }: Core
+): void {
   const { log } = lifecycle
   let known: Totals | undefined
   let reading: Promise<void> | undefined
@@ -35,7 +37,8 @@ export function addTotals ({ lifecycle, database: { db }, telemetry: { metrics }
     if (!isClosing && !reading && performance.now() >= nextAt) reading = read()
     if (reading) await settlesWithin(reading, deadlines.metrics)
   })
-  // The database closes next. Metrics can still be read, such as the last values of a worker, and show the last known totals.
+  // The database closes next. Metrics can still be read, such as the last values of a worker, and show the last known
+  // totals.
   lifecycle.addHook('onClose', async () => {
     isClosing = true
     await reading
@@ -47,5 +50,7 @@ export function addTotals ({ lifecycle, database: { db }, telemetry: { metrics }
   add('usher_outbox_waiting', 'Deliveries of events and mails that wait, up to 100,000', ({ waiting }) => waiting)
   add('usher_outbox_delay_seconds', 'Time for which a delivery is overdue, at most', ({ oldest }) => oldest)
   add('usher_outbox_given_up', 'Deliveries of events that were given up', ({ failed }) => failed)
-  add('usher_backup_age_seconds', 'Time since the last backup, if the account log has one', ({ backupAge }) => backupAge)
+  add(
+    'usher_backup_age_seconds', 'Time since the last backup, if the account log has one', ({ backupAge }) => backupAge
+  )
 }

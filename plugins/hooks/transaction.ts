@@ -8,8 +8,8 @@ const GRACE_MS = 100
 const CONTROL = /^[\s;]*(abort|begin|commit|end|prepare\s+transaction|release|rollback|savepoint|start)\b/i
 
 /**
- * Runs a hook inside a transaction, with a function `sql` for its statements. All statements have ended when this returns, and there
- * can be no others: the connection may then be used by another transaction.
+ * Runs a hook inside a transaction, with a function `sql` for its statements. All statements have ended when this
+ * returns, and there can be no others: the connection may then be used by another transaction.
  *
  * @param remaining returns the milliseconds until the deadline of the hook
  */
@@ -35,7 +35,8 @@ export async function runInTransaction (
   }
 
   // The hook may pause between statements, and a statement must not run for longer than the hook.
-  const limit = (milliseconds: number) => bind`select set_config('idle_in_transaction_session_timeout', ${String(milliseconds + GRACE_MS)}, true),
+  const limit = (milliseconds: number) =>
+    bind`select set_config('idle_in_transaction_session_timeout', ${String(milliseconds + GRACE_MS)}, true),
     set_config('statement_timeout', ${String(milliseconds)}, true)`.execute(trx)
 
   await limit(Math.max(1, Math.ceil(remaining()) + GRACE_MS))

@@ -8,7 +8,10 @@ const USER_AGENT_CHARACTERS = 512
 /** A request, or what is known of it. Behind a proxy, `ip` is text from a header, so nothing else reads it. */
 type Requested = Pick<FastifyRequest, 'ip'>
 
-/** Returns the client address of a request. It is empty if the client has disconnected, or has connected through a Unix domain socket. */
+/**
+ * Returns the client address of a request. It is empty if the client has disconnected, or has connected through a Unix
+ * domain socket.
+ */
 export const clientAddressOf = ({ ip }: Requested): string => addressOf(ip)
 
 /** Returns the networks of the client of a request, narrowest first. */

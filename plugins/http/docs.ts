@@ -23,7 +23,9 @@ const ofBodies = failures(400, 408, 413, 415)
 // The status with which a hook of the host rejects a change is the host's.
 const ofHooks = { '4xx': { ...ErrorReply, description: 'A function of the host has rejected the request' } }
 
-/** Collects the routes that are registered after this plugin and have a summary, and their tags, for `routes/docs.ts`. */
+/**
+ * Collects the routes that are registered after this plugin and have a summary, and their tags, for `routes/docs.ts`.
+ */
 export default fp(async function docs (app) {
   const { prefix, hooks } = app.usherOptions
   const ofWrites = { ...ofBodies, ...Object.keys(hooks).length > 0 ? ofHooks : {} }

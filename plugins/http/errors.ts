@@ -51,7 +51,8 @@ export function translate (error: FastifyError): FastifyError | InvalidInput {
   switch (error.code) {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE': return new UnsupportedMediaType('application/json')
     case 'FST_ERR_CTP_BODY_TOO_LARGE': return new PayloadTooLarge()
-    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH': return new InvalidInput('body is shorter or longer than its content-length')
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return new InvalidInput('body is shorter or longer than its content-length')
   }
   if (error instanceof UsherError || error instanceof InvalidInput) return error
   if (isExhausted(error)) return new Overloaded({ cause: error })
@@ -61,28 +62,34 @@ export function translate (error: FastifyError): FastifyError | InvalidInput {
 }
 
 /**
- * Keeps the connection of a body that is too large open for a moment. Fastify adds `Connection: close`, so it would be closed at once and
- * the client could lose the response. `lingering-close.ts` closes it later.
+ * Keeps the connection of a body that is too large open for a moment. Fastify adds `Connection: close`, so it would be
+ * closed at once and the client could lose the response. `lingering-close.ts` closes it later.
  */
 export function keepConnection (error: Error, reply: FastifyReply): void {
   if (error instanceof PayloadTooLarge) reply.removeHeader('connection')
 }
 
 /**
- * Sets the status and the headers of the response to an error, writes it to the log, and a rejection to the account log. The
- * caller sends the body.
+ * Sets the status and the headers of the response to an error, writes it to the log, and a rejection to the account
+ * log. The caller sends the body.
  */
 export function reportError (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply): void {
-  if (isAudited(error)) request.server.usherAudit.addRejection(request.server.usherAuth.callerOf(request), error.statusCode)
+  if (isAudited(error)) {
+    request.server.usherAudit.addRejection(request.server.usherAuth.callerOf(request), error.statusCode)
+  }
   reply.code(error.statusCode!)
   if (error.statusCode! >= 500) logFailure(error, request)
   // Nobody counts those of requests outside of Usher's mount.
-  if (error.statusCode === 503) request.server.usherTelemetry?.rejections.add(1, error instanceof UsherError ? error.code : 'other')
+  if (error.statusCode === 503) {
+    request.server.usherTelemetry?.rejections.add(1, error instanceof UsherError ? error.code : 'other')
+  }
   if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
   if (error.statusCode === 503 || error instanceof IdempotencyKeyInUse) setRetryAfter(reply)
   if (error instanceof StepUpRequired) reply.header('www-authenticate', stepUpChallengeOf(error))
   if (error instanceof UnsupportedContentCoding) reply.header('accept-encoding', 'identity')
-  if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challengeOf(error))
+  if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) {
+    reply.header('www-authenticate', challengeOf(error))
+  }
 }
 
 /** Sets `Retry-After`, unless a hook of the host that has rejected the request, such as load shedding, has set it. */
@@ -90,9 +97,9 @@ export function setRetryAfter (reply: FastifyReply, seconds: string | number = R
   if (!reply.hasHeader('retry-after')) reply.header('retry-after', seconds)
 }
 
-// An outage is logged once, by the circuit breaker, and metrics count rejections. A line for each request would be a flood. Why PostgreSQL
-// could not run a statement, why a file could not be stored, and a limit that is reached, are logged once a minute.
-// That a client has disconnected is no failure.
+// An outage is logged once, by the circuit breaker, and metrics count rejections. A line for each request would be a
+// flood. Why PostgreSQL could not run a statement, why a file could not be stored, and a limit that is reached, are
+// logged once a minute. That a client has disconnected is no failure.
 function logFailure (error: FastifyError | InvalidInput, { log, raw: { socket } }: FastifyRequest): void {
   const err = (error.cause ?? error) as NodeJS.ErrnoException
   if (err.code === 'ERR_STREAM_PREMATURE_CLOSE' && socket.destroyed) return log.debug({ err }, 'a response was cut off')
@@ -123,8 +130,8 @@ function respond (error: FastifyError | InvalidInput, request: FastifyRequest, r
   return sendIsolated.call(reply, { error: error.message, code: error.code })
 }
 
-// A wrong current password has its own entry in the account log, written where the password is checked. To ask for another
-// authentication is no denial.
+// A wrong current password has its own entry in the account log, written where the password is checked. To ask for
+// another authentication is no denial.
 function isAudited (error: FastifyError | InvalidInput): error is FastifyError & { statusCode: 403 | 429 } {
   return error.statusCode === 429 || (error.statusCode === 403 && !UNAUDITED.some((kind) => error instanceof kind))
 }

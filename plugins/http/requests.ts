@@ -12,9 +12,10 @@ import bodyDeadline, { readsForm } from './raw/body-deadline.ts'
 import { isEncoded } from './content-coding.ts'
 
 /**
- * Sets how requests to /api are parsed and validated and how responses are serialized, whatever the host has set for its
- * own routes: Usher's validator and serializer, a JSON parser that accepts an absent body, which then counts as `{}`
- * (contract 1.9), and a parser of query strings in which a name may occur more than once. Adds the host's fields of users to all schemas.
+ * Sets how requests to /api are parsed and validated and how responses are serialized, whatever the host has set for
+ * its own routes: Usher's validator and serializer, a JSON parser that accepts an absent body, which then counts as
+ * `{}` (contract 1.9), and a parser of query strings in which a name may occur more than once. Adds the host's fields
+ * of users to all schemas.
  */
 export default fp(async function requests (app) {
   const { userFields } = app.usherOptions
@@ -23,10 +24,12 @@ export default fp(async function requests (app) {
   const serializerCompiler: FastifySerializerCompiler<unknown> = ({ schema }) => {
     // Compiled for the first response, like validators for the first request.
     let serialize: ((data: unknown) => string) | undefined
-    return (data) => (serialize ??= fastJsonStringify(hasFields ? forSerializer(schema as object) : schema as object))(data)
+    return (data) =>
+      (serialize ??= fastJsonStringify(hasFields ? forSerializer(schema as object) : schema as object))(data)
   }
   app.addHook('onRoute', (route) => {
-    // Fastify replaces the compilers of a scope by the host's if the host adds a schema later, but not those of a route.
+    // Fastify replaces the compilers of a scope by the host's if the host adds a schema later, but not those of a
+    // route.
     route.validatorCompiler = readsForm(route) ? acceptAll : validatorCompiler
     route.serializerCompiler = serializerCompiler
     // Here rather than in the routes, so that no route can forget a field.
@@ -48,8 +51,8 @@ export default fp(async function requests (app) {
 const acceptAll = () => () => true
 
 /**
- * Sets `Cache-Control: no-store` on all responses of a scope, errors included, because they are about an account (contract 4). Only pages
- * with an entity tag replace it (contract 10.1).
+ * Sets `Cache-Control: no-store` on all responses of a scope, errors included, because they are about an account
+ * (contract 4). Only pages with an entity tag replace it (contract 10.1).
  */
 export function forbidStoring (app: FastifyInstance): void {
   app.addHook('onRequest', (_, reply, done) => {
@@ -61,12 +64,16 @@ export function forbidStoring (app: FastifyInstance): void {
 /** Adds a parser of JSON that treats an empty body as an absent one. */
 export function addJsonParser (app: FastifyInstance, type = 'application/json'): void {
   const parse = app.getDefaultJsonParser('remove', 'remove')
-  app.addContentTypeParser(type, { parseAs: 'buffer', bodyLimit: app.usherOptions.bodyLimit }, (request, body, done) => {
+  app.addContentTypeParser(type, { parseAs: 'buffer', bodyLimit: app.usherOptions.bodyLimit }, (
+    request, body, done
+  ) => {
     if (body.length === 0) return done(null, undefined)
     const reject = () => {
       const invalid = new InvalidInput('body is not valid JSON')
       const error = isEncoded(request.headers) ? new UnsupportedContentCoding() : invalid
-      Promise.resolve(app.usherAuth.rejectionOf(error, app.usherAuth.actors.in(request), request.socket)).then(done, done)
+      Promise.resolve(app.usherAuth.rejectionOf(error, app.usherAuth.actors.in(request), request.socket)).then(
+        done, done
+      )
     }
     // Decoding would replace invalid bytes with U+FFFD, and other text than the client sent would be stored.
     if (!isUtf8(body as Buffer)) return reject()
@@ -102,8 +109,8 @@ export function addFallbacks (app: FastifyInstance, methodsOf: ReadonlyMap<strin
 }
 
 /**
- * Returns the methods of each URL of a scope, for `addFallbacks`. The map fills as routes are registered. URLs are relative
- * to the scope's prefix.
+ * Returns the methods of each URL of a scope, for `addFallbacks`. The map fills as routes are registered. URLs are
+ * relative to the scope's prefix.
  */
 export function collectMethods (app: FastifyInstance): Map<string, Set<string>> {
   const methodsOf = new Map<string, Set<string>>()

@@ -14,11 +14,12 @@ import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 // How long a repeated request waits before it first asks whether another node has finished the first one.
 const POLL_MS = 25
 const PURGE_SECONDS = 600
-// How many bytes the results of changes may have that an actor makes on this node in a day. A creation stores its record anyway, and
-// its result at most doubles that, but changes of one record could fill the disk.
+// How many bytes the results of changes may have that an actor makes on this node in a day. A creation stores its
+// record anyway, and its result at most doubles that, but changes of one record could fill the disk.
 const CHANGE_BYTES = 64 * 1024 * 1024
 const DAY_MINUTES = 1440
-// Rejections after which the first request may nevertheless have succeeded. One that denies a permission is never replaced by a result.
+// Rejections after which the first request may nevertheless have succeeded. One that denies a permission is never
+// replaced by a result.
 const CONFLICTS: ReadonlySet<unknown> = new Set([400, 404, 409, 412, 413, 422, 429])
 
 declare module 'fastify' {
@@ -29,15 +30,22 @@ declare module 'fastify' {
 
 /** How a request with a key is performed. */
 export interface Steps<Result> {
-  /** Whether its write is nearly all of it. Then there is no need to look for the result first, because the write finds out. */
+  /**
+   * Whether its write is nearly all of it. Then there is no need to look for the result first, because the write finds
+   * out.
+   */
   isQuick?: boolean
-  /** Performs it. Its write stores the result under the key, if there is one, and throws `KeyTaken` if the key is taken. */
+  /**
+   * Performs it. Its write stores the result under the key, if there is one, and throws `KeyTaken` if the key is taken.
+   */
   operate (key?: ResultKey): Promise<Result>
   /** Returns the result of the first request again. Throws if the caller may not have it any more. */
   restore (stored: StoredResult): Result | Promise<Result>
 }
 
-/** Who repeats a request. It may have waited for the first one, so `confirm` throws if its session has ended meanwhile. */
+/**
+ * Who repeats a request. It may have waited for the first one, so `confirm` throws if its session has ended meanwhile.
+ */
 export type Repeater = Pick<Caller, 'confirm'>
 
 /** The result of a request, and whether it is that of an earlier one. */
@@ -45,7 +53,9 @@ export interface Performed<Result> { result: Result, isReplayed: boolean }
 
 /** The right to be the only request of this node with a key, until it is released. */
 export interface Claim {
-  /** Performs the request, or returns the stored result. Throws `IdempotencyKeyReused`, `IdempotencyKeyInUse`, `Gone`. */
+  /**
+   * Performs the request, or returns the stored result. Throws `IdempotencyKeyReused`, `IdempotencyKeyInUse`, `Gone`.
+   */
   perform<Result> (key: ResultKey, steps: Steps<Result>, caller: Repeater): Promise<Performed<Result>>
   /** Returns whether a result is stored under the key, whatever request it belongs to. */
   hasResult (): Promise<boolean>
@@ -56,7 +66,9 @@ export type Idempotency = ReturnType<typeof createIdempotency>
 
 function createIdempotency ({ database: { db }, telemetry: { batch }, options: { secret, deadlines } }: Core) {
   const toResultKey = createToResultKey(secret)
-  const find = batchCalls((keys: string[]) => findResults(db, keys), { timeoutMs: deadlines.batch, telemetry: batch('idempotency.find') })
+  const find = batchCalls(
+    (keys: string[]) => findResults(db, keys), { timeoutMs: deadlines.batch, telemetry: batch('idempotency.find') }
+  )
   // The requests of this node that are in progress, by the key of the result.
   const inProgress = new Map<string, Promise<void>>()
 
@@ -86,7 +98,9 @@ function createIdempotency ({ database: { db }, telemetry: { batch }, options: {
   }
 
   // Returns the stored result as that of this request, or undefined if there is none.
-  async function replay<Result> (key: ResultKey, { restore }: Steps<Result>, caller: Repeater): Promise<Performed<Result> | undefined> {
+  async function replay<Result> (
+    key: ResultKey, { restore }: Steps<Result>, caller: Repeater
+  ): Promise<Performed<Result> | undefined> {
     const stored = await findStored(key)
     if (!stored) return
     await caller.confirm()
@@ -94,7 +108,9 @@ function createIdempotency ({ database: { db }, telemetry: { batch }, options: {
   }
 
   // Performs a request. While another node performs the same one, tries again, because that one may fail.
-  async function perform<Result> (key: ResultKey, steps: Steps<Result>, caller: Repeater, until: number): Promise<Performed<Result>> {
+  async function perform<Result> (
+    key: ResultKey, steps: Steps<Result>, caller: Repeater, until: number
+  ): Promise<Performed<Result>> {
     for (let wait = POLL_MS; ; wait *= 2) {
       const left = until - performance.now()
       try {
@@ -123,7 +139,9 @@ function createIdempotency ({ database: { db }, telemetry: { batch }, options: {
      * `IdempotencyKeyReused`, `IdempotencyKeyInUse`, `Gone`, and the errors of the steps.
      * @param keyed the request, or undefined if it has no key
      */
-    async once<Result> (keyed: KeyedRequest | undefined, steps: Steps<Result>, caller: Repeater): Promise<Performed<Result>> {
+    async once<Result> (
+      keyed: KeyedRequest | undefined, steps: Steps<Result>, caller: Repeater
+    ): Promise<Performed<Result>> {
       if (!keyed) return { result: await steps.operate(), isReplayed: false }
       const key = toResultKey(keyed)
       const until = performance.now() + deadlines.idempotency
@@ -143,7 +161,8 @@ function createIdempotency ({ database: { db }, telemetry: { batch }, options: {
     },
 
     /**
-     * Claims a key before the request is known entirely, such as before a large body is read. Throws `IdempotencyKeyInUse`.
+     * Claims a key before the request is known entirely, such as before a large body is read. Throws
+     * `IdempotencyKeyInUse`.
      */
     async claim (actorId: string, key: string): Promise<Claim> {
       const id = toResultKey({ actorId, key, operation: '', content: null }).key
@@ -152,7 +171,8 @@ function createIdempotency ({ database: { db }, telemetry: { batch }, options: {
       do await settle(id, until)
       while (inProgress.has(id))
       return {
-        perform: async (key, steps, caller) => await replay(key, steps, caller) ?? perform(key, steps, caller, performance.now() + deadlines.idempotency),
+        perform: async (key, steps, caller) =>
+          await replay(key, steps, caller) ?? perform(key, steps, caller, performance.now() + deadlines.idempotency),
         hasResult: async () => (await find(id)).length > 0,
         release: claim(id),
       }
@@ -163,5 +183,6 @@ function createIdempotency ({ database: { db }, telemetry: { batch }, options: {
 /** Performs requests with an idempotency key once (contract 10.4). docs/decisions/idempotency.md explains how. */
 export default fp(async function idempotency (app) {
   app.decorate('usherIdempotency', createIdempotency(coreOf(app)))
-  purgeRegularly(app, 'results of requests with an idempotency key', PURGE_SECONDS, () => deleteExpiredResults(app.usherDatabase.db, PURGE_BATCH_SIZE))
+  purgeRegularly(app, 'results of requests with an idempotency key', PURGE_SECONDS, () =>
+    deleteExpiredResults(app.usherDatabase.db, PURGE_BATCH_SIZE))
 }, { name: 'usher-idempotency', dependencies: ['usher-options', 'usher-telemetry', 'usher-database'] })

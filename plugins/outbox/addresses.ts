@@ -4,17 +4,21 @@ import { BlockList, isIP, type LookupFunction } from 'node:net'
 
 const TRIES = 2
 
-// Addresses that are not of the public Internet (IANA special-purpose registries): own network, private, carrier-grade NAT, loopback,
-// link-local with the metadata services of clouds, protocol assignments, documentation, 6to4 relays, benchmarks, multicast, reserved.
+// Addresses that are not of the public Internet (IANA special-purpose registries): own network, private, carrier-grade
+// NAT, loopback, link-local with the metadata services of clouds, protocol assignments, documentation, 6to4 relays,
+// benchmarks, multicast, reserved.
 const special = new BlockList()
 for (const range of [
-  '0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24', '192.0.2.0/24', '192.88.99.0/24',
-  '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4',
-  // Of the global unicast addresses: protocol assignments with Teredo, documentation, and 6to4, which contains an IPv4 address.
+  '0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24',
+  '192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24',
+  '224.0.0.0/4', '240.0.0.0/4',
+  // Of the global unicast addresses: protocol assignments with Teredo, documentation, and 6to4, which contains an IPv4
+  // address.
   '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20',
 ]) add(special, range)
 
-// Everything else in IPv6 is special: loopback, unique local, link-local, multicast, IPv4-mapped addresses and those of NAT64.
+// Everything else in IPv6 is special: loopback, unique local, link-local, multicast, IPv4-mapped addresses and those of
+// NAT64.
 const globalUnicast = new BlockList()
 add(globalUnicast, '2000::/3')
 
@@ -27,15 +31,17 @@ function add (list: BlockList, range: string): void {
 export function isPublicAddress (address: string): boolean {
   const version = isIP(address)
   if (version === 4) return !special.check(address, 'ipv4')
-  return version === 6 && !address.includes('%') && globalUnicast.check(address, 'ipv6') && !special.check(address, 'ipv6')
+  return version === 6 && !address.includes('%') && globalUnicast.check(address, 'ipv6') &&
+    !special.check(address, 'ipv6')
 }
 
 /** Resolves a host name to its addresses. */
 export type Resolve = (host: string) => Promise<LookupAddress[]>
 
 /**
- * Returns a function that resolves with the DNS servers of the system, each of which has `timeoutMs` to answer. Unlike `dns.lookup`, this does not occupy the thread pool, in which passwords are checked,
- * while a DNS server does not answer. It does not know /etc/hosts.
+ * Returns a function that resolves with the DNS servers of the system, each of which has `timeoutMs` to answer. Unlike
+ * `dns.lookup`, this does not occupy the thread pool, in which passwords are checked, while a DNS server does not
+ * answer. It does not know /etc/hosts.
  */
 export const createDnsResolve = (timeoutMs: number): Resolve => async (host) => {
   const resolver = new Resolver({ timeout: timeoutMs, tries: TRIES })
@@ -50,8 +56,8 @@ export const createDnsResolve = (timeoutMs: number): Resolve => async (host) => 
 export const resolveBySystem: Resolve = (host) => lookupOfSystem(host, { all: true })
 
 /**
- * Returns the `lookup` of a connection, which then uses exactly the addresses that were checked, so that a second answer of the DNS
- * cannot lead elsewhere. It fails if one of the addresses is not public.
+ * Returns the `lookup` of a connection, which then uses exactly the addresses that were checked, so that a second
+ * answer of the DNS cannot lead elsewhere. It fails if one of the addresses is not public.
  */
 export function createLookup (resolve: Resolve, allowPrivateAddresses: boolean): LookupFunction {
   return (host, { all }, done) => {
@@ -70,5 +76,7 @@ export function requirePublicHost (url: URL): void {
 }
 
 function requirePublic (address: string): void {
-  if (!isPublicAddress(address)) throw new Error(`the address ${address} is not public: allowPrivateAddresses permits it`)
+  if (!isPublicAddress(address)) {
+    throw new Error(`the address ${address} is not public: allowPrivateAddresses permits it`)
+  }
 }

@@ -1,4 +1,6 @@
-/** Returns what may be logged about an error: its message could repeat the recipient's address and a link with a token. */
+/**
+ * Returns what may be logged about an error: its message could repeat the recipient's address and a link with a token.
+ */
 export function describeError (thrown: unknown) {
   const error: Error & { code?: unknown, responseCode?: unknown, command?: unknown } =
     thrown instanceof Error ? thrown : new Error(`${thrown}`)

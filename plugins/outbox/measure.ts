@@ -5,9 +5,17 @@ const KINDS = ['handler', 'webhook', 'mail'] as const
 
 /** Adds the metrics of deliveries, by the kind of the target: handler, webhook or mail. */
 export function measureAttempts ({ metrics }: Pick<Telemetry, 'metrics'>) {
-  const delivered = metrics.counter('usher_outbox_delivered_total', 'Events and mails that were delivered', { label: 'target', values: KINDS })
-  const failed = metrics.counter('usher_outbox_failed_attempts_total', 'Attempts to deliver an event or a mail that failed', { label: 'target', values: KINDS })
-  const dropped = metrics.counter('usher_outbox_dropped_total', 'Events that were dropped because too many wait', { label: 'target', values: KINDS })
+  const delivered = metrics.counter(
+    'usher_outbox_delivered_total', 'Events and mails that were delivered', { label: 'target', values: KINDS }
+  )
+  const failed = metrics.counter(
+    'usher_outbox_failed_attempts_total',
+    'Attempts to deliver an event or a mail that failed',
+    { label: 'target', values: KINDS }
+  )
+  const dropped = metrics.counter(
+    'usher_outbox_dropped_total', 'Events that were dropped because too many wait', { label: 'target', values: KINDS }
+  )
 
   /** Makes a target count its attempts. */
   function measured (target: Target): Target {

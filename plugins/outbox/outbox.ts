@@ -3,8 +3,12 @@ import { findLargeBacklogs, trimBacklog, trimConsumer } from '../../db/outbox/ba
 import { loadConsumed } from '../../db/outbox/consumed.ts'
 import { deleteOldConsumers, recordConsumers } from '../../db/outbox/consumers.ts'
 import type { Delivery } from '../../db/outbox/deliveries.ts'
-import { deleteOldFailures, giveUpExpired, listFailedDeliveries, retryFailedDelivery } from '../../db/outbox/failures.ts'
-import type { DeliveryContext, EventHandler, EventName, FailedDelivery, UsherEvent } from '../../schema/outbox/events.ts'
+import {
+  deleteOldFailures, giveUpExpired, listFailedDeliveries, retryFailedDelivery,
+} from '../../db/outbox/failures.ts'
+import type {
+  DeliveryContext, EventHandler, EventName, FailedDelivery, UsherEvent,
+} from '../../schema/outbox/events.ts'
 import { isConsumerName, readEventNames, type Webhook } from '../../schema/options/webhooks.ts'
 import type { Core } from '../core.ts'
 import { PURGE_BATCH_SIZE } from '../support/purge.ts'
@@ -36,7 +40,9 @@ export type Outbox = ReturnType<typeof createOutbox>
 
 /** Delivers events to handlers and webhooks from an outbox in the database (contract 12.5). */
 export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxOptions) {
-  const { lifecycle: { log }, database: { db, notifications }, telemetry, options: { schema, webhooks, deadlines } } = core
+  const {
+    lifecycle: { log }, database: { db, notifications }, telemetry, options: { schema, webhooks, deadlines },
+  } = core
   const targets = new Map<string, Target>()
   const workers = new Map<string, Worker>()
   const retry = createRetries(core)
@@ -48,10 +54,14 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
   const wakeAll = () => { for (const worker of workers.values()) worker.wake() }
   // Without a notification, the node learns of new consumers when it purges, and of new deliveries when it polls.
   notifications.listen(channelOf(schema, 'outbox_written'), wakeAll, async () => wakeAll())
-  notifications.listen(channelOf(schema, 'consumers_changed'), () => retry(() => loadConsumed(db)), () => loadConsumed(db))
+  notifications.listen(
+    channelOf(schema, 'consumers_changed'), () => retry(() => loadConsumed(db)), () => loadConsumed(db)
+  )
 
   function add (target: Target): void {
-    if (targets.has(target.name)) throw new Error(`usher: there is a consumer "${target.name}" already: pass another name`)
+    if (targets.has(target.name)) {
+      throw new Error(`usher: there is a consumer "${target.name}" already: pass another name`)
+    }
     if (targets.size >= CONSUMERS) throw new Error(`usher: there are more than ${CONSUMERS} consumers of events`)
     targets.set(target.name, target)
     if (!ready) return
@@ -62,7 +72,8 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
   }
 
   async function record (added: readonly Target[]): Promise<void> {
-    // Mails are not events. They are stored whenever there is a mailer, so the mailer need not be recorded as a consumer.
+    // Mails are not events. They are stored whenever there is a mailer, so the mailer need not be recorded as a
+    // consumer.
     if (!added.some(isConsumer)) return
     await recordConsumers(db, added.filter(isConsumer))
     await loadConsumed(db)
@@ -91,7 +102,8 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
     })
   }
 
-  // A consumer that fails does so for each of its events, so the log gets one entry per minute, and one for each that is given up.
+  // A consumer that fails does so for each of its events, so the log gets one entry per minute, and one for each that
+  // is given up.
   function reportTo (consumer: string): Target['report'] {
     const isNew = createSampler({ keys: 1 })
     return ({ id, type, subject, attempts }, error, final) => {
@@ -104,7 +116,8 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
   }
 
   async function boundConsumer (consumer: string): Promise<void> {
-    const dropped = await deleteAll(() => trimConsumer(db, consumer, { keep: MAX_EVENTS_PER_CONSUMER, limit: PURGE_BATCH_SIZE }))
+    const dropped =
+      await deleteAll(() => trimConsumer(db, consumer, { keep: MAX_EVENTS_PER_CONSUMER, limit: PURGE_BATCH_SIZE }))
     if (dropped === 0) return
     addDropped(consumer, dropped)
     log.error({ consumer, events: dropped }, 'The oldest events were dropped, because too many wait for this consumer')
@@ -125,30 +138,45 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
       const { backlogs, last, more } = await findLargeBacklogs(db, { after: scannedUntil, keep: MAX_EVENTS_PER_USER })
       scannedUntil = last
       for (const backlog of backlogs) {
-        const dropped = await deleteAll(() => trimBacklog(db, backlog, { keep: MAX_EVENTS_PER_USER, limit: PURGE_BATCH_SIZE }))
+        const dropped =
+          await deleteAll(() => trimBacklog(db, backlog, { keep: MAX_EVENTS_PER_USER, limit: PURGE_BATCH_SIZE }))
         addDropped(backlog.consumer, dropped)
-        if (dropped > 0) log.error({ ...backlog, events: dropped }, 'Events were dropped, because too many about one user wait for this consumer')
+        if (dropped > 0) {
+          log.error(
+            { ...backlog, events: dropped },
+            'Events were dropped, because too many about one user wait for this consumer'
+          )
+        }
       }
       return more ? PURGE_BATCH_SIZE : 0
     },
 
     /**
-     * Calls a handler for every event of these names, on one of the nodes that have it: at least once, and in order per subject. An event
-     * is delivered again if the handler throws or takes longer than 30 seconds. Throws an `Error` if a name is unknown or taken.
+     * Calls a handler for every event of these names, on one of the nodes that have it: at least once, and in order per
+     * subject. An event is delivered again if the handler throws or takes longer than 30 seconds. Throws an `Error` if
+     * a name is unknown or taken.
      *
-     * @param name identifies the handler on all nodes and across restarts. By default it consists of the names of the events
+     * @param name identifies the handler on all nodes and across restarts. By default it consists of the names of the
+     * events
      */
-    on<Name extends EventName> (names: Name | readonly Name[], handler: EventHandler<Name>, { name }: { name?: string | undefined } = {}): void {
+    on<Name extends EventName> (
+      names: Name | readonly Name[], handler: EventHandler<Name>, { name }: { name?: string | undefined } = {}
+    ): void {
       const types = readEventNames('usher: on', names)
       if (typeof handler !== 'function') throw new Error('usher: on needs a handler, which is a function')
-      if (name !== undefined && !isConsumerName(name)) throw new Error('usher: the name of a handler must have 1 to 100 letters, digits, dots, colons, hyphens or underscores')
+      if (name !== undefined && !isConsumerName(name)) {
+        throw new Error(
+          'usher: the name of a handler must have 1 to 100 letters, digits, dots, colons, hyphens or underscores'
+        )
+      }
       const consumer = `handler ${name ?? types.join()}`
       add({
         name: consumer,
         types,
         slots: HANDLER_SLOTS,
         attemptMs: deadlines.handler,
-        deliver: async (delivery, signal) => handler(eventOf(delivery) as UsherEvent<Name>, contextOf(delivery, signal)),
+        deliver: async (delivery, signal) =>
+          handler(eventOf(delivery) as UsherEvent<Name>, contextOf(delivery, signal)),
         report: reportTo(consumer),
         isFinal: () => false,
       })
@@ -157,11 +185,18 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
     /** Adds a target of deliveries that are not events, such as the mailer. */
     add,
 
-    /** Returns up to `limit` deliveries that were given up, oldest first, after the one with the id `after`. They are kept for 30 days. */
-    failed: ({ limit = 100, after }: { limit?: number | undefined, after?: string | undefined } = {}): Promise<FailedDelivery[]> =>
+    /**
+     * Returns up to `limit` deliveries that were given up, oldest first, after the one with the id `after`. They are
+     * kept for 30 days.
+     */
+    failed: (
+      { limit = 100, after }: { limit?: number | undefined, after?: string | undefined } = {}
+    ): Promise<FailedDelivery[]> =>
       listFailedDeliveries(db, { limit: Math.min(Math.max(1, Math.trunc(limit) || 1), 1000), after }),
 
-    /** Delivers a failed delivery again, with new attempts for three days. Returns whether there is one with that id. */
+    /**
+     * Delivers a failed delivery again, with new attempts for three days. Returns whether there is one with that id.
+     */
     retry: (id: string): Promise<boolean> => retryFailedDelivery(db, id),
 
     /** Adds the webhooks of the options. Their module is loaded only if there are any. */
@@ -188,15 +223,26 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
       await Promise.all([...workers.values()].map((worker) => worker.stop(deadlines.drain)))
     },
 
-    /** Says that this node's consumers still exist, and deletes what is too old. Returns the number of rows as `purgeRegularly` expects. */
+    /**
+     * Says that this node's consumers still exist, and deletes what is too old. Returns the number of rows as
+     * `purgeRegularly` expects.
+     */
     async purge (): Promise<number> {
       if (ready) await recordConsumers(db, [...targets.values()].filter(isConsumer))
       await loadConsumed(db)
       const { consumers, deliveries } = await deleteOldConsumers(db, { days: CONSUMER_DAYS, limit: PURGE_BATCH_SIZE })
-      for (const { name, types } of consumers) log.warn({ consumer: name, events: types }, 'A consumer of events is forgotten, because no node has had it for a week')
+      for (const { name, types } of consumers) {
+        log.warn(
+          { consumer: name, events: types }, 'A consumer of events is forgotten, because no node has had it for a week'
+        )
+      }
       const { events, mails } = await giveUpExpired(db, PURGE_BATCH_SIZE)
-      if (events + mails > 0) log.error({ events, mails }, 'Events and mails were given up, because no node has attempted them in time')
-      for (const consumer of new Set([...targets.values()].filter(isConsumer).map(({ name }) => name))) await boundConsumer(consumer)
+      if (events + mails > 0) {
+        log.error({ events, mails }, 'Events and mails were given up, because no node has attempted them in time')
+      }
+      for (const consumer of new Set([...targets.values()].filter(isConsumer).map(({ name }) => name))) {
+        await boundConsumer(consumer)
+      }
       const failures = await deleteOldFailures(db, { days: FAILURE_DAYS, keep: FAILURES, limit: PURGE_BATCH_SIZE })
       return Math.max(deliveries, events + mails, failures)
     },

@@ -13,27 +13,36 @@ const HEADER_BYTES = 16 * 1024
 /** A receiver has answered that it wants no more events (Standard Webhooks: 410 Gone). */
 export class WebhookGone extends Error {}
 
-/** Returns the name that identifies a webhook in the database. The URL itself may contain a secret, so its hash stands for it. */
+/**
+ * Returns the name that identifies a webhook in the database. The URL itself may contain a secret, so its hash stands
+ * for it.
+ */
 export function nameOfWebhook ({ name, url }: Webhook): string {
   return `webhook ${name ?? `${url.host} ${createHash('sha256').update(url.href).digest('hex').slice(0, 16)}`}`
 }
 
 /** Returns the headers that sign a message with each key, as Standard Webhooks specifies. */
-export function signatureHeaders (keys: readonly Buffer[], { id, timestamp, body }: { id: string, timestamp: number, body: string }): Record<string, string> {
-  const signatures = keys.map((key) => `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`)
+export function signatureHeaders (
+  keys: readonly Buffer[], { id, timestamp, body }: { id: string, timestamp: number, body: string }
+): Record<string, string> {
+  const signatures =
+    keys.map((key) => `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`)
   return { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': signatures.join(' ') }
 }
 
 /**
- * Returns a function that sends an event to a webhook. It rejects unless the response has a 2xx status. It neither follows redirects nor
- * connects to addresses that are not public.
+ * Returns a function that sends an event to a webhook. It rejects unless the response has a 2xx status. It neither
+ * follows redirects nor connects to addresses that are not public.
  */
 export function createSender (
-  { database: { clock }, options: { deadlines } }: Pick<Core, 'database' | 'options'>, webhook: Webhook, resolve?: Resolve
+  { database: { clock }, options: { deadlines } }: Pick<Core, 'database' | 'options'>, webhook: Webhook,
+  resolve?: Resolve
 ): (delivery: Delivery, signal: AbortSignal) => Promise<void> {
   const { webhookConnect: connectMs, webhookBody: bodyMs } = deadlines
   const { url, keys, allowPrivateAddresses } = webhook
-  const lookup = createLookup(resolve ?? (allowPrivateAddresses ? resolveBySystem : createDnsResolve(deadlines.dns)), allowPrivateAddresses)
+  const lookup = createLookup(
+    resolve ?? (allowPrivateAddresses ? resolveBySystem : createDnsResolve(deadlines.dns)), allowPrivateAddresses
+  )
 
   return async function send ({ id, type, createdAt, data }, signal) {
     if (!allowPrivateAddresses) requirePublicHost(url)
@@ -56,7 +65,9 @@ export function createSender (
       const start = url.protocol === 'https:' ? requestHttps : requestHttp
       // Without an agent, each event has a connection of its own, to an address that was just checked.
       const request = start(url, { method: 'POST', agent: false, lookup, headers, signal, maxHeaderSize: HEADER_BYTES })
-      const timer = setTimeout(() => request.destroy(new Error(`the receiver could not be connected within ${connectMs} ms`)), connectMs)
+      const timer = setTimeout(
+        () => request.destroy(new Error(`the receiver could not be connected within ${connectMs} ms`)), connectMs
+      )
       const connected = () => clearTimeout(timer)
       request.on('socket', (socket) => socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', connected))
       request.on('close', connected)

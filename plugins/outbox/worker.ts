@@ -1,6 +1,8 @@
 import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises'
 import { batchCalls } from '../../db/batching/batching.ts'
-import { claimDeliveries, deleteDeliveries, findDelay, postponeDelivery, type Attempt, type Delivery } from '../../db/outbox/deliveries.ts'
+import {
+  claimDeliveries, deleteDeliveries, findDelay, postponeDelivery, type Attempt, type Delivery,
+} from '../../db/outbox/deliveries.ts'
 import { failDelivery } from '../../db/outbox/failures.ts'
 import { DatabaseUnavailable } from '../../schema/http/errors.ts'
 import { settlesWithin } from '../../schema/runtime/in-time.ts'
@@ -26,9 +28,15 @@ export interface Target {
   /** The number of concurrent attempts. */
   readonly slots: number
   readonly attemptMs: number
-  /** Makes an attempt. If it rejects, there will be another one. Resolves with `undelivered` if there was nothing to deliver. */
+  /**
+   * Makes an attempt. If it rejects, there will be another one. Resolves with `undelivered` if there was nothing to
+   * deliver.
+   */
   deliver (delivery: Delivery, signal: AbortSignal): Promise<unknown>
-  /** Logs a failed attempt. `final` if there will not be another one. Returns the text to list the delivery with; if undefined, it is not listed. */
+  /**
+   * Logs a failed attempt. `final` if there will not be another one. Returns the text to list the delivery with; if
+   * undefined, it is not listed.
+   */
   report (delivery: Delivery, error: unknown, final: boolean): string | undefined
   /** Returns whether further attempts would fail like this one. */
   isFinal (error: unknown): boolean
@@ -51,13 +59,16 @@ export interface Worker {
 }
 
 export function createWorker (
-  { lifecycle: { log }, database: { db }, telemetry: { batch } }: Core, target: Target, { pollMs = 5000, shortestMs = 1000, longestMs = 3_600_000, marginMs = 15_000 }: WorkerOptions = {}
+  { lifecycle: { log }, database: { db }, telemetry: { batch } }: Core, target: Target,
+  { pollMs = 5000, shortestMs = 1000, longestMs = 3_600_000, marginMs = 15_000 }: WorkerOptions = {}
 ): Worker {
   const { name, types, slots, attemptMs } = target
   const leaseMs = attemptMs + marginMs
   const running = new Set<Promise<void>>()
   const [stopping, closing] = [new AbortController(), new AbortController()]
-  const settle = batchCalls((attempts: Attempt[]) => deleteDeliveries(db, attempts), { timeoutMs: Infinity, telemetry: batch('outbox.settle') })
+  const settle = batchCalls(
+    (attempts: Attempt[]) => deleteDeliveries(db, attempts), { timeoutMs: Infinity, telemetry: batch('outbox.settle') }
+  )
   let woken = Promise.withResolvers<void>()
   let loop = Promise.resolve()
 
@@ -72,7 +83,8 @@ export function createWorker (
         await turn()
       } catch (err) {
         if (!(err instanceof DatabaseUnavailable)) log.error({ err, consumer: name }, 'The outbox could not be read')
-        await pause(RETRY_MS * (0.5 + Math.random()), undefined, { ref: false, signal: stopping.signal }).catch(() => {})
+        await pause(RETRY_MS * (0.5 + Math.random()), undefined, { ref: false, signal: stopping.signal })
+          .catch(() => {})
       }
     }
   }
@@ -80,7 +92,9 @@ export function createWorker (
   // Starts as many attempts as there are free slots. Returns how long to wait for others.
   async function fill (): Promise<number> {
     for (let free = slots - running.size; free > 0; free = slots - running.size) {
-      const { claimed, waiting } = await claimDeliveries(db, { consumer: name, types, limit: free, seconds: leaseMs / 1000 })
+      const { claimed, waiting } = await claimDeliveries(
+        db, { consumer: name, types, limit: free, seconds: leaseMs / 1000 }
+      )
       for (const delivery of claimed) {
         const done = attempt(delivery, performance.now() + leaseMs).finally(() => {
           running.delete(done)
@@ -104,13 +118,16 @@ export function createWorker (
 
   async function attempt (delivery: Delivery, until: number): Promise<void> {
     const failure = await deliverInTime(delivery).then(() => undefined, (error: unknown) => ({ error }))
-    // If the database is unavailable for longer, or the app closes during the attempt, a node attempts it again when the lease has expired.
+    // If the database is unavailable for longer, or the app closes during the attempt, a node attempts it again when
+    // the lease has expired.
     while (performance.now() < until) {
       if (failure && closing.signal.aborted) return
       try {
         return failure ? await fail(delivery, failure.error) : await settle(delivery)
       } catch (err) {
-        if (!(err instanceof DatabaseUnavailable)) log.error({ err, consumer: name }, 'The result of a delivery could not be stored')
+        if (!(err instanceof DatabaseUnavailable)) {
+          log.error({ err, consumer: name }, 'The result of a delivery could not be stored')
+        }
         if (closing.signal.aborted) return
         await pause(RETRY_MS, undefined, { ref: false, signal: closing.signal }).catch(() => {})
       }
@@ -119,7 +136,8 @@ export function createWorker (
 
   async function deliverInTime (delivery: Delivery): Promise<void> {
     const late = new AbortController()
-    const timer = setTimeout(() => late.abort(new Error(`the attempt did not finish within ${attemptMs} ms`)), attemptMs).unref()
+    const timer =
+      setTimeout(() => late.abort(new Error(`the attempt did not finish within ${attemptMs} ms`)), attemptMs).unref()
     const signal = AbortSignal.any([late.signal, closing.signal])
     // Not `inTime`, because the end of the app ends an attempt as well.
     const { promise: aborted, reject } = Promise.withResolvers<never>()
@@ -135,7 +153,8 @@ export function createWorker (
 
   async function fail (delivery: Delivery, error: unknown): Promise<void> {
     const milliseconds = Math.min(longestMs, shortestMs * 2 ** (delivery.attempts - 1)) * (0.5 + Math.random() / 2)
-    const final = target.isFinal(error) || delivery.expired || await postponeDelivery(db, delivery, milliseconds / 1000) === 'expired'
+    const final = target.isFinal(error) || delivery.expired ||
+      await postponeDelivery(db, delivery, milliseconds / 1000) === 'expired'
     const text = target.report(delivery, error, final)
     if (!final) return
     if (text === undefined) await settle(delivery)

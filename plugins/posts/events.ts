@@ -22,18 +22,26 @@ interface Dependencies extends Core {
 
 export type PostEvents = ReturnType<typeof createEvents>
 
-/** Delivers every post created on any node to the subscribers of this one, exactly once and in commit order (contract 7.7). */
-export function createEvents ({ lifecycle, database: { db, notifications }, telemetry: { batch }, options: { schema, emitter }, auth }: Dependencies) {
+/**
+ * Delivers every post created on any node to the subscribers of this one, exactly once and in commit order (contract
+ * 7.7).
+ */
+export function createEvents (
+  { lifecycle, database: { db, notifications }, telemetry: { batch }, options: { schema, emitter }, auth }: Dependencies
+) {
   const streams = new Set<PostStream>()
   let recent = new RecentPosts(0, 0)
   let [again, isPolling, isClosing] = [false, false, false]
   let polling = Promise.resolve()
-  // After each reconnection, the server may be a standby that has taken over without the latest posts, so it is checked once.
+  // After each reconnection, the server may be a standby that has taken over without the latest posts, so it is checked
+  // once.
   let [connections, checked] = [0, 0]
   let pause: PromiseWithResolvers<void> | undefined
 
   // All callers share one item, so no subscriber has to be rejected while the node or the database is slow.
-  const findSharedEnd = batchCalls(async (_: 'end'[]) => [await findEnd(db)], { timeoutMs: Infinity, telemetry: batch('posts.end') })
+  const findSharedEnd = batchCalls(
+    async (_: 'end'[]) => [await findEnd(db)], { timeoutMs: Infinity, telemetry: batch('posts.end') }
+  )
   // Subscribers who reconnect together mostly resume from the same position, and share a page.
   const readPage = batchCalls(
     async ([page]: string[]) => [await listPostsAfter(db, JSON.parse(page!))],
@@ -74,7 +82,8 @@ export function createEvents ({ lifecycle, database: { db, notifications }, tele
     if (!isPolling && !isClosing) polling = poll()
   }
 
-  // Reads new posts while there are streams. One read runs at a time. A notice that arrives meanwhile leads to another one.
+  // Reads new posts while there are streams. One read runs at a time. A notice that arrives meanwhile leads to another
+  // one.
   async function poll (): Promise<void> {
     isPolling = true
     while (again && streams.size > 0) {
@@ -98,14 +107,16 @@ export function createEvents ({ lifecycle, database: { db, notifications }, tele
     isPolling = false
   }
 
-  // A notification of a post arrives after those of the sessions that ended before, so the subscribers are known to be permitted. Without
-  // notifications they are verified, and those who may not read any more do not get the posts (contract 4).
+  // A notification of a post arrives after those of the sessions that ended before, so the subscribers are known to be
+  // permitted. Without notifications they are verified, and those who may not read any more do not get the posts
+  // (contract 4).
   async function requireSubscribers (): Promise<void> {
     if (emitter ? !notifications.connected : !notifications.listening) await auth.verifyWatched()
   }
 
-  // Returns whether posts of a later epoch have positions that were given out before, and would never be read. This must run
-  // after new posts were read: those that follow such posts were committed after them, so this statement sees them all.
+  // Returns whether posts of a later epoch have positions that were given out before, and would never be read. This
+  // must run after new posts were read: those that follow such posts were committed after them, so this statement sees
+  // them all.
   async function isLost ({ until, epoch }: RecentPosts): Promise<boolean> {
     // There may be another reconnection before the result arrives.
     const connection = connections
@@ -114,12 +125,16 @@ export function createEvents ({ lifecycle, database: { db, notifications }, tele
     return before > epoch
   }
 
-  // Throws unless all posts that follow a place have later positions. A place of an older epoch must not be after the last
-  // visible post, because posts of the present epoch with positions up to that place may not be committed yet.
+  // Throws unless all posts that follow a place have later positions. A place of an older epoch must not be after the
+  // last visible post, because posts of the present epoch with positions up to that place may not be committed yet.
   async function requirePlace ({ position, epoch }: Place, { latest, given, epoch: current }: End): Promise<void> {
     const isOlder = epoch !== undefined && epoch < current
-    if (isOlder && (Number(position) > Number(latest) || (await findEpochs(db, position)).before > epoch)) throw new CursorLost()
-    if (Number(position) > Number(given) || (epoch ?? 0) > current) throw new InvalidInput('after must be the cursor of a post')
+    if (isOlder && (Number(position) > Number(latest) || (await findEpochs(db, position)).before > epoch)) {
+      throw new CursorLost()
+    }
+    if (Number(position) > Number(given) || (epoch ?? 0) > current) {
+      throw new InvalidInput('after must be the cursor of a post')
+    }
   }
 
   // Resolves after a second, or when notifications are received again. Rejects when the app closes. Outages are logged
@@ -160,14 +175,17 @@ export function createEvents ({ lifecycle, database: { db, notifications }, tele
     wait,
 
     /**
-     * Returns a stream of the posts from now on, or after a place, of all authors or of one. The caller must close it. Throws
-     * `InvalidInput` for a place that no post has had, `CursorLost` if posts that follow it would be missed, and
+     * Returns a stream of the posts from now on, or after a place, of all authors or of one. The caller must close it.
+     * Throws `InvalidInput` for a place that no post has had, `CursorLost` if posts that follow it would be missed, and
      * `DatabaseUnavailable`. The stream itself can fail with `CursorLost`, too.
      */
-    async open ({ authorId, after }: { authorId?: string | undefined, after?: Place | undefined }): Promise<PostStream> {
+    async open (
+      { authorId, after }: { authorId?: string | undefined, after?: Place | undefined }
+    ): Promise<PostStream> {
       const end = await findSharedEnd('end')
       const { latest, epoch } = end
-      // After a failover or a restored backup, the posts that follow a position may not be those that the client has missed.
+      // After a failover or a restored backup, the posts that follow a position may not be those that the client has
+      // missed.
       if (after) await requirePlace(after, end)
       const position = Number(after?.position ?? latest)
       const isFirst = streams.size === 0

@@ -20,7 +20,9 @@ export interface Posts {
 
 /** Posts, and their delivery to subscribers (contract 7). */
 export default fp(async function posts (app) {
-  const { usherIdempotency: idempotency, usherUsers: users, usherAuth: auth, usherHooks: hooks, usherOptions: { without } } = app
+  const {
+    usherIdempotency: idempotency, usherUsers: users, usherAuth: auth, usherHooks: hooks, usherOptions: { without },
+  } = app
   const core = coreOf(app)
   const records = createPosts(core)
   app.decorate('usherPosts', {
@@ -30,7 +32,10 @@ export default fp(async function posts (app) {
   })
 }, {
   name: 'usher-posts',
-  dependencies: ['usher-options', 'usher-telemetry', 'usher-database', 'usher-idempotency', 'usher-users', 'usher-auth', 'usher-hooks'],
+  dependencies: [
+    'usher-options', 'usher-telemetry', 'usher-database', 'usher-idempotency', 'usher-users', 'usher-auth',
+    'usher-hooks',
+  ],
 })
 
 // Not in the default export: there the compiler does not change the extension of a dynamic import.

@@ -71,8 +71,8 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
     isQuick: !hooks.has('beforePostCreate') && !hooks.has('onPostCreate'),
 
     /**
-     * Creates a post. Throws `Unauthenticated`, `Forbidden`, `InvalidInput`, `UserNotFound`, `Overloaded`, `InvalidToken`, and `KeyTaken`
-     * if the key `once` is taken. So do the other changes.
+     * Creates a post. Throws `Unauthenticated`, `Forbidden`, `InvalidInput`, `UserNotFound`, `Overloaded`,
+     * `InvalidToken`, and `KeyTaken` if the key `once` is taken. So do the other changes.
      */
     async create (caller: Caller, { authorId: author, ...given }: GivenPost, once?: ResultKey): Promise<PostRow> {
       const authorId = authorizeCreation(caller, author)
@@ -89,11 +89,12 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
     },
 
     /**
-     * Changes the members that are given. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidInput`, `PreconditionFailed`,
-     * `InvalidToken`.
+     * Changes the members that are given. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidInput`,
+     * `PreconditionFailed`, `InvalidToken`.
      */
     async update (
-      caller: Caller, id: string, { title, content }: { title?: string | null | undefined, content?: string | null | undefined },
+      caller: Caller, id: string,
+      { title, content }: { title?: string | null | undefined, content?: string | null | undefined },
       { ifMatch, once }: PostChangeOptions = {}
     ): Promise<PostRow> {
       const post = await findOwn(caller, 'posts:update', id)
@@ -101,14 +102,16 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
       const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
       if (!once) return posts.update(post.id, { ...changes, ...actorOf(caller) }, () => caller.confirm(), { match })
       budget.require(caller.getActor().id)
-      const updated = await posts.update(post.id, { ...changes, ...actorOf(caller) }, () => caller.confirm(), { match, once })
+      const updated = await posts.update(
+        post.id, { ...changes, ...actorOf(caller) }, () => caller.confirm(), { match, once }
+      )
       budget.of(caller.getActor().id).take(Buffer.byteLength(updated.content) + OTHER_BYTES)
       return updated
     },
 
     /**
-     * Deletes a post. Returns its id. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidInput`, `PreconditionFailed`,
-     * `InvalidToken`.
+     * Deletes a post. Returns its id. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidInput`,
+     * `PreconditionFailed`, `InvalidToken`.
      */
     async delete (caller: Caller, id: string, { ifMatch, once }: PostChangeOptions = {}): Promise<string> {
       const post = await findOwn(caller, 'posts:delete', id)

@@ -1,7 +1,8 @@
 import { batchLists } from '../../db/batching/batch-lists.ts'
 import { batchCalls, type Client } from '../../db/batching/batching.ts'
 import {
-  MAX_BYTES_PER_STATEMENT, findPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type ListedPost, type ListPostsQuery,
+  MAX_BYTES_PER_STATEMENT, findPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type ListedPost,
+  type ListPostsQuery,
 } from '../../db/posts/posts.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { BatchTelemetry } from '../../db/telemetry/batch.ts'
@@ -37,7 +38,9 @@ export function createPostReads (db: Database, { batch, deadlines, listsInFlight
 
   return {
     /** Returns a post, or undefined if the id is unknown or malformed. */
-    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: MAX_POSTS_PER_READ, timeoutMs, telemetry: batch('posts.read') }),
+    read: batchCalls(
+      (ids: string[]) => findPosts(db, ids), { size: MAX_POSTS_PER_READ, timeoutMs, telemetry: batch('posts.read') }
+    ),
 
     /** Returns a page of posts, newest first. The contents of a long page are null, see `complete`. */
     list: batchLists((query: ListPostsQuery) => listPosts(db, query), {
@@ -45,15 +48,19 @@ export function createPostReads (db: Database, { batch, deadlines, listsInFlight
     }),
 
     /** Returns the newest posts of an author, who must exist. The contents of a long list are null, see `complete`. */
-    listOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys), { timeoutMs, telemetry: batch('posts.of-author') }),
+    listOfAuthor: batchCalls(
+      (keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys), { timeoutMs, telemetry: batch('posts.of-author') }
+    ),
 
     /**
-     * Reads the contents that a list has not read, because they are more than 64 KiB. Posts that were deleted since are left out. Call it
-     * only if the contents were requested, and there is room for them.
+     * Reads the contents that a list has not read, because they are more than 64 KiB. Posts that were deleted since are
+     * left out. Call it only if the contents were requested, and there is room for them.
      */
     async complete<Posts extends readonly ListedPost[]> (posts: Posts, client?: Client): Promise<Posts | ListedPost[]> {
       if (posts.every(({ content }) => content !== null)) return posts
-      const read = await Promise.all(posts.map((post) => post.content === null ? readLarge(`${post.id} ${post.contentBytes!}`, client) : post))
+      const read = await Promise.all(
+        posts.map((post) => post.content === null ? readLarge(`${post.id} ${post.contentBytes!}`, client) : post)
+      )
       return read.filter((post) => post !== undefined)
     },
   }

@@ -31,9 +31,9 @@ export interface PostStreamOptions {
 export interface PostEvent { postCreated: PostRow }
 
 /**
- * Yields the posts after a position, of all authors or of one, exactly once, in commit order and without end. Older posts are
- * read from the database, page by page, so a reader may be arbitrarily slow or late. Posts that were deleted by then are
- * left out. A reader that has caught up gets new posts from memory.
+ * Yields the posts after a position, of all authors or of one, exactly once, in commit order and without end. Older
+ * posts are read from the database, page by page, so a reader may be arbitrarily slow or late. Posts that were deleted
+ * by then are left out. A reader that has caught up gets new posts from memory.
  */
 export class PostStream implements AsyncIterableIterator<PostEvent> {
   /** The position up to which all posts have been yielded. */
@@ -79,7 +79,9 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
       const post = this.#page[this.#index++]
       if (post) {
         this.position = positionOf(post)
-        if (this.#authorId === undefined || post.authorId === this.#authorId) return { value: { postCreated: post }, done: false }
+        if (this.#authorId === undefined || post.authorId === this.#authorId) {
+          return { value: { postCreated: post }, done: false }
+        }
       } else {
         this.position = Math.max(this.position, this.#until)
         await this.#turn()
@@ -141,7 +143,8 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
     this.idle = false
   }
 
-  // The posts in memory were committed before the page is read. A page that is not full is therefore complete up to `until`.
+  // The posts in memory were committed before the page is read. A page that is not full is therefore complete up to
+  // `until`.
   async #readPage (until: number): Promise<void> {
     try {
       this.#page = await this.#source.read(this.position, this.#authorId)

@@ -32,7 +32,9 @@ export function createPosts ({ lifecycle, database: { db, newId, writeInTime }, 
     return rows
   }
 
-  const createInBatch = batchCalls(create, { size: MAX_POSTS_PER_WRITE, timeoutMs: deadlines.batch, telemetry: batch('posts.create') })
+  const createInBatch = batchCalls(
+    create, { size: MAX_POSTS_PER_WRITE, timeoutMs: deadlines.batch, telemetry: batch('posts.create') }
+  )
 
   function announce (): void {
     emitter?.emit({ topic: channelOf(schema, 'post_created') }, (err) => {
@@ -42,11 +44,14 @@ export function createPosts ({ lifecycle, database: { db, newId, writeInTime }, 
 
   return {
     ...createPostReads(db, { batch, deadlines }),
-    /** The same reads for costly operations, whose statements may take long: other reads neither wait for them nor share them. */
+    /**
+     * The same reads for costly operations, whose statements may take long: other reads neither wait for them nor share
+     * them.
+     */
     costly: createPostReads(db, { batch, deadlines, listsInFlight: SLOW_LISTS_IN_FLIGHT }),
     /**
-     * Creates a post. Resolves after the commit. Rejects with `UserNotFound`, `Overloaded` or `TooManyPosts`, or with `InvalidToken` if the
-     * client may no longer act.
+     * Creates a post. Resolves after the commit. Rejects with `UserNotFound`, `Overloaded` or `TooManyPosts`, or with
+     * `InvalidToken` if the client may no longer act.
      */
     async create (post: NewPost, client?: Client): Promise<PostRow> {
       if (post.actorId != null) rejections.throwIfRejected(post.actorId)
@@ -54,10 +59,14 @@ export function createPosts ({ lifecycle, database: { db, newId, writeInTime }, 
     },
 
     /**
-     * Creates a post in a transaction of its own. Throws `UserNotFound`, `Overloaded`, `TooManyPosts`, and the errors of `beforeInsert`.
-     * @param beforeInsert runs in the transaction before the insertion, from which on every other new post waits for the transaction
+     * Creates a post in a transaction of its own. Throws `UserNotFound`, `Overloaded`, `TooManyPosts`, and the errors
+     * of `beforeInsert`.
+     * @param beforeInsert runs in the transaction before the insertion, from which on every other new post waits for
+     * the transaction
      */
-    async createAfter (post: NewPost, beforeInsert: (trx: Database, id: string, createdAt: Date) => Promise<void>): Promise<PostRow> {
+    async createAfter (
+      post: NewPost, beforeInsert: (trx: Database, id: string, createdAt: Date) => Promise<void>
+    ): Promise<PostRow> {
       const created = await db.transaction().execute(async (trx) => {
         const id = newId()
         await beforeInsert(trx, id, await lockAuthor(trx, post.authorId))
@@ -70,16 +79,19 @@ export function createPosts ({ lifecycle, database: { db, newId, writeInTime }, 
     },
 
     /**
-     * Changes the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`, `KeyTaken`, and `InvalidToken` if the session
-     * of the actor has ended.
+     * Changes the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`, `KeyTaken`, and
+     * `InvalidToken` if the session of the actor has ended.
      * @param confirm throws if the actor may no longer act
      */
-    update: (id: string, changes: Partial<NewPost>, confirm: () => Promise<void>, conditions?: Omit<PostConditions, 'until'>): Promise<PostRow> =>
+    update: (
+      id: string, changes: Partial<NewPost>, confirm: () => Promise<void>, conditions?: Omit<PostConditions, 'until'>
+    ): Promise<PostRow> =>
       writeInTime((until) => updatePost(db, id, changes, { ...conditions, until }), confirm),
 
     /** Deletes a post. Throws the errors of `update`. */
     delete: (
-      id: string, actor: Pick<NewPost, 'actorId' | 'token'>, confirm: () => Promise<void>, conditions?: Omit<PostConditions, 'until'>
+      id: string, actor: Pick<NewPost, 'actorId' | 'token'>, confirm: () => Promise<void>,
+      conditions?: Omit<PostConditions, 'until'>
     ): Promise<void> =>
       writeInTime((until) => deletePost(db, id, actor, { ...conditions, until }), confirm),
   }

@@ -5,14 +5,19 @@ const MAX_WAITING = 10_000
 
 /** Runs tasks with the same key one after the other, in the order of the calls. */
 export interface InTurn {
-  /** Runs a task. Rejects with its error, or with `Overloaded` if too many tasks wait, or the task has waited for too long. */
+  /**
+   * Runs a task. Rejects with its error, or with `Overloaded` if too many tasks wait, or the task has waited for too
+   * long.
+   */
   run<Result> (key: string, task: () => Promise<Result>): Promise<Result>
   /** Returns whether a task with this key would wait. */
   isBusy (key: string): boolean
 }
 
 /** @param options.timeoutMs how long a task may wait, in milliseconds */
-export function createInTurn ({ timeoutMs, maxWaiting = MAX_WAITING }: { timeoutMs: number, maxWaiting?: number }): InTurn {
+export function createInTurn (
+  { timeoutMs, maxWaiting = MAX_WAITING }: { timeoutMs: number, maxWaiting?: number }
+): InTurn {
   // The end of the last task of each key.
   const last = new Map<string, Promise<void>>()
   let waiting = 0

@@ -5,16 +5,19 @@ import type { Lifecycle } from '../core.ts'
 export const PURGE_BATCH_SIZE = 1000
 
 /**
- * Deletes old rows when the app is ready, and then at random intervals, so that nodes that start together do not all purge
- * at the same time. Its timer does not keep the process alive, and it stops when the app closes.
+ * Deletes old rows when the app is ready, and then at random intervals, so that nodes that start together do not all
+ * purge at the same time. Its timer does not keep the process alive, and it stops when the app closes.
  *
  * Returns a function that starts a purge at once, for rows that are known to have just become old.
  *
  * @param data names the rows in the log
  * @param seconds the average time between two purges
- * @param purge deletes up to `PURGE_BATCH_SIZE` rows and returns their number. If there were that many, it is called again
+ * @param purge deletes up to `PURGE_BATCH_SIZE` rows and returns their number. If there were that many, it is called
+ * again
  */
-export function purgeRegularly (lifecycle: Lifecycle, data: string, seconds: number, purge: () => Promise<number>): () => void {
+export function purgeRegularly (
+  lifecycle: Lifecycle, data: string, seconds: number, purge: () => Promise<number>
+): () => void {
   let timer: NodeJS.Timeout | undefined
   let running = Promise.resolve()
   const closing = new AbortController()

@@ -6,11 +6,14 @@ const TASKS = 10_000
 const RETRY_MS = 1000
 
 /**
- * Returns a function that runs a task in the background. While the database is unavailable, the task is repeated every second for
- * about a minute. A task is lost if that is not enough, if the last attempt fails when the app closes, or if 10,000
- * others are waiting. The log says how many were lost, at most once a second, and logs any other failure of a task.
+ * Returns a function that runs a task in the background. While the database is unavailable, the task is repeated every
+ * second for about a minute. A task is lost if that is not enough, if the last attempt fails when the app closes, or if
+ * 10,000 others are waiting. The log says how many were lost, at most once a second, and logs any other failure of a
+ * task.
  */
-export function createRetries ({ lifecycle, options: { deadlines } }: Pick<Core, 'lifecycle' | 'options'>): (task: () => Promise<void>) => void {
+export function createRetries (
+  { lifecycle, options: { deadlines } }: Pick<Core, 'lifecycle' | 'options'>
+): (task: () => Promise<void>) => void {
   let [waiting, lost, closed] = [0, 0, false]
   // All waiting tasks share one timer. With one each, ten thousand of them would block the event loop.
   let pause: Promise<void> | undefined
@@ -31,7 +34,11 @@ export function createRetries ({ lifecycle, options: { deadlines } }: Pick<Core,
   }
 
   function reportLost (): void {
-    if (lost > 0) lifecycle.log.error({ lost, waiting }, 'Background tasks were lost, because the database is unavailable or too many wait for it')
+    if (lost > 0) {
+      lifecycle.log.error(
+        { lost, waiting }, 'Background tasks were lost, because the database is unavailable or too many wait for it'
+      )
+    }
     lost = 0
   }
 

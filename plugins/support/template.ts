@@ -10,14 +10,14 @@ export interface TemplateOptions {
   escape: (value: string) => string
 }
 
-// What precedes a placeholder, and what the placeholder does: it shows a value, or opens or closes a section that appears if the
-// value is empty, or if it is not.
+// What precedes a placeholder, and what the placeholder does: it shows a value, or opens or closes a section that
+// appears if the value is empty, or if it is not.
 interface Part { text: string, name: string, does: 'show' | 'open' | 'close', ifEmpty?: boolean }
 
 /**
- * Parses a template. `{{name}}` stands for the escaped value of that name; no value can be inserted without being escaped. What
- * is between `{{#name}}` and `{{/name}}` appears only if the value is not empty, and after `{{^name}}` only if it is. Throws an
- * `Error` with the end of a sentence if a name is unknown or a section is not closed.
+ * Parses a template. `{{name}}` stands for the escaped value of that name; no value can be inserted without being
+ * escaped. What is between `{{#name}}` and `{{/name}}` appears only if the value is not empty, and after `{{^name}}`
+ * only if it is. Throws an `Error` with the end of a sentence if a name is unknown or a section is not closed.
  */
 export function parseTemplate (source: string, { names, escape }: TemplateOptions): Template {
   const parts: Part[] = []
@@ -25,7 +25,12 @@ export function parseTemplate (source: string, { names, escape }: TemplateOption
   let end = 0
   for (const { 0: found, 1: kind, 2: name = '', index } of source.matchAll(PLACEHOLDER)) {
     if (!names.includes(name)) throw new Error(`has an unknown placeholder ${found}`)
-    const part: Part = { text: source.slice(end, index), name, does: kind === '' ? 'show' : kind === '/' ? 'close' : 'open', ifEmpty: kind === '^' }
+    const part: Part = {
+      text: source.slice(end, index),
+      name,
+      does: kind === '' ? 'show' : kind === '/' ? 'close' : 'open',
+      ifEmpty: kind === '^',
+    }
     if (part.does === 'open') open.push(part)
     if (part.does === 'close') {
       const opened = open.pop()
@@ -39,7 +44,9 @@ export function parseTemplate (source: string, { names, escape }: TemplateOption
   const rest = source.slice(end)
   const texts = [...parts.map(({ text }) => text), rest]
   // In other languages, three braces insert a value without escaping it.
-  if (/\{{3}\w+\}{3}/.test(source) || texts.some((text) => /\{\{|\}\}/.test(text))) throw new Error('has braces that are no placeholder')
+  if (/\{{3}\w+\}{3}/.test(source) || texts.some((text) => /\{\{|\}\}/.test(text))) {
+    throw new Error('has braces that are no placeholder')
+  }
   return (values) => render(parts, values, escape) + rest
 }
 
@@ -56,7 +63,9 @@ function render (parts: readonly Part[], values: Parameters<Template>[0], escape
   return output
 }
 
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;',
+}
 
 /** Escapes a text for HTML: for the content of elements and for quoted attributes. */
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => ENTITIES[character]!)

@@ -13,8 +13,8 @@ export interface TokenBucketOptions {
 }
 
 /**
- * A token bucket that may go into debt. More tokens than remain can be taken, for messages that have already arrived or work that
- * is larger than the bucket.
+ * A token bucket that may go into debt. More tokens than remain can be taken, for messages that have already arrived or
+ * work that is larger than the bucket.
  */
 export class TokenBucket {
   readonly #burst: number

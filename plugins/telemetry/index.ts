@@ -6,7 +6,10 @@ import { createTelemetry, type Telemetry } from '../../db/telemetry/telemetry.ts
 declare module 'fastify' {
   interface FastifyInstance {
     usherTelemetry: Telemetry & {
-      /** Counts the requests that are rejected because the node or the database cannot serve them, by the code of the error. */
+      /**
+       * Counts the requests that are rejected because the node or the database cannot serve them, by the code of the
+       * error.
+       */
       readonly rejections: Counter
     }
   }

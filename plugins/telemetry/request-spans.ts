@@ -10,9 +10,9 @@ import { methodOf } from '../../schema/http/method.ts'
 import { setTraceId } from './trace-ids.ts'
 
 /**
- * Gives every request a span of the kind server, in the trace that its `traceparent` names. If the process instruments `node:http`,
- * the request has such a span already, and gets no second one: it only learns the pattern of the route. An upgrade to a WebSocket has
- * no span, because it would last as long as the socket.
+ * Gives every request a span of the kind server, in the trace that its `traceparent` names. If the process instruments
+ * `node:http`, the request has such a span already, and gets no second one: it only learns the pattern of the route. An
+ * upgrade to a WebSocket has no span, because it would last as long as the socket.
  */
 export default fp<{ tracing: Tracing }>(async function requestSpans (app, { tracing: { tracer } }) {
   const contexts = new WeakMap<FastifyRequest, Context>()
@@ -44,15 +44,19 @@ export default fp<{ tracing: Tracing }>(async function requestSpans (app, { trac
   })
 }, { name: 'usher-request-spans' })
 
-// A span that is sampled and not recording has ended, such as one around the start of the app, whose context connections inherit.
+// A span that is sampled and not recording has ended, such as one around the start of the app, whose context
+// connections inherit.
 function isInUse (span: Span): boolean {
   return span.isRecording() || (span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0
 }
 
-// The span may be one of the host's own, for example of an app that injects the request. Only the kind server is the request's.
+// The span may be one of the host's own, for example of an app that injects the request. Only the kind server is the
+// request's.
 function nameRequest (span: Span & { kind?: SpanKind }, request: FastifyRequest): void {
   const { url } = request.routeOptions
-  if (span.kind === SpanKind.SERVER && url !== undefined) span.setAttribute('http.route', url).updateName(nameOf(request))
+  if (span.kind === SpanKind.SERVER && url !== undefined) {
+    span.setAttribute('http.route', url).updateName(nameOf(request))
+  }
 }
 
 function nameOf ({ method, routeOptions: { url } }: FastifyRequest): string {
@@ -73,7 +77,10 @@ function attributesOf ({ method, url, protocol, routeOptions }: FastifyRequest) 
 function end (span: Span, { statusCode }: FastifyReply, isCutOff: boolean): void {
   if (!span.isRecording()) return
   span.setAttribute('http.response.status_code', statusCode)
-  if (isCutOff) span.setAttribute('error.type', 'CLIENT_DISCONNECTED')
-  else if (statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', String(statusCode))
+  if (isCutOff) {
+    span.setAttribute('error.type', 'CLIENT_DISCONNECTED')
+  } else if (statusCode >= 500) {
+    span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', String(statusCode))
+  }
   span.end()
 }

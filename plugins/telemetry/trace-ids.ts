@@ -12,6 +12,7 @@ export function setTraceId (request: IncomingMessage, traceId: string): void {
  * undefined.
  */
 export function traceIdOf (request: IncomingMessage): string | undefined {
-  const [, named] = /^[\da-f]{2}-(?!0{32})([\da-f]{32})-[\da-f]{16}-[\da-f]{2}/.exec(String(request.headers['traceparent'] ?? '')) ?? []
+  const [, named] =
+    /^[\da-f]{2}-(?!0{32})([\da-f]{32})-[\da-f]{16}-[\da-f]{2}/.exec(String(request.headers['traceparent'] ?? '')) ?? []
   return known.get(request) ?? named
 }

@@ -14,12 +14,12 @@ export interface StoredBytes {
 export type Stage = 'temporary' | 'published'
 
 /**
- * A storage backend: it stores the bytes of uploads by id, and nothing else. Records, hashes, entity tags, conditions, limits and
- * the log are above it (`storage.ts`, `routes/uploads.ts`). Several nodes, and several databases, may use it at the same time.
- * `open-backend.ts` selects one. Ids are UUIDs, unique across stages.
+ * A storage backend: it stores the bytes of uploads by id, and nothing else. Records, hashes, entity tags, conditions,
+ * limits and the log are above it (`storage.ts`, `routes/uploads.ts`). Several nodes, and several databases, may use it
+ * at the same time. `open-backend.ts` selects one. Ids are UUIDs, unique across stages.
  *
- * A method without an error in its description throws whatever its store reports: a request then gets 500, and a background
- * task is logged and repeated later.
+ * A method without an error in its description throws whatever its store reports: a request then gets 500, and a
+ * background task is logged and repeated later.
  */
 export interface StorageBackend {
   /** The place of everything that it stores, for people. */
@@ -27,8 +27,8 @@ export interface StorageBackend {
   /** The place of the published bytes, for people. */
   readonly location: string
   /**
-   * Records that a database uses this backend. Throws an `Error` if the backend cannot be used, with a sentence that begins with
-   * `usher: ` and names the option.
+   * Records that a database uses this backend. Throws an `Error` if the backend cannot be used, with a sentence that
+   * begins with `usher: ` and names the option.
    */
   claim (database: string): Promise<void>
   /** Returns whether there is something to read, before `claim` as well. Creates nothing. */
@@ -39,13 +39,14 @@ export interface StorageBackend {
   isShared (database: string): Promise<boolean>
   /**
    * Writes temporary bytes under a new id, in constant memory; their number is not known before. Throws `StorageFull`,
-   * `StorageFailed`, the very error that `bytes` throws, or that of a limit (`plugins/support/exhausted.ts`). What has been
-   * written then remains: the caller removes it.
+   * `StorageFailed`, the very error that `bytes` throws, or that of a limit (`plugins/support/exhausted.ts`). What has
+   * been written then remains: the caller removes it.
    */
   write (id: string, bytes: AsyncIterable<Uint8Array>): Promise<void>
   /**
-   * Publishes temporary bytes, which are no longer temporary then. Their age counts from now. Resolves when they are durable. Throws
-   * the same errors. The bytes may then be in either stage or in both: the caller removes them from both.
+   * Publishes temporary bytes, which are no longer temporary then. Their age counts from now. Resolves when they are
+   * durable. Throws the same errors. The bytes may then be in either stage or in both: the caller removes them from
+   * both.
    */
   publish (id: string): Promise<void>
   /** Returns published bytes, all or those of a range, or undefined if there are none with this id. */
@@ -53,8 +54,8 @@ export interface StorageBackend {
   /** Removes bytes. Does nothing if there are none with this id in this stage. Up to 100 calls run at the same time. */
   remove (stage: Stage, id: string): Promise<void>
   /**
-   * Yields the bytes of a stage that have not changed for `forMs`, by the clock of the store, in batches of at most 100. May yield
-   * what is not an upload. Throws when `signal` aborts.
+   * Yields the bytes of a stage that have not changed for `forMs`, by the clock of the store, in batches of at most
+   * 100. May yield what is not an upload. Throws when `signal` aborts.
    */
   listOld (stage: Stage, forMs: number, signal: AbortSignal): AsyncIterable<StoredBytes[]>
 }

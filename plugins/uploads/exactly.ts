@@ -1,8 +1,8 @@
 import { pipeline, Transform, type Readable } from 'node:stream'
 
 /**
- * Returns a stream of the same bytes, which fails if there are not exactly as many as expected. A response with another length than
- * its `Content-Length` would otherwise be mistaken for a part of the next response on the connection.
+ * Returns a stream of the same bytes, which fails if there are not exactly as many as expected. A response with another
+ * length than its `Content-Length` would otherwise be mistaken for a part of the next response on the connection.
  */
 export function exactly (bytes: Readable, length: number): Readable {
   let rest = length

@@ -1,5 +1,7 @@
 import { fsync } from 'node:fs'
-import { chown, mkdir, mkdtemp, open, opendir, readdir, rename, rm, rmdir, stat, type FileHandle } from 'node:fs/promises'
+import {
+  chown, mkdir, mkdtemp, open, opendir, readdir, rename, rm, rmdir, stat, type FileHandle,
+} from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { isExhausted } from '../support/exhausted.ts'
@@ -29,7 +31,10 @@ export function createFolder (path: string): StorageBackend {
         for (const folder of [...Object.values(folders), join(databases, database)]) await createFolders(folder, owner)
         await syncFolder(root)
       } catch (cause) {
-        throw new Error(`usher: uploadsDir cannot be used, ${adviceFor(cause as NodeJS.ErrnoException)}: ${(cause as Error).message}`, { cause })
+        throw new Error(
+          `usher: uploadsDir cannot be used, ${adviceFor(cause as NodeJS.ErrnoException)}: ${(cause as Error).message}`,
+          { cause }
+        )
       }
     },
 
@@ -102,8 +107,8 @@ export function createFolder (path: string): StorageBackend {
 
 interface Owner { readonly uid: number, readonly gid: number }
 
-// Returns the owner of a folder, or of the first one above it that exists, if this process is root and the owner is not. Commands may run as
-// root, and the node that reads what they have written runs as the owner.
+// Returns the owner of a folder, or of the first one above it that exists, if this process is root and the owner is
+// not. Commands may run as root, and the node that reads what they have written runs as the owner.
 async function otherOwnerOf (folder: string): Promise<Owner | undefined> {
   if (process.getuid?.() !== 0) return
   for (let path = folder; ; path = dirname(path)) {
@@ -118,8 +123,8 @@ async function createFolders (folder: string, owner: Owner | undefined): Promise
   for (let path = folder; path.length >= first.length; path = dirname(path)) await chown(path, owner.uid, owner.gid)
 }
 
-// Returns the time of the file system, which is that of another machine if the folder is mounted from there. By the clock
-// of this machine, files that other nodes are writing could be old. Only what is written gets this time.
+// Returns the time of the file system, which is that of another machine if the folder is mounted from there. By the
+// clock of this machine, files that other nodes are writing could be old. Only what is written gets this time.
 async function readTime (folder: string): Promise<number> {
   const written = await mkdtemp(join(folder, 'time-'))
   try {
@@ -147,7 +152,9 @@ function undefinedIfMissing (error: NodeJS.ErrnoException): undefined {
 // user. Other errors are those of the bytes. A limit of the process says nothing about the storage.
 function describeFailure (error: unknown): unknown {
   if (!(error instanceof Error && 'syscall' in error) || isExhausted(error)) return error
-  return NO_SPACE.has((error as NodeJS.ErrnoException).code ?? '') ? new StorageFull({ cause: error }) : new StorageFailed({ cause: error })
+  return NO_SPACE.has((error as NodeJS.ErrnoException).code ?? '')
+    ? new StorageFull({ cause: error })
+    : new StorageFailed({ cause: error })
 }
 
 // Node's permission model allows folders to be read and written, and in some versions nothing allows to sync them.
@@ -166,8 +173,9 @@ async function syncFolder (path: string): Promise<void> {
   }
 }
 
-// The file handles of Yarn Plug'n'Play do not implement `sync`, and with --permission, versions of Node have only one of these functions.
-// A failure of the disk has a `syscall`. It must not be tried again, because the second time may succeed without the bytes.
+// The file handles of Yarn Plug'n'Play do not implement `sync`, and with --permission, versions of Node have only one
+// of these functions. A failure of the disk has a `syscall`. It must not be tried again, because the second time may
+// succeed without the bytes.
 async function sync (file: FileHandle): Promise<void> {
   try {
     await file.sync()

@@ -12,11 +12,12 @@ export interface Measures {
 }
 
 /**
- * Passes bytes on to `consume` and measures them. Throws the error of the limit beyond it, and the errors of `bytes` and
- * `consume`.
+ * Passes bytes on to `consume` and measures them. Throws the error of the limit beyond it, and the errors of `bytes`
+ * and `consume`.
  */
 export async function measure (
-  bytes: AsyncIterable<Uint8Array>, { maxBytes, tooLarge }: SizeLimit, consume: (bytes: AsyncIterable<Uint8Array>) => Promise<void>
+  bytes: AsyncIterable<Uint8Array>, { maxBytes, tooLarge }: SizeLimit,
+  consume: (bytes: AsyncIterable<Uint8Array>) => Promise<void>
 ): Promise<Measures> {
   const hash = createHash('sha256')
   let head = Buffer.alloc(0)

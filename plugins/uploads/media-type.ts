@@ -2,8 +2,8 @@
 export const HEAD_BYTES = 4100
 
 /**
- * Returns the media type of a file, found out from its first bytes, regardless of what the client claims (contract 5.4).
- * A file without a known signature is `text/plain` if it is UTF-8 text without control characters, and otherwise
+ * Returns the media type of a file, found out from its first bytes, regardless of what the client claims (contract
+ * 5.4). A file without a known signature is `text/plain` if it is UTF-8 text without control characters, and otherwise
  * `application/octet-stream`.
  *
  * @param head the first `HEAD_BYTES` bytes of the file, or all bytes if there are fewer
@@ -17,11 +17,14 @@ export async function mediaTypeOf (head: Uint8Array, size: number): Promise<stri
   return isText(head, size > head.length) ? 'text/plain' : 'application/octet-stream'
 }
 
-// With `stream`, the text may end within a character. This is right for the head of a longer file, but not for a whole file.
+// With `stream`, the text may end within a character. This is right for the head of a longer file, but not for a whole
+// file.
 function isText (head: Uint8Array, stream: boolean): boolean {
   try {
     // eslint-disable-next-line no-control-regex
-    return !/[\u0000-\u0008\u000b\u000e-\u001f\u007f]/.test(new TextDecoder('utf-8', { fatal: true }).decode(head, { stream }))
+    return !/[\u0000-\u0008\u000b\u000e-\u001f\u007f]/.test(
+      new TextDecoder('utf-8', { fatal: true }).decode(head, { stream })
+    )
   } catch {
     return false
   }

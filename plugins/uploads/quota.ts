@@ -11,8 +11,8 @@ export interface SizeLimit {
 }
 
 /**
- * Creates the quotas of uploads (contract 13.4). They apply to everyone, including admins. The statement that writes the record of an
- * upload enforces them. What is checked here ends an upload early, and says how much space there is.
+ * Creates the quotas of uploads (contract 13.4). They apply to everyone, including admins. The statement that writes
+ * the record of an upload enforces them. What is checked here ends an upload early, and says how much space there is.
  */
 export function createQuota ({ database: { db }, options }: Core) {
   const { uploadQuotaBytes, uploadQuotaFiles, uploadMaxBytes, deadlines } = options

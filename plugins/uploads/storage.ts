@@ -3,7 +3,9 @@ import { isConsequence, isUndecided } from '../../db/driver/circuit-breaker.ts'
 import { batchCalls } from '../../db/batching/batching.ts'
 import { KeyTaken } from '../../db/idempotency/idempotency.ts'
 import type { WriterToken } from '../../db/sessions/live-tokens.ts'
-import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload, type UploadRow } from '../../db/uploads/uploads.ts'
+import {
+  deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload, type UploadRow,
+} from '../../db/uploads/uploads.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { PROGRAM } from '../../schema/runtime/program.ts'
 import { UploadNotFound } from '../../schema/uploads/upload.ts'
@@ -35,7 +37,8 @@ export async function createStorage (core: Core) {
   })
   let background = Promise.resolve()
   const closing = new AbortController()
-  // The published files whose record is not written yet, because another node writes one under the same key, and may fail.
+  // The published files whose record is not written yet, because another node writes one under the same key, and may
+  // fail.
   const waiting = new Set<string>()
 
   /** Runs a job in the background, after those before it. The app only closes when all have ended. */
@@ -55,8 +58,8 @@ export async function createStorage (core: Core) {
   }
 
   /**
-   * Removes the files and records of deleted users: one batch now, the rest in the background. Never throws: failures are
-   * logged and left to the next sweep.
+   * Removes the files and records of deleted users: one batch now, the rest in the background. Never throws: failures
+   * are logged and left to the next sweep.
    */
   async function sweep (): Promise<void> {
     try {
@@ -83,7 +86,9 @@ export async function createStorage (core: Core) {
   // (contract 5.5).
   async function reportStrays (): Promise<void> {
     if (await backend.isShared(installation)) {
-      return log.warn({ folder: backend.location }, 'Stray files are not counted, because several databases use the upload folder')
+      return log.warn(
+        { folder: backend.location }, 'Stray files are not counted, because several databases use the upload folder'
+      )
     }
     let [files, bytes] = [0, 0]
     for await (const strays of listStrayFiles(db, backend, closing.signal)) {
@@ -91,7 +96,10 @@ export async function createStorage (core: Core) {
       bytes += strays.reduce((sum, { size }) => sum + size, 0)
     }
     if (files === 0) return
-    log.warn({ folder: backend.location, files, bytes }, `Stored files have no record. They are kept; "${PROGRAM} uploads clean" removes them`)
+    log.warn(
+      { folder: backend.location, files, bytes },
+      `Stored files have no record. They are kept; "${PROGRAM} uploads clean" removes them`
+    )
   }
 
   return {
@@ -113,12 +121,12 @@ export async function createStorage (core: Core) {
     },
 
     /**
-     * Moves a temporary file to the stored files and writes its record. Resolves when both are durable. Throws `StorageFull`,
-     * `StorageFailed`, `InvalidToken` or `QuotaExceeded`, and removes the file then, or `KeyTaken`: call it again, or
-     * `discard`.
+     * Moves a temporary file to the stored files and writes its record. Resolves when both are durable. Throws
+     * `StorageFull`, `StorageFailed`, `InvalidToken` or `QuotaExceeded`, and removes the file then, or `KeyTaken`: call
+     * it again, or `discard`.
      *
-     * @param by the token of the uploader, which must still be valid, and what runs right before the record is written, and throws if the
-     * upload must not be kept any more
+     * @param by the token of the uploader, which must still be valid, and what runs right before the record is written,
+     * and throws if the upload must not be kept any more
      * @param once under what the result is stored
      */
     async keep (
@@ -135,8 +143,8 @@ export async function createStorage (core: Core) {
           throw error
         }
         waiting.delete(upload.id)
-        // If the database did not respond, the record may still be committed, so the file stays. If it is not committed, the
-        // stray file is reported at the next start.
+        // If the database did not respond, the record may still be committed, so the file stays. If it is not
+        // committed, the stray file is reported at the next start.
         if (!isUndecided(error)) await tryRemove('published', upload.id)
         throw error
       }
@@ -151,8 +159,13 @@ export async function createStorage (core: Core) {
     /** Returns the record of an upload, or undefined if it does not exist. */
     find: (id: string): Promise<UploadRow | undefined> => read(id),
 
-    /** Returns the bytes of an upload, which are as many as its record says, or a range of them. Throws `UploadNotFound`. */
-    async open ({ id, size }: { id: string, size: number }, range: ByteRange = { start: 0, end: size - 1 }): Promise<Readable> {
+    /**
+     * Returns the bytes of an upload, which are as many as its record says, or a range of them. Throws
+     * `UploadNotFound`.
+     */
+    async open (
+      { id, size }: { id: string, size: number }, range: ByteRange = { start: 0, end: size - 1 }
+    ): Promise<Readable> {
       if (size === 0) return Readable.from([])
       const bytes = await backend.read(id, range)
       if (bytes) return exactly(bytes, range.end - range.start + 1)

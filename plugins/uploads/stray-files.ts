@@ -5,8 +5,13 @@ import type { StorageBackend, StoredBytes } from './backend.ts'
 // A node may be about to write the record of a younger file.
 export const STRAY_AFTER_MS = 3_600_000
 
-/** Yields the stored files that have no record in the database and are older than an hour, in batches. Throws when `signal` aborts. */
-export async function * listStrayFiles (db: Database, backend: StorageBackend, signal: AbortSignal): AsyncGenerator<StoredBytes[]> {
+/**
+ * Yields the stored files that have no record in the database and are older than an hour, in batches. Throws when
+ * `signal` aborts.
+ */
+export async function * listStrayFiles (
+  db: Database, backend: StorageBackend, signal: AbortSignal
+): AsyncGenerator<StoredBytes[]> {
   for await (const files of backend.listOld('published', STRAY_AFTER_MS, signal)) {
     const unrecorded = new Set(await listUnrecorded(db, files.map(({ id }) => id)))
     yield files.filter(({ id }) => unrecorded.has(id))

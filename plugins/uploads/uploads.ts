@@ -11,7 +11,9 @@ import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
 import type { Storage, TemporaryFile } from './storage.ts'
 
-const parse = createParser(Type.Object({ filename: line({ maxLength: 255 }), description: UploadInput.properties.description }))
+const parse = createParser(
+  Type.Object({ filename: line({ maxLength: 255 }), description: UploadInput.properties.description })
+)
 
 /** A file that is complete, and what its form says about it. */
 export type GivenUpload = TemporaryFile & { filename: string, description: string }
@@ -22,12 +24,16 @@ interface Dependencies extends Core {
 }
 
 /** Keeps, lists and deletes uploads. REST, GraphQL and the host call the same functions. */
-export function createUploads ({ database: { db }, telemetry: { batch }, options: { deadlines }, storage, hooks }: Dependencies) {
+export function createUploads (
+  { database: { db }, telemetry: { batch }, options: { deadlines }, storage, hooks }: Dependencies
+) {
   const list = batchLists((query: ListUploadsQuery) => listUploads(db, query), {
     timeoutMs: deadlines.batch, telemetry: batch('uploads.list'),
   })
 
-  async function askHook (caller: Caller, { filename, description, size, sha256, mediaType }: GivenUpload): Promise<{ filename: string, description: string }> {
+  async function askHook (
+    caller: Caller, { filename, description, size, sha256, mediaType }: GivenUpload
+  ): Promise<{ filename: string, description: string }> {
     const input: HookUpload = { filename, description, size, sha256, mediaType, userId: caller.getActor().id }
     const wanted = await hooks.change('beforeUploadKeep', input, caller, (returned) => {
       const texts = parse(returned)
@@ -62,7 +68,9 @@ export function createUploads ({ database: { db }, telemetry: { batch }, options
     /** Returns a page of the uploads of a user or of all users, newest first. */
     list,
 
-    /** Deletes an upload: nobody can read it any more, and its file is removed. Throws `UploadNotFound`, `InvalidToken`. */
+    /**
+     * Deletes an upload: nobody can read it any more, and its file is removed. Throws `UploadNotFound`, `InvalidToken`.
+     */
     async delete (caller: Caller, id: string): Promise<void> {
       const upload = await storage.find(id)
       if (!upload || !caller.allows('uploads:delete', upload.userId ?? undefined)) {

@@ -2,7 +2,9 @@ import fp from 'fastify-plugin'
 import { batchLists, SLOW_LISTS_IN_FLIGHT } from '../../db/batching/batch-lists.ts'
 import { batchCalls, type Client } from '../../db/batching/batching.ts'
 import type { UserRow } from '../../db/tables/index.ts'
-import { findUsers, findUsersByEmail, findUserVersions, insertUsers, type UserCreation, type UserVersion } from '../../db/users/users.ts'
+import {
+  findUsers, findUsersByEmail, findUserVersions, insertUsers, type UserCreation, type UserVersion,
+} from '../../db/users/users.ts'
 import { listUsers, type ListUsersQuery, type UserPage } from '../../db/users/list-users.ts'
 import { UserNotFound } from '../../schema/users/user.ts'
 import { coreOf, type Core } from '../core.ts'
@@ -18,9 +20,13 @@ declare module 'fastify' {
 
 export type Users = ReturnType<typeof createUsers>
 
-function createUsers ({ database: { db }, telemetry: { batch, countItemsBeside }, options: { userFields, deadlines } }: Core) {
+function createUsers (
+  { database: { db }, telemetry: { batch, countItemsBeside }, options: { userFields, deadlines } }: Core
+) {
   const timeoutMs = deadlines.batch
-  const read = batchCalls((ids: string[]) => findUsers(db, ids, userFields), { timeoutMs, telemetry: batch('users.read') })
+  const read = batchCalls(
+    (ids: string[]) => findUsers(db, ids, userFields), { timeoutMs, telemetry: batch('users.read') }
+  )
   const readPage = (query: ListUsersQuery) => listUsers(db, query, userFields)
   const list = batchLists(readPage, { timeoutMs, telemetry: batch('users.list') })
   // Lists do not wait for searches, of which some read many users, nor for large pages.
@@ -31,7 +37,9 @@ function createUsers ({ database: { db }, telemetry: { batch, countItemsBeside }
     await pace()
     return readPage(query)
   }, { timeoutMs, telemetry: largePages })
-  const readVersion = batchCalls((ids: string[]) => findUserVersions(db, ids), { timeoutMs, telemetry: batch('users.version') })
+  const readVersion = batchCalls(
+    (ids: string[]) => findUserVersions(db, ids), { timeoutMs, telemetry: batch('users.version') }
+  )
 
   return {
     /** Returns a user, or undefined if the id is unknown or malformed. */
@@ -42,20 +50,27 @@ function createUsers ({ database: { db }, telemetry: { batch, countItemsBeside }
       if (!user) throw new UserNotFound()
       return user
     },
-    /** Returns the version of a user, without reading the user. Throws `UserNotFound` if the id is unknown or malformed. */
+    /**
+     * Returns the version of a user, without reading the user. Throws `UserNotFound` if the id is unknown or malformed.
+     */
     async versionOf (id: string, client?: Client): Promise<UserVersion> {
       const version = await readVersion(id, client)
       if (!version) throw new UserNotFound()
       return version
     },
     /** Returns the user who has an address, regardless of case, or undefined if there is none. */
-    find: batchCalls((emails: string[]) => findUsersByEmail(db, emails, userFields), { timeoutMs, telemetry: batch('users.find') }),
+    find: batchCalls(
+      (emails: string[]) => findUsersByEmail(db, emails, userFields), { timeoutMs, telemetry: batch('users.find') }
+    ),
     /** Returns a page of users, by default newest first. */
     list (query: ListUsersQuery, client?: Client): Promise<UserPage> {
       const read = query.q !== undefined ? search : query.limit > LARGE_PAGE ? listLarge : list
       return read(query, client)
     },
-    /** Creates a user. Resolves after the commit. Rejects with `EmailTaken`, `KeyTaken`, or `InvalidToken` if the client may no longer act. */
+    /**
+     * Creates a user. Resolves after the commit. Rejects with `EmailTaken`, `KeyTaken`, or `InvalidToken` if the client
+     * may no longer act.
+     */
     create: batchCalls((users: UserCreation[]) => insertUsers(db, users, userFields), {
       size: USERS_A_WRITE, timeoutMs, telemetry: batch('users.create'),
     }),
@@ -63,8 +78,8 @@ function createUsers ({ database: { db }, telemetry: { batch, countItemsBeside }
 }
 
 /**
- * Reads and creates users, with statements that concurrent requests share (docs/speed.md, points 2 and 3). Changes of users that
- * end sessions are in `accounts.ts`.
+ * Reads and creates users, with statements that concurrent requests share (docs/speed.md, points 2 and 3). Changes of
+ * users that end sessions are in `accounts.ts`.
  */
 export default fp(async function users (app) {
   app.decorate('usherUsers', createUsers(coreOf(app)))

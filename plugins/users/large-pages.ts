@@ -1,7 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { EventLoopLoad } from '../telemetry/event-loop-load.ts'
 
-/** The number of users above which a page is large. A page of 1,000 costs the node as much as hundreds of reads by id. */
+/**
+ * The number of users above which a page is large. A page of 1,000 costs the node as much as hundreds of reads by id.
+ */
 export const LARGE_PAGE = 100
 
 // The time between the starts of two large pages on a node without any idle time. On an idle node there is none.
@@ -18,8 +20,8 @@ interface PacingOptions {
 }
 
 /**
- * Returns a function that resolves when the next large page may be read. While the node also serves other requests, the time between two of
- * them grows with its load, so that the others do not wait behind many.
+ * Returns a function that resolves when the next large page may be read. While the node also serves other requests, the
+ * time between two of them grows with its load, so that the others do not wait behind many.
  * @param countOthers returns a number that grows by one with each other read or write
  */
 export function createPacing (

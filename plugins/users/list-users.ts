@@ -25,20 +25,30 @@ export interface ListedUsers {
 }
 
 /**
- * Reads a page of users for a reader (contract 10.5). Addresses that the reader may not see are not found, and only readers who may see
- * all of them may sort by address (contract 11.1). Throws `InvalidToken` if the session of the reader has ended meanwhile.
+ * Reads a page of users for a reader (contract 10.5). Addresses that the reader may not see are not found, and only
+ * readers who may see all of them may sort by address (contract 11.1). Throws `InvalidToken` if the session of the
+ * reader has ended meanwhile.
  * @param reader undefined for the host, which may see everything
  * @param onlyVersions whether only the ids and the versions of the users are read, besides what they are sorted by
  */
 export async function listUsersFor (
   { usherUsers: users, usherAuth: { confirmReader, policy }, usherOptions: { userFields } }: FastifyInstance,
-  { limit, after, fields, ...filters }: UserListRequest, reader: Actor | null | undefined, client?: Client, { onlyVersions = false } = {}
+  { limit, after, fields, ...filters }: UserListRequest, reader: Actor | null | undefined, client?: Client,
+  { onlyVersions = false } = {}
 ): Promise<ListedUsers> {
   const { role, email, q, sort } = filters
   const mayRead = (ownerId?: string) => reader === undefined || policy.allows(reader, 'users:read-email', ownerId)
   if (sort?.endsWith('email') && !mayRead()) policy.authorize(reader!, 'users:read-email')
   const members = readMembers(fields, [...Object.keys(User.properties), ...userFields.map(({ name }) => name)])
-  const query: ListUsersQuery = { role, email, q, sort, limit, members: onlyVersions ? [] : members, after: after === undefined ? undefined : decodeUserCursor(after, filters) }
+  const query: ListUsersQuery = {
+    role,
+    email,
+    q,
+    sort,
+    limit,
+    members: onlyVersions ? [] : members,
+    after: after === undefined ? undefined : decodeUserCursor(after, filters),
+  }
   if (email !== undefined || q !== undefined) {
     if (mayRead()) query.addresses = { of: EVERYBODY }
     else if (reader && mayRead(reader.id)) query.addresses = { of: reader.id }
@@ -46,5 +56,10 @@ export async function listUsersFor (
   const page = await users.list(query, client)
   // A large page waits while the node is busy.
   await confirmReader(reader, client)
-  return { page, members, next: page.next && encodeUserCursor(page.next, filters), cursorOf: (user) => encodeUserCursor(placeOf(user, sort), filters) }
+  return {
+    page,
+    members,
+    next: page.next && encodeUserCursor(page.next, filters),
+    cursorOf: (user) => encodeUserCursor(placeOf(user, sort), filters),
+  }
 }

@@ -15,16 +15,21 @@ const TYPES: Readonly<Record<string, string>> = {
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 /**
- * Serves the style and the scripts of the pages, with the color and the texts of the options. Returns their folder, relative to the
- * prefix and with a slash at the end. Its name contains a hash of all files, so that browsers can keep them, and scripts of one release
- * import each other.
+ * Serves the style and the scripts of the pages, with the color and the texts of the options. Returns their folder,
+ * relative to the prefix and with a slash at the end. Its name contains a hash of all files, so that browsers can keep
+ * them, and scripts of one release import each other.
  */
 export function serveAssets (app: FastifyInstance): string {
   const { color, texts } = app.usherOptions.pages
   // The value is a color in hexadecimal notation, so it needs no escaping.
-  const withColors = (source: string) => source.replaceAll('{{color}}', color).replaceAll('{{textOnColor}}', textColorOn(color))
-  const assets = new Map(readdirSync(FOLDER).sort().map((name) => [name, withColors(readFileSync(join(FOLDER, name), 'utf8'))]))
-  assets.set('texts.js', `export const { texts, failures } = ${JSON.stringify(textsOfScripts({ ...pageTexts, ...texts }))}\n`)
+  const withColors = (source: string) =>
+    source.replaceAll('{{color}}', color).replaceAll('{{textOnColor}}', textColorOn(color))
+  const assets = new Map(
+    readdirSync(FOLDER).sort().map((name) => [name, withColors(readFileSync(join(FOLDER, name), 'utf8'))])
+  )
+  assets.set(
+    'texts.js', `export const { texts, failures } = ${JSON.stringify(textsOfScripts({ ...pageTexts, ...texts }))}\n`
+  )
   const hash = createHash('sha256')
   for (const [name, text] of assets) hash.update(`${name}\0${text}\0`)
   const version = hash.digest('base64url').slice(0, 16)
@@ -44,10 +49,11 @@ export function serveAssets (app: FastifyInstance): string {
 
 // All other texts are in the pages.
 const SHOWN: readonly PageText[] = [
-  'forgotSent', 'signUpSent', 'profileSaved', 'emailPending', 'verifySent', 'passwordChanged', 'unknownDevice', 'sessionEnded', 'unreachable', 'failed',
-  'passkeyUnused', 'passkeyUnusedCode', 'passkeyRejected', 'passkeyFailed', 'passkeyExists', 'passkeyAdded',
-  'passkeyNotAdded', 'passkeyNeverUsed', 'passkeyRenamed', 'passkeyRemoved', 'passkeyRemoveConfirm', 'totpActive',
-  'totpRemoved', 'totpRemoveConfirm', 'recoveryNewConfirm', 'recoveryCopied', 'factorRequired', 'factorUnused',
+  'forgotSent', 'signUpSent', 'profileSaved', 'emailPending', 'verifySent', 'passwordChanged', 'unknownDevice',
+  'sessionEnded', 'unreachable', 'failed', 'passkeyUnused', 'passkeyUnusedCode', 'passkeyRejected', 'passkeyFailed',
+  'passkeyExists', 'passkeyAdded', 'passkeyNotAdded', 'passkeyNeverUsed', 'passkeyRenamed', 'passkeyRemoved',
+  'passkeyRemoveConfirm', 'totpActive', 'totpRemoved', 'totpRemoveConfirm', 'recoveryNewConfirm', 'recoveryCopied',
+  'factorRequired', 'factorUnused',
 ]
 
 function textsOfScripts (texts: Readonly<Record<PageText, string>>) {

@@ -85,15 +85,17 @@ export async function createFormOperations (app: FastifyInstance) {
 /** Replaces the parsers of a scope by one of forms. */
 export function addFormParser (app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer', bodyLimit: BODY_BYTES }, (_, body, done) => {
+  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer', bodyLimit: BODY_BYTES }, (
+    _, body, done
+  ) => {
     if (!isUtf8(body as Buffer)) return done(new InvalidInput('the form is not valid UTF-8'))
     done(null, { ...parse(body.toString(), '&', '=', { maxKeys: FIELDS }) })
   })
 }
 
 /**
- * Returns an `onRequest` hook that accepts only forms of Usher's own pages and of allowed origins. Otherwise any site could log its
- * visitors in to an account of its own. Unlike programs, browsers say where a form comes from.
+ * Returns an `onRequest` hook that accepts only forms of Usher's own pages and of allowed origins. Otherwise any site
+ * could log its visitors in to an account of its own. Unlike programs, browsers say where a form comes from.
  */
 export function createOriginCheck (app: FastifyInstance) {
   const { serveCookie } = createAllowedOrigins(app)

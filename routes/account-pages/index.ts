@@ -8,8 +8,8 @@ import { createRenderer, explain } from './render.ts'
 import { createReturnTo } from './return-to.ts'
 
 /**
- * Adds the pages for login, forgotten passwords, sign-up and accounts (contract 15.2). With scripts they use the API. The
- * forms for login, a forgotten password and sign-up also work without.
+ * Adds the pages for login, forgotten passwords, sign-up and accounts (contract 15.2). With scripts they use the API.
+ * The forms for login, a forgotten password and sign-up also work without.
  */
 const pages: FastifyPluginAsync = async (app) => {
   const { usherOptions: options, usherAuth: { passkeys } } = app
@@ -21,7 +21,8 @@ const pages: FastifyPluginAsync = async (app) => {
 
   for (const page of listPages(options, await createFormOperations(app))) {
     app.get(page.path, { schema: { hide: true } }, (request, reply) =>
-      reply.headers(headersOf(page, request)).type('text/html; charset=utf-8').send(render(page, valuesOf(page, request))))
+      reply.headers(headersOf(page, request)).type('text/html; charset=utf-8')
+        .send(render(page, valuesOf(page, request))))
 
     if (page.mailLink) addEncodedLinks(app, page.path)
 
@@ -42,7 +43,8 @@ const pages: FastifyPluginAsync = async (app) => {
     })
   }
 
-  const returnToOf = ({ query }: FastifyRequest): string | undefined => readReturnTo((query as { returnTo?: unknown }).returnTo)
+  const returnToOf = ({ query }: FastifyRequest): string | undefined =>
+    readReturnTo((query as { returnTo?: unknown }).returnTo)
 
   function valuesOf ({ form, notices = {} }: Page, request: FastifyRequest): PageValues {
     const returnTo = returnToOf(request)
@@ -73,8 +75,11 @@ const pages: FastifyPluginAsync = async (app) => {
   function headersOf ({ form, isPersonal }: Page, request: FastifyRequest): Record<string, string> {
     const target = form?.returns ? returnToOf(request) : undefined
     return {
-      'content-security-policy': createPolicy(target !== undefined && URL.canParse(target) ? new URL(target).origin : undefined),
-      // With `no-referrer`, browsers would not say where a form comes from. No page with a form has a token in its address.
+      'content-security-policy': createPolicy(
+        target !== undefined && URL.canParse(target) ? new URL(target).origin : undefined
+      ),
+      // With `no-referrer`, browsers would not say where a form comes from. No page with a form has a token in its
+      // address.
       'referrer-policy': form ? 'same-origin' : 'no-referrer',
       'cache-control': isPersonal ? 'no-store' : 'no-cache',
       'x-content-type-options': 'nosniff',
@@ -103,12 +108,12 @@ function addEncodedLinks (app: FastifyInstance, path: string): void {
 // The router has decoded the path once.
 const ENCODED_HASH = /^(?:#|%23)/
 
-// Everything is a file of the own origin, and scripts cannot turn text into markup. Browsers check the whole chain of redirects after a
-// form, so a login that leads to another origin names it.
+// Everything is a file of the own origin, and scripts cannot turn text into markup. Browsers check the whole chain of
+// redirects after a form, so a login that leads to another origin names it.
 function createPolicy (target: string | undefined): string {
   return [
-    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "base-uri 'none'",
-    `form-action 'self'${target === undefined ? '' : ` ${target}`}`, "frame-ancestors 'none'",
+    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
+    "base-uri 'none'", `form-action 'self'${target === undefined ? '' : ` ${target}`}`, "frame-ancestors 'none'",
     "require-trusted-types-for 'script'", "trusted-types 'none'",
   ].join('; ')
 }

@@ -17,7 +17,9 @@ const names = [...Object.keys(pageTexts), ...valueNames, ...ofPages]
  *
  * @param assets the folder of scripts and styles, relative to the prefix
  */
-export function createRenderer ({ pages: { texts: given, productName, language } }: Pick<Options, 'pages'>, assets: string) {
+export function createRenderer (
+  { pages: { texts: given, productName, language } }: Pick<Options, 'pages'>, assets: string
+) {
   const texts = { ...pageTexts, ...given }
   const [layout, mailLink] = [readFrame('layout'), readFrame('mail-link')]
   const templates = new Map<string, Template>()
@@ -57,9 +59,13 @@ const readTemplate = (name: string): string => readFileSync(join(FOLDER, `${name
 const readFrame = (name: string): string[] => readTemplate(name).split('{{content}}')
 
 /** Returns the texts of a page for a failure. */
-export function explain (error: { code?: string, message: string, errors?: readonly string[] }, texts: Readonly<Record<PageText, string>>): string {
-  const textOf = (name: string | undefined) => name !== undefined && Object.hasOwn(failureTexts, name) ? texts[failureTexts[name]!] : undefined
+export function explain (
+  error: { code?: string, message: string, errors?: readonly string[] }, texts: Readonly<Record<PageText, string>>
+): string {
+  const textOf = (name: string | undefined) =>
+    name !== undefined && Object.hasOwn(failureTexts, name) ? texts[failureTexts[name]!] : undefined
   // A hook of the host may throw something that has no message.
   const sentences = error.errors ?? [error.message ?? texts.failed]
-  return sentences.map((sentence) => textOf(error.code) ?? textOf(sentence) ?? `${sentence.slice(0, 1).toUpperCase()}${sentence.slice(1)}.`).join(' ')
+  return sentences.map((sentence) => textOf(error.code) ?? textOf(sentence) ??
+    `${sentence.slice(0, 1).toUpperCase()}${sentence.slice(1)}.`).join(' ')
 }

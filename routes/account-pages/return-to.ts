@@ -5,12 +5,15 @@ const CHARACTERS = 2048
 const HERE = 'http://here.invalid'
 
 /**
- * Returns a function that checks where a user wants to go after the login: a path of this origin, such as `/notes?page=2`, or a URL
- * of `publicUrl` or of one of the option `origins`. The function returns the address, or undefined if it is not allowed. It may
- * then be used as a `Location` and in a page.
+ * Returns a function that checks where a user wants to go after the login: a path of this origin, such as
+ * `/notes?page=2`, or a URL of `publicUrl` or of one of the option `origins`. The function returns the address, or
+ * undefined if it is not allowed. It may then be used as a `Location` and in a page.
  */
-export function createReturnTo ({ origins, publicUrl }: Pick<Options, 'origins' | 'publicUrl'>): (given: unknown) => string | undefined {
-  const named = [...origins, ...publicUrl ? [publicUrl] : []].filter((origin) => URL.canParse(origin)).map((origin) => new URL(origin))
+export function createReturnTo (
+  { origins, publicUrl }: Pick<Options, 'origins' | 'publicUrl'>
+): (given: unknown) => string | undefined {
+  const named = [...origins, ...publicUrl ? [publicUrl] : []].filter((origin) => URL.canParse(origin))
+    .map((origin) => new URL(origin))
   const allowed = new Set(named.filter(isWeb).map(({ origin }) => origin))
 
   return (given) => {
@@ -19,7 +22,9 @@ export function createReturnTo ({ origins, publicUrl }: Pick<Options, 'origins' 
     if (given.startsWith('/')) return readPath(given)
     const url = URL.canParse(given) ? new URL(given) : undefined
     // A name before the host, as in https://example.com@example.org, only serves to deceive.
-    return url && isWeb(url) && url.username === '' && url.password === '' && allowed.has(url.origin) ? url.href : undefined
+    return url && isWeb(url) && url.username === '' && url.password === '' && allowed.has(url.origin)
+      ? url.href
+      : undefined
   }
 }
 

@@ -12,8 +12,8 @@ export interface GraphQLContext extends ResultSize, Failures {
   /** The connection of the operation. Reads that have not been sent are cancelled once it is closed. */
   readonly client: Client
   /**
-   * Returns the actor, or null without a token. Each call verifies that the actor may still act, because the session may have ended
-   * while the operation waited. Throws `InvalidToken`, `DatabaseUnavailable`.
+   * Returns the actor, or null without a token. Each call verifies that the actor may still act, because the session
+   * may have ended while the operation waited. Throws `InvalidToken`, `DatabaseUnavailable`.
    */
   readonly actor: () => Promise<Actor | null>
   /** The HTTP request of the operation, or the one that opened its socket. Absent if an event is executed. */
@@ -22,7 +22,10 @@ export interface GraphQLContext extends ResultSize, Failures {
   readonly hostRequest?: FastifyRequest | undefined
   /** Is aborted when a subscription ends. */
   readonly stopped?: AbortSignal | undefined
-  /** Is aborted when the client has stopped a query or a mutation of a socket, which then does not wait for its turn any longer. */
+  /**
+   * Is aborted when the client has stopped a query or a mutation of a socket, which then does not wait for its turn any
+   * longer.
+   */
   readonly discarded?: AbortSignal
   /** Whether an event of a subscription is executed. */
   readonly isEvent?: boolean
@@ -31,7 +34,10 @@ export interface GraphQLContext extends ResultSize, Failures {
   readonly operationName?: string | undefined
   /** The operation as it was sent. Absent if an event is executed. */
   readonly operation?: Operation | undefined
-  /** The cursor after which a subscription resumes, if the transport sends one. It takes precedence over the argument `after`. */
+  /**
+   * The cursor after which a subscription resumes, if the transport sends one. It takes precedence over the argument
+   * `after`.
+   */
   readonly lastEventId?: string | undefined
   /** Ends the turn of a costly operation in the queue. Operations that do not have to queue have none. */
   leaveQueue?: (() => void) | undefined
@@ -50,7 +56,9 @@ export interface GraphQLContext extends ResultSize, Failures {
 }
 
 /** Returns the context of an operation over HTTP. */
-export function createContext (usher: FastifyInstance, request: FastifyRequest, operation: Operation | undefined): GraphQLContext {
+export function createContext (
+  usher: FastifyInstance, request: FastifyRequest, operation: Operation | undefined
+): GraphQLContext {
   const operationName = operation?.operationName
   const { socket } = request
   const actor = async () => {
@@ -66,7 +74,9 @@ export function postReadsOf ({ usher: { usherPosts }, leaveQueue }: GraphQLConte
   return leaveQueue ? usherPosts.records.costly : usherPosts.records
 }
 
-/** Returns a client for reads of posts. It also cancels reads that have not been sent once the response is too large. */
+/**
+ * Returns a client for reads of posts. It also cancels reads that have not been sent once the response is too large.
+ */
 export function clientOfReads (context: GraphQLContext): Client {
   context.readClient ??= new ReadClient(context)
   return context.readClient

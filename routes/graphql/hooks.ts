@@ -1,5 +1,7 @@
 import type { FastifyInstance } from 'fastify'
-import { getOperationAST, OperationTypeNode, type ExecutionResult, type FormattedExecutionResult, type GraphQLError } from 'graphql'
+import {
+  getOperationAST, OperationTypeNode, type ExecutionResult, type FormattedExecutionResult, type GraphQLError,
+} from 'graphql'
 import { InvalidToken } from '../../schema/auth/login.ts'
 import { checkLimits, ResponseTooLarge } from '../../schema/graphql/limits.ts'
 import { onceClosed } from '../../plugins/http/raw/connections.ts'
@@ -14,8 +16,8 @@ import { forgetSerialized, keepSerialized, payloadOf, serializeInTurns } from '.
 const SERIALIZED_AT_ONCE = 256 * 1024
 
 /**
- * Adds hooks to mercurius that limit operations: before a document is validated, before it is executed, and when its result is
- * there.
+ * Adds hooks to mercurius that limit operations: before a document is validated, before it is executed, and when its
+ * result is there.
  */
 export function addLimits (app: FastifyInstance): void {
   const { documents, queue, results, checkCost } = app.usherGraphql.limits
@@ -25,7 +27,8 @@ export function addLimits (app: FastifyInstance): void {
     relaxDefaults(document)
   })
 
-  // The following hooks run for every operation. They return a promise only if they have to wait, because a promise costs time.
+  // The following hooks run for every operation. They return a promise only if they have to wait, because a promise
+  // costs time.
   app.graphql.addHook<GraphQLContext>('preExecution', (schema, document, context, variables = {}) => {
     forgetText(document)
     context.isQuery = getOperationAST(document, context.operationName)?.operation === OperationTypeNode.QUERY
@@ -47,8 +50,11 @@ export function addLimits (app: FastifyInstance): void {
     return withhold(execution, context)
   })
 
-  // The session may have ended while the operation read. The result of a mutation is sent, because it says what was written.
-  function withhold (execution: ExecutionResult, { verified, isQuery, client }: GraphQLContext): Promise<void> | undefined {
+  // The session may have ended while the operation read. The result of a mutation is sent, because it says what was
+  // written.
+  function withhold (
+    execution: ExecutionResult, { verified, isQuery, client }: GraphQLContext
+  ): Promise<void> | undefined {
     const may = !verified || !isQuery || app.usherAuth.isStillAllowed(verified, client)
     return may === true ? undefined : failUnless(may, execution)
   }
@@ -71,9 +77,9 @@ function fail ({ log }: FastifyInstance, result: ExecutionResult | FormattedExec
 type ResultContext = Pick<GraphQLContext, 'bytes' | 'reply'>
 
 /**
- * Serializes a large result in many turns of the event loop, so that other requests do not have to wait. `textOf` and the response
- * then use that JSON. Returns undefined for a small result, which is serialized later. Replaces a result of too many bytes with an
- * error.
+ * Serializes a large result in many turns of the event loop, so that other requests do not have to wait. `textOf` and
+ * the response then use that JSON. Returns undefined for a small result, which is serialized later. Replaces a result
+ * of too many bytes with an error.
  */
 export function serialize (
   app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult, { bytes, reply }: ResultContext
@@ -84,7 +90,9 @@ export function serialize (
   return serializeLarge(app, result)
 }
 
-async function serializeLarge (app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult): Promise<void> {
+async function serializeLarge (
+  app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult
+): Promise<void> {
   const { maxBytes } = app.usherGraphql.limits.results
   const json = await serializeInTurns(result, maxBytes)
   if (json) return keepSerialized(result, json)

@@ -6,13 +6,17 @@ import type { GraphQLContext } from './context.ts'
 const REPLAYED = 'idempotency-replayed'
 
 /**
- * Performs a mutation once for each idempotency key (contract 10.4). Each field of an operation has a result of its own, which is stored
- * together with its write. So if an operation was cut short by a crash, repeating it performs the remaining fields.
+ * Performs a mutation once for each idempotency key (contract 10.4). Each field of an operation has a result of its
+ * own, which is stored together with its write. So if an operation was cut short by a crash, repeating it performs the
+ * remaining fields.
  */
 export async function performOnce<Result> (
-  context: GraphQLContext, { fieldNodes: [field] }: Pick<GraphQLResolveInfo, 'fieldNodes'>, caller: Caller, steps: Steps<Result>
+  context: GraphQLContext, { fieldNodes: [field] }: Pick<GraphQLResolveInfo, 'fieldNodes'>, caller: Caller,
+  steps: Steps<Result>
 ): Promise<Result> {
-  const { usher: { usherIdempotency: idempotency }, operation: { query, variables, idempotencyKey: key } = {}, reply } = context
+  const {
+    usher: { usherIdempotency: idempotency }, operation: { query, variables, idempotencyKey: key } = {}, reply,
+  } = context
   const { actor } = caller
   if (key === undefined || !actor) return steps.operate()
   const { alias, name } = field!

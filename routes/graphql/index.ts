@@ -83,15 +83,17 @@ function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<type
       return { statusCode, response: response as never }
     },
     // mercurius also creates a context for the error handler, whose request may have a rejected body or none.
-    context: (request): GraphQLContext => createContext(app, request, (request.body as Operation | null | undefined) ?? undefined),
+    context: (request): GraphQLContext =>
+      createContext(app, request, (request.body as Operation | null | undefined) ?? undefined),
     // If this is off, mercurius does not assign resolvers of the form `{ subscribe, resolve }` correctly.
     subscription: true,
     additionalRouteOptions: {
       bodyLimit: app.usherOptions.bodyLimit,
-      // It replaces mercurius's schemas: `readOperation` validates the body, because its errors need the GraphQL format.
+      // It replaces mercurius's schemas: `readOperation` validates the body, because its errors need the GraphQL
+      // format.
       schema: { hide: true },
-      // Calls `done` only for errors and for requests that mercurius handles. If this were an async function that awaits the reply,
-      // the route's handler would also run when the client disconnects before the reply is sent.
+      // Calls `done` only for errors and for requests that mercurius handles. If this were an async function that
+      // awaits the reply, the route's handler would also run when the client disconnects before the reply is sent.
       preValidation (request: FastifyRequest, reply: FastifyReply, done: (error?: FastifyError) => void) {
         if (wantsEvents(request)) {
           respondWithEvents(request, reply).catch(done)

@@ -2,7 +2,9 @@
 const { workers, examples } = JSON.parse(document.querySelector('#data').textContent)
 
 const urls = {}
-for (const [label, source] of Object.entries(workers)) urls[label] = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }))
+for (const [label, source] of Object.entries(workers)) {
+  urls[label] = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }))
+}
 self.MonacoEnvironment = { globalAPI: false, getWorkerUrl: (_, label) => urls[label] }
 
 let authorization

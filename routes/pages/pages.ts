@@ -11,7 +11,10 @@ export function wantsPage (request: FastifyRequest): boolean {
 /** Returns a file of this folder. */
 export const readFileOfPage = (name: string): Promise<string> => readFile(new URL(name, import.meta.url), 'utf8')
 
-/** Returns a template with each `{{name}}` replaced by the value of that name. Values are inserted as they are, so they must be HTML. */
+/**
+ * Returns a template with each `{{name}}` replaced by the value of that name. Values are inserted as they are, so they
+ * must be HTML.
+ */
 export function fillTemplate (template: string, values: Readonly<Record<string, string>>): string {
   return template.replace(/\{\{(\w+)\}\}/g, (_, name: string) => {
     const value = values[name]

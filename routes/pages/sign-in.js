@@ -1,7 +1,7 @@
 /**
- * Signs a user in on a page. The token is in memory only: after a reload, and before it expires, the session cookie, which
- * scripts cannot read, gets another one. `localStorage` only remembers that there is a session, so that the page sends no
- * request that fails for visitors who have none.
+ * Signs a user in on a page. The token is in memory only: after a reload, and before it expires, the session cookie,
+ * which scripts cannot read, gets another one. `localStorage` only remembers that there is a session, so that the page
+ * sends no request that fails for visitors who have none.
  *
  * `onToken` gets each new token, and `undefined` when the session is over.
  */
@@ -25,7 +25,9 @@ function createSession (onToken) {
     event.preventDefault()
     const [path, given] = challenge === undefined
       ? ['/auth/login', { email: email.value, password: password.value }]
-      : ['/auth/login/second-factor', { challenge, [/^[\d\s-]{6,9}$/.test(code.value) ? 'code' : 'recoveryCode']: code.value }]
+      : ['/auth/login/second-factor', {
+          challenge, [/^[\d\s-]{6,9}$/.test(code.value) ? 'code' : 'recoveryCode']: code.value,
+        }]
     const reply = await send(path, { headers: { 'content-type': 'application/json' }, body: JSON.stringify(given) })
     if (!reply) return
     password.value = ''
@@ -97,7 +99,9 @@ function createSession (onToken) {
       const isOver = path === '/auth/refresh' && [401, 403].includes(response.status)
       if (isOver) forget()
       if (['SECOND_FACTOR_REQUIRED', 'INVALID_CHALLENGE'].includes(body.code)) askForCode(body.challenge)
-      status.textContent = isOver ? 'Your session has ended. Sign in again.' : `${(body.errors ?? [body.error]).join('. ')}.`
+      status.textContent = isOver
+        ? 'Your session has ended. Sign in again.'
+        : `${(body.errors ?? [body.error]).join('. ')}.`
     } catch {
       status.textContent = 'The service cannot be reached. Try again.'
     }

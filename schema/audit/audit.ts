@@ -7,10 +7,11 @@ export const auditActions = [
   'login', 'login.failed', 'login.second-factor-failed', 'logout', 'step-up', 'step-up.failed',
   'session.refresh-reuse', 'session.end',
   'password.change', 'password.change-failed', 'password.reset-request', 'password.reset',
-  'user.create', 'user.sign-up', 'user.invite', 'user.email-change', 'user.email-verify', 'user.undo-change', 'user.role-change', 'user.disable',
+  'user.create', 'user.sign-up', 'user.invite', 'user.email-change', 'user.email-verify', 'user.undo-change',
+  'user.role-change', 'user.disable',
   'user.enable', 'user.delete',
-  'passkey.add', 'passkey.rename', 'passkey.remove', 'totp.add', 'totp.remove', 'recovery-codes.create', 'recovery-code.use',
-  'keys.rotate', 'backup.create',
+  'passkey.add', 'passkey.rename', 'passkey.remove', 'totp.add', 'totp.remove', 'recovery-codes.create',
+  'recovery-code.use', 'keys.rotate', 'backup.create',
   // A request that got 403 or 429. The log records at most one a minute from the same source.
   'access.denied', 'access.throttled',
 ] as const
@@ -33,7 +34,9 @@ export const AuditEntry = Type.Object({
 
 /** The query of GET /api/audit. */
 export const ListAudit = Type.Object({
-  user: Type.Optional(Type.String({ description: 'Only entries about the account of this user. Only an admin may name another user' })),
+  user: Type.Optional(
+    Type.String({ description: 'Only entries about the account of this user. Only an admin may name another user' })
+  ),
   action: Type.Optional(Action),
   ...pageQuery('Entries'),
 })

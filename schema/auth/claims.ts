@@ -5,8 +5,11 @@ import type { UsherUser } from '../users/user.ts'
 /** The maximum size of the host's claims as JSON. */
 const BYTES = 1024
 
-// The claims that Usher sets or that have a meaning for whoever verifies a token (RFC 7519 4.1), and what is not a name in JavaScript.
-const RESERVED = new Set(['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'sid', 'role', 'amr', 'auth_time', 'cnf', 'azp', '__proto__'])
+// The claims that Usher sets or that have a meaning for whoever verifies a token (RFC 7519 4.1), and what is not a name
+// in JavaScript.
+const RESERVED = new Set([
+  'iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'sid', 'role', 'amr', 'auth_time', 'cnf', 'azp', '__proto__',
+])
 
 /** The claims that the host adds to access tokens: see `Register`. */
 export type TokenClaims = Register extends { claims: infer Claims extends object } ? Claims : Record<string, unknown>
@@ -20,11 +23,13 @@ export type ClaimsOf = (user: UsherUser) => TokenClaims | Promise<TokenClaims>
 export const noClaims: ActorClaims = Object.freeze({})
 
 /**
- * Returns a copy of what the option `claims` has returned, without members that are undefined. Throws an `Error` that says what is wrong
- * with it.
+ * Returns a copy of what the option `claims` has returned, without members that are undefined. Throws an `Error` that
+ * says what is wrong with it.
  */
 export function checkClaims (given: unknown): ActorClaims {
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw new Error('usher: claims must return an object')
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw new Error('usher: claims must return an object')
+  }
   const entries = Object.entries(given).filter(([, value]) => value !== undefined)
   const reserved = entries.find(([name]) => RESERVED.has(name))
   if (reserved) throw new Error(`usher: claims must not return ${reserved[0]}, which is reserved`)

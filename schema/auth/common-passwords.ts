@@ -10,9 +10,9 @@ export function isCommonPassword (password: string): boolean {
   return !line.includes('\n') && common.includes(Buffer.from(`\n${line}\n`))
 }
 
-// The list is read when the first password is set, because many nodes never need it. It is searched as bytes: a set of its
-// texts would take eight times as much memory, and passwords are set too rarely for that. `common-passwords.LICENSE` says
-// where it is from.
+// The list is read when the first password is set, because many nodes never need it. It is searched as bytes: a set of
+// its texts would take eight times as much memory, and passwords are set too rarely for that.
+// `common-passwords.LICENSE` says where it is from.
 function readCommon (): Buffer {
   const lines = readFileSync(new URL('common-passwords.txt', import.meta.url))
   return Buffer.concat([Buffer.from('\n'), lines, Buffer.from('\n')])

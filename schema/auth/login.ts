@@ -11,9 +11,12 @@ export const InvalidToken = defineError('INVALID_TOKEN', 'The bearer token is in
  * Returns the header `WWW-Authenticate` of a 401 response (RFC 6750 3). It has an error code only if a token was sent
  * (contract 1.5).
  */
-export const challengeOf = (error: unknown): string => error instanceof InvalidToken ? 'Bearer error="invalid_token"' : 'Bearer'
+export const challengeOf = (error: unknown): string =>
+  error instanceof InvalidToken ? 'Bearer error="invalid_token"' : 'Bearer'
 
-/** The body of POST /api/auth/login (contract 4.1). An address that cannot exist leads to a failed login, not to a 400. */
+/**
+ * The body of POST /api/auth/login (contract 4.1). An address that cannot exist leads to a failed login, not to a 400.
+ */
 export const Login = Type.Object({
   email: KnownEmail,
   password: Password,
@@ -25,7 +28,8 @@ export type Login = Static<typeof Login>
 export const LoginReply = Type.Object({
   token: Type.String({ description: 'The access token, a JWT. Send it as `Authorization: Bearer`' }),
   tokenType: Type.String({ description: '"Bearer"' }),
-  expiresIn: Type.Integer({ description: 'Seconds until the token expires; fewer than usual if the session expires earlier' }),
+  expiresIn:
+    Type.Integer({ description: 'Seconds until the token expires; fewer than usual if the session expires earlier' }),
   user: User,
 }, { title: 'LoginReply', description: 'The login succeeded; the cookie establishes the session' })
 
@@ -36,7 +40,9 @@ export const RefreshReply = Type.Object(LoginReply.properties, {
 })
 
 /** The response of GET /api/protected (contract 4.8). */
-export const ProtectedReply = Type.Object({ user: User }, { title: 'Protected', description: 'The user to whom the bearer token belongs' })
+export const ProtectedReply = Type.Object(
+  { user: User }, { title: 'Protected', description: 'The user to whom the bearer token belongs' }
+)
 
 /** The response of GET /.well-known/jwks.json (contract 4.9, RFC 7517, RFC 7518 6.2, RFC 8037). */
 export const KeySet = Type.Object({

@@ -8,7 +8,12 @@ export const EmailVerified = defineError('EMAIL_VERIFIED', 'The email address of
 export const MailToken = line({ maxLength: 1024, description: 'The token in the link of the mail, after `#token=`' })
 
 /** The body of a request that a token from a mail permits, and that needs nothing else. */
-export const UseToken = Type.Object({ token: MailToken }, { title: 'UseToken', examples: [{ token: 'the-token-of-the-link' }] })
+export const UseToken = Type.Object(
+  { token: MailToken }, { title: 'UseToken', examples: [{ token: 'the-token-of-the-link' }] }
+)
 
-/** Returns the error for a token that is unknown, has expired or was used. It does not reveal which of these is the case. */
+/**
+ * Returns the error for a token that is unknown, has expired or was used. It does not reveal which of these is the
+ * case.
+ */
 export const invalidMailToken = () => new InvalidInput('token is invalid or has expired')

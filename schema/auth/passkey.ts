@@ -73,7 +73,10 @@ const exampleRegistration = {
   id: 'AAEC', rawId: 'AAEC', type: 'public-key', response: { clientDataJSON: 'e30', attestationObject: 'oA' },
 }
 const exampleAuthentication = {
-  id: 'AAEC', rawId: 'AAEC', type: 'public-key', response: { clientDataJSON: 'e30', authenticatorData: 'AA', signature: 'AA' },
+  id: 'AAEC',
+  rawId: 'AAEC',
+  type: 'public-key',
+  response: { clientDataJSON: 'e30', authenticatorData: 'AA', signature: 'AA' },
 }
 
 const PasskeyName = line({ trim: true, minLength: 1, maxLength: 100, description: 'A name to tell passkeys apart' })

@@ -14,7 +14,10 @@ export const ChangePassword = Type.Object({
   password: NewPassword,
 }, { title: 'ChangePassword', examples: [{ currentPassword: exampleUser.password, password: 'quiet lantern river' }] })
 
-/** The body of POST /api/auth/password-reset (contract 4.7). An address that cannot exist gets the same response as any other. */
+/**
+ * The body of POST /api/auth/password-reset (contract 4.7). An address that cannot exist gets the same response as any
+ * other.
+ */
 export const RequestReset = Type.Object({
   email: KnownEmail,
 }, { title: 'RequestPasswordReset', examples: [{ email: exampleUser.email }] })
@@ -42,7 +45,9 @@ export const MailReply = Type.Object({ message: Type.String() }, {
  */
 export const normalizePassword = (password: string): string => password.normalize('NFC')
 
-/** Throws `InvalidInput` if a password is the user's name or address (context-specific words of NIST 800-63B 3.1.1.2). */
+/**
+ * Throws `InvalidInput` if a password is the user's name or address (context-specific words of NIST 800-63B 3.1.1.2).
+ */
 export function rejectPersonalWords (password: string, { name, email }: { name: string, email: string }): void {
   const fold = (text: string) => toAsciiAddress(text.normalize('NFC')).toLowerCase()
   const known = [name, email, email.slice(0, email.lastIndexOf('@'))]

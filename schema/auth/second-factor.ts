@@ -11,8 +11,8 @@ export type SecondFactorMethod = 'totp' | 'recovery-code' | 'passkey'
 const methods = ['totp', 'recovery-code', 'passkey'] as const satisfies readonly SecondFactorMethod[]
 
 /**
- * The first factor was right, and the user has a second one (contract 16.4). The response has the challenge to which the
- * second factor belongs. Only the login of a client has one.
+ * The first factor was right, and the user has a second one (contract 16.4). The response has the challenge to which
+ * the second factor belongs. Only the login of a client has one.
  */
 export class SecondFactorRequired extends defineError<string>(
   'SECOND_FACTOR_REQUIRED', 'A second factor is required: send it with the challenge', 401
@@ -33,7 +33,8 @@ export const InvalidChallenge = defineError(
 export const InvalidSecondFactor = defineError('INVALID_SECOND_FACTOR', 'The second factor is wrong', 401)
 export const WrongSecondFactor = defineError('WRONG_SECOND_FACTOR', 'The second factor is wrong', 403)
 export const SecondFactorMissing = defineError(
-  'SECOND_FACTOR_MISSING', 'A second factor is required here: add one, or confirm yours with POST /api/auth/step-up', 403
+  'SECOND_FACTOR_MISSING', 'A second factor is required here: add one, or confirm yours with POST /api/auth/step-up',
+  403
 )
 
 /** An operation needs an authentication that is younger than `maxAge` seconds (RFC 9470, contract 16.2). */
@@ -95,7 +96,9 @@ export const CompleteLogin = Type.Object({
 export const LoginFailure = Type.Object({
   error: Type.String(),
   code: Type.String(),
-  challenge: Type.Optional(Type.String({ description: 'Belongs to the second factor; with the code `SECOND_FACTOR_REQUIRED`' })),
+  challenge: Type.Optional(
+    Type.String({ description: 'Belongs to the second factor; with the code `SECOND_FACTOR_REQUIRED`' })
+  ),
   methods: Type.Optional(Type.Array(Type.Unsafe<SecondFactorMethod>({ type: 'string', enum: methods }), {
     description: 'The second factors that the user has; with the code `SECOND_FACTOR_REQUIRED`',
   })),

@@ -14,7 +14,9 @@ export const Session = Type.Object({
   createdAt: Instant,
   lastUsedAt: Instant,
   expiresAt: Instant,
-  amr: Type.Array(Type.String(), { description: 'How the user was authenticated (RFC 8176): `pwd`, `otp`, `pop`, `user`, `mfa`' }),
+  amr: Type.Array(
+    Type.String(), { description: 'How the user was authenticated (RFC 8176): `pwd`, `otp`, `pop`, `user`, `mfa`' }
+  ),
   authTime: Instant,
   address: Type.String({ description: 'The IP address of the last login or refresh' }),
   userAgent: Type.String({ description: 'The `User-Agent` of the last login or refresh; empty if there was none' }),

@@ -11,7 +11,8 @@ export const TotpNotFound = defineError('TOTP_NOT_FOUND', 'There is no authentic
 export const TotpCode = line({ maxLength: 64, description: 'The six digits that the authenticator app shows' })
 
 /** One of the codes that replace the authenticator app once. */
-export const RecoveryCode = line({ maxLength: 128, description: 'A recovery code; case, spaces and hyphens do not matter' })
+export const RecoveryCode =
+  line({ maxLength: 128, description: 'A recovery code; case, spaces and hyphens do not matter' })
 
 /** The response of POST /api/auth/totp (contract 16.4). */
 export const NewTotp = Type.Object({
@@ -32,7 +33,8 @@ const Codes = Type.Array(Type.String(), {
 /** The response of POST /api/auth/totp/confirm. */
 export const ConfirmedTotp = Type.Object({
   recoveryCodes: Codes,
-  token: Type.String({ description: 'A new access token of this session, which counts as authenticated by both factors' }),
+  token:
+    Type.String({ description: 'A new access token of this session, which counts as authenticated by both factors' }),
 }, { title: 'ConfirmedTotp', description: 'From now on, logins need a code' })
 
 /** The response of POST /api/auth/recovery-codes. */

@@ -1,7 +1,8 @@
 import {
-  getNamedType, getNullableType, isAbstractType, isListType, isObjectType, isUnionType, Kind, SchemaMetaFieldDef, TypeMetaFieldDef,
-  TypeNameMetaFieldDef, type DocumentNode, type FieldNode, type GraphQLCompositeType, type GraphQLField, type GraphQLOutputType,
-  type GraphQLSchema, type OperationDefinitionNode, type SelectionSetNode, type ValueNode,
+  getNamedType, getNullableType, isAbstractType, isListType, isObjectType, isUnionType, Kind, SchemaMetaFieldDef,
+  TypeMetaFieldDef, TypeNameMetaFieldDef, type DocumentNode, type FieldNode, type GraphQLCompositeType,
+  type GraphQLField, type GraphQLOutputType, type GraphQLSchema, type OperationDefinitionNode, type SelectionSetNode,
+  type ValueNode,
 } from 'graphql'
 import { collectFields, fragmentsOf, selectionSetsByType, selectionSetsOf, type Fragments } from './user-fields.ts'
 import { hostFieldOf, type HostField } from '../users/host-fields.ts'
@@ -19,13 +20,16 @@ interface Sizes { min: number, usual: number, max: number }
 // longer than this in Usher's schema.
 const ROWS_OF_OTHER_LISTS = 5
 
-const introspection = new Map([SchemaMetaFieldDef, TypeMetaFieldDef, TypeNameMetaFieldDef].map((field) => [field.name, field]))
+const introspection = new Map(
+  [SchemaMetaFieldDef, TypeMetaFieldDef, TypeNameMetaFieldDef].map((field) => [field.name, field])
+)
 
 /**
  * Returns the cost of a valid operation (contract 7.8): every field counts 1 for each row that it is in, and every row
  * that is read counts 1. A list is assumed to be as long as its page may be. Aliases count like fields, fields that
  * several fragments have in common count once, and `@skip` and `@include` are ignored. Fields of a host cost what their
- * directives say (`schema/users/host-fields.ts`). An object of an interface or a union costs as much as all its fragments together.
+ * directives say (`schema/users/host-fields.ts`). An object of an interface or a union costs as much as all its
+ * fragments together.
  */
 export function costOf (schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Cost {
   return new Estimate(schema, document, operation).ofOperation()
@@ -52,11 +56,13 @@ class Estimate {
     return this.#ofSelection(this.#schema.getRootType(operation)!, [selectionSet], ROWS_OF_OTHER_LISTS)
   }
 
-  // `rows` is the number of rows to assume for lists without an argument `first`. A list such as `nodes` has as many rows
-  // as the page that it belongs to.
+  // `rows` is the number of rows to assume for lists without an argument `first`. A list such as `nodes` has as many
+  // rows as the page that it belongs to.
   #ofSelection (type: GraphQLCompositeType, sets: SelectionSetNode[], rows: Cost, page?: Cost): Cost {
     let sum: Cost = 0
-    for (const nodes of collectFields(sets, this.#fragments).values()) sum = add(sum, this.#ofField(type, nodes, rows, page))
+    for (const nodes of collectFields(sets, this.#fragments).values()) {
+      sum = add(sum, this.#ofField(type, nodes, rows, page))
+    }
     return sum
   }
 
@@ -73,8 +79,11 @@ class Estimate {
     return add(add(1, page ?? 0), isListType(getNullableType(field.type)) ? multiply(size, below) : below)
   }
 
-  // A list directly within an object that stands for a page, such as `nodes` of a connection of the host, is as long as the page.
-  #ofHostField (field: GraphQLField<unknown, unknown>, host: HostField, nodes: FieldNode[], pageAbove: Cost | undefined): Cost {
+  // A list directly within an object that stands for a page, such as `nodes` of a connection of the host, is as long as
+  // the page.
+  #ofHostField (
+    field: GraphQLField<unknown, unknown>, host: HostField, nodes: FieldNode[], pageAbove: Cost | undefined
+  ): Cost {
     const page = this.#hostPageOf(field, host, nodes[0]!)
     const isList = isListType(getNullableType(field.type))
     const size = page ?? host.rows ?? pageAbove ?? USUAL_PAGE
@@ -82,7 +91,9 @@ class Estimate {
     return add(host.weight, isList ? multiply(size, add(1, below)) : below)
   }
 
-  #hostPageOf ({ args }: GraphQLField<unknown, unknown>, { slicing, rows = USUAL_PAGE }: HostField, { arguments: given }: FieldNode): Cost | undefined {
+  #hostPageOf (
+    { args }: GraphQLField<unknown, unknown>, { slicing, rows = USUAL_PAGE }: HostField, { arguments: given }: FieldNode
+  ): Cost | undefined {
     const argument = args.find(({ name }) => slicing.includes(name))
     if (!argument) return undefined
     const node = given!.find(({ name }) => name.value === argument.name)
@@ -114,8 +125,9 @@ class Estimate {
   }
 }
 
-// When the operation is executed, null counts as absent, and values that are too large or not numbers are rejected. Values that are too
-// small are rejected as well. If they cost nothing, a document could have thousands of failing fields for the price of a few rows.
+// When the operation is executed, null counts as absent, and values that are too large or not numbers are rejected.
+// Values that are too small are rejected as well. If they cost nothing, a document could have thousands of failing
+// fields for the price of a few rows.
 function clamp (size: unknown, { min, usual, max }: Sizes): number {
   if (typeof size === 'number' && size >= min) return Math.min(size, max)
   return size === null || (typeof size === 'number' && size < min) ? usual : max

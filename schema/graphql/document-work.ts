@@ -12,8 +12,8 @@ export interface DocumentWork {
 const nothing: Fragments = new Map()
 
 /**
- * Returns how much work it is to validate a document whose fragments do not spread themselves. Comparing overlapping fields
- * is quadratic in the number of fields with the same key, and happens again at every level below them.
+ * Returns how much work it is to validate a document whose fragments do not spread themselves. Comparing overlapping
+ * fields is quadratic in the number of fields with the same key, and happens again at every level below them.
  */
 export function measureWork (document: DocumentNode): DocumentWork {
   const work = { fields: 0, pairs: 0 }

@@ -14,8 +14,8 @@ export interface UsherGraphQLContext {
   /** The decorator of Usher, also if the option `decoratorName` gives it another name. */
   readonly usher: Usher
   /**
-   * The request of the operation, or the one that opened its socket or event stream. Undefined while an event is rendered for
-   * several subscribers, which only happens to fields with the directive `@shared`.
+   * The request of the operation, or the one that opened its socket or event stream. Undefined while an event is
+   * rendered for several subscribers, which only happens to fields with the directive `@shared`.
    */
   readonly request: FastifyRequest | undefined
   readonly log: FastifyBaseLogger
@@ -32,11 +32,14 @@ export type UsherResolver = (parent: any, args: any, context: UsherGraphQLContex
 /** How a field of `Subscription` gets its events, and what it returns for each of them. */
 export interface UsherSubscriptionResolver {
   /** Returns the events: objects whose member with the name of the field is its value. */
-  subscribe: (parent: any, args: any, context: UsherGraphQLContext, info: ResolveInfo) => AsyncIterable<unknown> | Promise<AsyncIterable<unknown>>
+  subscribe: (parent: any, args: any, context: UsherGraphQLContext, info: ResolveInfo) => AsyncIterable<unknown> |
+    Promise<AsyncIterable<unknown>>
   resolve?: UsherResolver
 }
 
-/** How values of a scalar are read and written, like in graphql-js. An instance of `GraphQLScalarType` has this shape. */
+/**
+ * How values of a scalar are read and written, like in graphql-js. An instance of `GraphQLScalarType` has this shape.
+ */
 export interface UsherScalar {
   serialize?: (value: any) => unknown
   parseValue?: (value: any) => unknown
@@ -45,14 +48,18 @@ export interface UsherScalar {
 
 /** Returns the name of the type of a value of an interface or union. By default, it is the member `__typename`. */
 export interface UsherAbstractType {
-  resolveType: (value: any, context: UsherGraphQLContext, info: ResolveInfo) => string | undefined | Promise<string | undefined>
+  resolveType: (value: any, context: UsherGraphQLContext, info: ResolveInfo) => string | undefined |
+    Promise<string | undefined>
 }
 
 /** The resolvers of a host, by type and field. */
-export type UsherResolvers = Record<string, Record<string, UsherResolver | UsherSubscriptionResolver> | UsherScalar | UsherAbstractType>
+export type UsherResolvers =
+  Record<string, Record<string, UsherResolver | UsherSubscriptionResolver> | UsherScalar | UsherAbstractType>
 
 /** Returns the values of a field for many objects at once, in the order of `queries`. A value may be an `Error`. */
-export type UsherLoader = (queries: readonly { obj: any, params: any }[], context: UsherGraphQLContext) => readonly unknown[] | Promise<readonly unknown[]>
+export type UsherLoader =
+  (queries: readonly { obj: any, params: any }[], context: UsherGraphQLContext) => readonly unknown[] |
+    Promise<readonly unknown[]>
 
 /** The loaders of a host, by type and field. */
 export type UsherLoaders = Record<string, Record<string, UsherLoader>>
@@ -81,10 +88,12 @@ export type GivenGraphql = GivenLimits<typeof GraphqlLimits> & GraphqlExtension
 export const extensionError = (where: string, problem: string) => new Error(`usher: graphql.${where} ${problem}`)
 
 /**
- * Separates the limits in the option `graphql` from what the host adds. The host's part is undefined if there is none. Throws an
- * `Error` if a member has the wrong type. What is inside is checked when the schema is built.
+ * Separates the limits in the option `graphql` from what the host adds. The host's part is undefined if there is none.
+ * Throws an `Error` if a member has the wrong type. What is inside is checked when the schema is built.
  */
-export function readGraphql (given: unknown): { limits: Partial<Static<typeof GraphqlLimits>>, host: HostGraphql | undefined } {
+export function readGraphql (given: unknown): {
+  limits: Partial<Static<typeof GraphqlLimits>>, host: HostGraphql | undefined
+} {
   if (typeof given !== 'object' || given === null) return { limits: given as never, host: undefined }
   const { typeDefs, resolvers, loaders, ...limits } = given as GraphqlExtension
   if (typeDefs === undefined && resolvers === undefined && loaders === undefined) return { limits, host: undefined }
@@ -101,7 +110,9 @@ export function readGraphql (given: unknown): { limits: Partial<Static<typeof Gr
 function readTypeDefs (given: unknown): HostGraphql['typeDefs'] {
   const parts = Array.isArray(given) ? given : [given]
   if (parts.length > 0 && parts.every((part) => typeof part === 'string' || part?.kind === 'Document')) return parts
-  throw extensionError('typeDefs', 'must be a string of the schema definition language, a parsed document, or a list of these')
+  throw extensionError(
+    'typeDefs', 'must be a string of the schema definition language, a parsed document, or a list of these'
+  )
 }
 
 function readByType (name: 'resolvers' | 'loaders', given: unknown = {}): object {

@@ -1,19 +1,30 @@
-import { GraphQLError, Kind, type DocumentNode, type FieldNode, type FragmentDefinitionNode, type SelectionSetNode } from 'graphql'
+import {
+  GraphQLError, Kind, type DocumentNode, type FieldNode, type FragmentDefinitionNode, type SelectionSetNode,
+} from 'graphql'
 import { measureWork, type DocumentWork } from './document-work.ts'
 import { fragmentsOf } from './user-fields.ts'
 import { defineError } from '../http/errors.ts'
 
-export const OperationTooCostly = defineError('OPERATION_TOO_COSTLY', 'The operation costs more than %s: ask for fewer rows or fields', 400)
+export const OperationTooCostly = defineError(
+  'OPERATION_TOO_COSTLY', 'The operation costs more than %s: ask for fewer rows or fields', 400
+)
 export const ResponseTooLarge =
   defineError('OPERATION_TOO_COSTLY', 'The response would be larger than %s bytes: ask for fewer rows or fields', 400)
-export const TooManyErrors = defineError('TOO_MANY_ERRORS', 'More than %s fields have failed: the other errors are left out', 400)
-export const TooManyDocuments = defineError('TOO_MANY_DOCUMENTS', 'Too many new GraphQL documents: use variables, or try again later', 429)
+export const TooManyErrors = defineError(
+  'TOO_MANY_ERRORS', 'More than %s fields have failed: the other errors are left out', 400
+)
+export const TooManyDocuments = defineError(
+  'TOO_MANY_DOCUMENTS', 'Too many new GraphQL documents: use variables, or try again later', 429
+)
 export const TooManyConnections =
   defineError('TOO_MANY_CONNECTIONS', 'This network has too many sockets and event streams open: close some first', 429)
 export const TooManySubscriptions =
   defineError('TOO_MANY_SUBSCRIPTIONS', 'This network runs too many different subscriptions: stop some first', 429)
 
-/** The limits of a GraphQL document. Introspection may be deeper than other fields; the number of fields bounds it as well. */
+/**
+ * The limits of a GraphQL document. Introspection may be deeper than other fields; the number of fields bounds it as
+ * well.
+ */
 export const limits = {
   tokens: 1000,
   depth: 10,
@@ -25,7 +36,8 @@ export const limits = {
   // In characters. It is limited because the response repeats an alias for every row.
   aliasLength: 100,
   directives: 50,
-  // graphql-js counts the lines before a problem of the document for each problem: 100 of them after 200,000 line breaks took 1.3 s.
+  // graphql-js counts the lines before a problem of the document for each problem: 100 of them after 200,000 line
+  // breaks took 1.3 s.
   lines: 10_000,
   // All values in the variables: objects, lists and their members.
   values: 1000,
@@ -38,7 +50,8 @@ export const limits = {
 } as const
 
 /** Returns the error for a document that exceeds a limit. */
-export const limitExceeded = (message: string) => new GraphQLError(message, { extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } })
+export const limitExceeded = (message: string) =>
+  new GraphQLError(message, { extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } })
 
 /**
  * Checks a document against the limits before it is validated. Returns the amount of work that its validation takes.
@@ -56,7 +69,9 @@ export function checkLimits (document: DocumentNode): DocumentWork {
     if (node.kind === Kind.OPERATION_DEFINITION) assess(measure(node.selectionSet, node.directives!.length))
   }
   const work = measureWork(document)
-  if (work.pairs > limits.pairs) throw limitExceeded(`The document has more than ${limits.pairs} pairs of fields with the same name`)
+  if (work.pairs > limits.pairs) {
+    throw limitExceeded(`The document has more than ${limits.pairs} pairs of fields with the same name`)
+  }
   return work
 
   function measure (set: SelectionSetNode, directives = 0): Measure {
@@ -73,7 +88,9 @@ export function checkLimits (document: DocumentNode): DocumentWork {
         if (isIntrospection) sum.introspectionDepth = Math.max(sum.introspectionDepth, below.depth + 1)
         else sum.depth = Math.max(sum.depth, below.depth + 1)
       } else {
-        const below = node.kind === Kind.INLINE_FRAGMENT ? measure(node.selectionSet) : measureFragment(fragments.get(node.name.value))
+        const below = node.kind === Kind.INLINE_FRAGMENT
+          ? measure(node.selectionSet)
+          : measureFragment(fragments.get(node.name.value))
         add(sum, below)
         sum.depth = Math.max(sum.depth, below.depth)
       }
@@ -118,5 +135,7 @@ function assess (measure: Measure): void {
 }
 
 function checkAlias ({ alias }: FieldNode): void {
-  if (alias && alias.value.length > limits.aliasLength) throw limitExceeded(`An alias is longer than ${limits.aliasLength} characters`)
+  if (alias && alias.value.length > limits.aliasLength) {
+    throw limitExceeded(`An alias is longer than ${limits.aliasLength} characters`)
+  }
 }

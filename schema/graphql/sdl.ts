@@ -8,8 +8,8 @@ const POST_TYPES = new Set(['Post', 'PostEdge', 'PostConnection', 'CreatePostInp
 const POST_FIELD = 'deletePost'
 
 /**
- * Returns the GraphQL schema of a mount, with the fields that the host adds to users. Without posts it has the queries of users only, and
- * neither a mutation nor a subscription.
+ * Returns the GraphQL schema of a mount, with the fields that the host adds to users. Without posts it has the queries
+ * of users only, and neither a mutation nor a subscription.
  */
 export function readSdl ({ without, userFields }: { without: readonly Part[], userFields: UserFields }): string {
   const own = readFileSync(new URL('schema.graphql', import.meta.url), 'utf8')
@@ -18,7 +18,8 @@ export function readSdl ({ without, userFields }: { without: readonly Part[], us
 
 function addFields (sdl: string, fields: UserFields): string {
   if (fields.length === 0) return sdl
-  const members = fields.map((field) => `  ${JSON.stringify(describe(field))}\n  ${field.name}: ${field.graphql}\n`).join('')
+  const members =
+    fields.map((field) => `  ${JSON.stringify(describe(field))}\n  ${field.name}: ${field.graphql}\n`).join('')
   const extended = sdl.replace(/^type User \{[^}]*/m, (type) => type + members)
   return hasJson(fields) ? `"A JSON value."\nscalar JSON\n\n${extended}` : extended
 }
@@ -26,7 +27,8 @@ function addFields (sdl: string, fields: UserFields): string {
 /** Returns whether the SDL has the scalar JSON. */
 export const hasJson = (fields: UserFields): boolean => fields.some(({ graphql }) => graphql === 'JSON')
 
-const describe = ({ output }: UserField): string => String(output.description).replace(/^Absent|\. Absent/, (text) => text.replace('Absent', 'Null'))
+const describe = ({ output }: UserField): string =>
+  String(output.description).replace(/^Absent|\. Absent/, (text) => text.replace('Absent', 'Null'))
 
 function removePosts (sdl: string): string {
   const remove = ({ name: { value } }: { name: { value: string } }) => POST_TYPES.has(value) ? null : undefined
@@ -37,7 +39,8 @@ function removePosts (sdl: string): string {
   }))
 }
 
-const isOfPosts = ({ name, type }: FieldDefinitionNode): boolean => name.value === POST_FIELD || POST_TYPES.has(nameOf(type))
+const isOfPosts = ({ name, type }: FieldDefinitionNode): boolean =>
+  name.value === POST_FIELD || POST_TYPES.has(nameOf(type))
 
 function nameOf (type: TypeNode): string {
   return type.kind === Kind.NAMED_TYPE ? type.name.value : nameOf(type.type)

@@ -1,12 +1,15 @@
 import {
-  Kind, type DocumentNode, type FieldNode, type FragmentDefinitionNode, type GraphQLCompositeType, type GraphQLSchema, type SelectionSetNode,
+  Kind, type DocumentNode, type FieldNode, type FragmentDefinitionNode, type GraphQLCompositeType, type GraphQLSchema,
+  type SelectionSetNode,
 } from 'graphql'
 
 export type Fragments = ReadonlyMap<string, FragmentDefinitionNode>
 
 /** Returns the fragments of a document by name. */
 export function fragmentsOf ({ definitions }: DocumentNode): Fragments {
-  return new Map(definitions.filter((node) => node.kind === Kind.FRAGMENT_DEFINITION).map((node) => [node.name.value, node]))
+  return new Map(
+    definitions.filter((node) => node.kind === Kind.FRAGMENT_DEFINITION).map((node) => [node.name.value, node])
+  )
 }
 
 /**
@@ -48,8 +51,8 @@ export function selectionSetsOf (nodes: readonly FieldNode[]): SelectionSetNode[
 }
 
 /**
- * Returns what is selected of an interface or a union, by the type that declares the fields: the type itself, or that of a fragment.
- * Fragments whose types exclude each other are all in the result.
+ * Returns what is selected of an interface or a union, by the type that declares the fields: the type itself, or that
+ * of a fragment. Fragments whose types exclude each other are all in the result.
  */
 export function selectionSetsByType (
   type: GraphQLCompositeType, sets: readonly SelectionSetNode[], fragments: Fragments, schema: GraphQLSchema
@@ -61,7 +64,9 @@ export function selectionSetsByType (
 
   function divide ({ selections }: SelectionSetNode, type: GraphQLCompositeType): void {
     const fields = selections.filter((node) => node.kind === Kind.FIELD)
-    if (fields.length > 0) byType.set(type, [...byType.get(type) ?? [], { kind: Kind.SELECTION_SET, selections: fields }])
+    if (fields.length > 0) {
+      byType.set(type, [...byType.get(type) ?? [], { kind: Kind.SELECTION_SET, selections: fields }])
+    }
     for (const node of selections) {
       if (node.kind === Kind.INLINE_FRAGMENT) divide(node.selectionSet, typeOf(node.typeCondition?.name.value) ?? type)
       else if (node.kind === Kind.FRAGMENT_SPREAD) divideFragment(node.name.value)

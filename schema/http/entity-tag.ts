@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto'
 import { InvalidInput } from './errors.ts'
 
 /**
- * Returns the strong entity tag of a record (contract 10.1): that of the version of its row, and of the variant in which it is sent.
+ * Returns the strong entity tag of a record (contract 10.1): that of the version of its row, and of the variant in
+ * which it is sent.
  * @param version a bigint, as text
- * @param variant what else the bytes of the response depend on, such as the media type or what the reader may see. By default there is
- * one representation only
+ * @param variant what else the bytes of the response depend on, such as the media type or what the reader may see. By
+ * default there is one representation only
  */
 export const entityTag = (version: string, variant = ''): string => createEntityTag(variant)(version)
 
@@ -15,14 +16,18 @@ export function createEntityTag (variant: string): (version: string) => string {
   return (version) => `"${spellingOf(version)}${end}`
 }
 
-/** Returns the strong entity tag of a representation that depends on several texts, such as a query and the versions of a page's rows. */
+/**
+ * Returns the strong entity tag of a representation that depends on several texts, such as a query and the versions of
+ * a page's rows.
+ */
 export const combinedTag = (parts: readonly string[]): string => `"${digest(parts)}"`
 
 /**
  * Returns the strong entity tag of a page whose rows have no versions: that of their values.
  * @param variant what else the bytes of the response depend on
  */
-export const pageTag = (rows: readonly object[], ...variant: string[]): string => combinedTag([...variant, ...rows.flatMap((row) => Object.values(row).map(textOf))])
+export const pageTag = (rows: readonly object[], ...variant: string[]): string =>
+  combinedTag([...variant, ...rows.flatMap((row) => Object.values(row).map(textOf))])
 
 // Null differs from every text.
 function textOf (value: unknown): string {
@@ -30,7 +35,8 @@ function textOf (value: unknown): string {
 }
 
 // The lengths keep two different lists from having the same digest.
-const digest = (parts: readonly string[]): string => createHash('sha256').update(parts.map((part) => `${part.length}:${part}`).join()).digest('base64url').slice(0, 22)
+const digest = (parts: readonly string[]): string => createHash('sha256')
+  .update(parts.map((part) => `${part.length}:${part}`).join()).digest('base64url').slice(0, 22)
 
 /** What the field `If-Match` permits: the versions of a row, as texts, or any version. Undefined without the field. */
 export type Match = readonly string[] | '*' | undefined
@@ -38,8 +44,9 @@ export type Match = readonly string[] | '*' | undefined
 const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/
 
 /**
- * Reads the field `If-Match` (contract 10.2; RFC 9110 13.1.1). Weak tags never match, and neither do tags of something else. The variant
- * does not matter, because all variants of a row change together. Throws `InvalidInput` if the field is malformed.
+ * Reads the field `If-Match` (contract 10.2; RFC 9110 13.1.1). Weak tags never match, and neither do tags of something
+ * else. The variant does not matter, because all variants of a row change together. Throws `InvalidInput` if the field
+ * is malformed.
  * @param name how messages call the field
  */
 export function readIfMatch (field: string | undefined, name = 'If-Match'): Match {
@@ -70,7 +77,8 @@ function readTags (field: string | undefined, name: string, comparable: (tag: st
 }
 
 /** Returns whether `If-Match` permits a change of a row that exists. */
-export const permits = (match: Match, version: string): boolean => match === undefined || match === '*' || match.includes(version)
+export const permits = (match: Match, version: string): boolean =>
+  match === undefined || match === '*' || match.includes(version)
 
 const spellingOf = (version: string): string => BigInt.asUintN(64, BigInt(version)).toString(36)
 

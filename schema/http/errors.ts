@@ -1,13 +1,16 @@
 import createError from '@fastify/error'
 
 /**
- * The base class of the error catalogue: every failure that a response can report. Their messages may be sent to clients.
- * `plugins/http/errors.ts` formats them as `{ error, code }` (contract 1.3), the GraphQL error formatter as
+ * The base class of the error catalogue: every failure that a response can report. Their messages may be sent to
+ * clients. `plugins/http/errors.ts` formats them as `{ error, code }` (contract 1.3), the GraphQL error formatter as
  * `errors: [{ message, extensions: { code } }]` (contract 7.3).
  */
 export class UsherError extends Error {}
 
-/** Defines an error of the catalogue: its stable code, its message and its status. Errors of a resource are defined with its schema. */
+/**
+ * Defines an error of the catalogue: its stable code, its message and its status. Errors of a resource are defined with
+ * its schema.
+ */
 export const defineError = <Code extends string> (code: Code, message: string, status: number) =>
   createError(code, message, status, UsherError as ErrorConstructor)
 
@@ -17,11 +20,15 @@ export const OriginNotAllowed = defineError('ORIGIN_NOT_ALLOWED', 'Pages of this
 export const NotFound = defineError('NOT_FOUND', 'Not found', 404)
 
 export const MethodNotAllowed = defineError('METHOD_NOT_ALLOWED', '%s is not allowed here', 405)
-export const NotAcceptable = defineError('NOT_ACCEPTABLE', 'None of the accepted media types is available. Available: %s', 406)
+export const NotAcceptable = defineError(
+  'NOT_ACCEPTABLE', 'None of the accepted media types is available. Available: %s', 406
+)
 
 export const BodyStalled = defineError('BODY_STALLED', 'The rest of the request body did not arrive in time', 408)
 
-export const PreconditionFailed = defineError('PRECONDITION_FAILED', 'The resource is not in the state that the request expects', 412)
+export const PreconditionFailed = defineError(
+  'PRECONDITION_FAILED', 'The resource is not in the state that the request expects', 412
+)
 export const PayloadTooLarge = defineError('PAYLOAD_TOO_LARGE', 'The request body is too large', 413)
 export const UnsupportedMediaType = defineError('UNSUPPORTED_MEDIA_TYPE', 'The content type must be %s', 415)
 export const UnsupportedContentCoding =
@@ -29,7 +36,9 @@ export const UnsupportedContentCoding =
 export const RangeNotSatisfiable = defineError('RANGE_NOT_SATISFIABLE', 'The range is beyond the end', 416)
 
 /** A limit is exceeded. `retryAfter` is the number of seconds after which the client may try again, at least 1. */
-export class TooManyRequests extends defineError<string>('TOO_MANY_REQUESTS', 'Too many attempts, try again later', 429) {
+export class TooManyRequests extends defineError<string>(
+  'TOO_MANY_REQUESTS', 'Too many attempts, try again later', 429
+) {
   readonly retryAfter: number
 
   constructor (retryAfter: number) {
@@ -38,9 +47,14 @@ export class TooManyRequests extends defineError<string>('TOO_MANY_REQUESTS', 'T
   }
 }
 
-export const ExpectationFailed = defineError('EXPECTATION_FAILED', 'The only supported expectation is 100-continue', 417)
+export const ExpectationFailed = defineError(
+  'EXPECTATION_FAILED', 'The only supported expectation is 100-continue', 417
+)
 
-/** The client disconnected before the response, so only the log shows this error. nginx introduced the status 499 for it. */
+/**
+ * The client disconnected before the response, so only the log shows this error. nginx introduced the status 499 for
+ * it.
+ */
 export const ClientDisconnected = defineError('CLIENT_DISCONNECTED', 'The client has disconnected', 499)
 
 export const InternalError = defineError('INTERNAL_ERROR', 'The server failed', 500)
@@ -48,8 +62,8 @@ export const DatabaseUnavailable = defineError('DATABASE_UNAVAILABLE', 'The data
 export const Overloaded = defineError('OVERLOADED', 'The server is busy, try again', 503)
 
 /**
- * The input of a request is invalid (contract 1.2). The 400 response lists all problems at once, in schema order, with one
- * sentence for each.
+ * The input of a request is invalid (contract 1.2). The 400 response lists all problems at once, in schema order, with
+ * one sentence for each.
  */
 export class InvalidInput extends Error {
   readonly code: string = 'INVALID_INPUT'

@@ -1,18 +1,22 @@
 import { createHmac, hash, hkdfSync } from 'node:crypto'
 import { defineError, InvalidInput } from './errors.ts'
 
-export const IdempotencyKeyReused = defineError('IDEMPOTENCY_KEY_REUSED', 'The idempotency key was used for a different request', 422)
+export const IdempotencyKeyReused = defineError(
+  'IDEMPOTENCY_KEY_REUSED', 'The idempotency key was used for a different request', 422
+)
 export const IdempotencyKeyInUse =
   defineError('IDEMPOTENCY_KEY_IN_USE', 'A request with this idempotency key is in progress, try again', 409)
-export const Gone = defineError('GONE', 'What the first request with this idempotency key has written was deleted since', 410)
+export const Gone = defineError(
+  'GONE', 'What the first request with this idempotency key has written was deleted since', 410
+)
 
 const LONGEST = 255
 const BARE = /^[\x21\x23-\x7e]+$/
 const QUOTED = /^"(?:[\x21\x23-\x5b\x5d-\x7e]|\\["\\])+"$/
 
 /**
- * Returns the key of the field `Idempotency-Key` (contract 10.4), which may be quoted like a string of RFC 9651 or bare. Undefined
- * without the field. Throws `InvalidInput`.
+ * Returns the key of the field `Idempotency-Key` (contract 10.4), which may be quoted like a string of RFC 9651 or
+ * bare. Undefined without the field. Throws `InvalidInput`.
  * @param name what the problem is reported for
  */
 export function readIdempotencyKey (field: unknown, name = 'Idempotency-Key'): string | undefined {
@@ -54,16 +58,20 @@ const WHOLE = toUuid('')
 export type ToResultKey = (request: KeyedRequest) => ResultKey
 
 /**
- * Creates the function that returns the keys of results. Neither the idempotency key nor the request can be derived from them, unless
- * the idempotency key can be guessed. Even then the password cannot be guessed: it is only included as a code that needs the mount's
- * secret. Without a secret, requests that differ in the password only are the same.
+ * Creates the function that returns the keys of results. Neither the idempotency key nor the request can be derived
+ * from them, unless the idempotency key can be guessed. Even then the password cannot be guessed: it is only included
+ * as a code that needs the mount's secret. Without a secret, requests that differ in the password only are the same.
  */
 export function createToResultKey (secret: string | undefined): ToResultKey {
-  const derived = secret === undefined ? undefined : Buffer.from(hkdfSync('sha256', secret, '', 'usher idempotency key', 40))
+  const derived = secret === undefined
+    ? undefined
+    : Buffer.from(hkdfSync('sha256', secret, '', 'usher idempotency key', 40))
   const toCode = (password: string) => derived &&
     `.${derived.toString('hex', 32)}.${createHmac('sha256', derived.subarray(0, 32)).update(password).digest('base64url').slice(0, 22)}`
   return ({ actorId, key, part = '', operation, content, password }) => {
-    const request = hash('sha256', `${key}\n${operation}\n${password !== undefined}\n${toCanonical(content)}`, 'base64url')
+    const request = hash(
+      'sha256', `${key}\n${operation}\n${password !== undefined}\n${toCanonical(content)}`, 'base64url'
+    )
     return {
       key: toUuid(`${actorId}\n${key}`),
       part: part === '' ? WHOLE : toUuid(part),
@@ -73,8 +81,8 @@ export function createToResultKey (secret: string | undefined): ToResultKey {
 }
 
 /**
- * Returns whether two fingerprints are of the same request. The codes of passwords are only compared if the same secret made both, so
- * that the secret can be changed.
+ * Returns whether two fingerprints are of the same request. The codes of passwords are only compared if the same secret
+ * made both, so that the secret can be changed.
  */
 export function isSameRequest (one: string, other: string): boolean {
   const [[request, secret, code], [otherRequest, otherSecret, otherCode]] = [one.split('.'), other.split('.')]
@@ -100,4 +108,5 @@ function toCanonical (content: unknown): string {
   }
 }
 
-const isPlain = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isPlain = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

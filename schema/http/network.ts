@@ -1,8 +1,8 @@
 import { isIPv4, isIPv6, SocketAddress } from 'node:net'
 
 /**
- * The address of a client that has none, because a proxy has sent something else, such as an obfuscated identifier (RFC 7239 6.3). Whatever
- * is no address is recorded as this, and is one network.
+ * The address of a client that has none, because a proxy has sent something else, such as an obfuscated identifier (RFC
+ * 7239 6.3). Whatever is no address is recorded as this, and is one network.
  */
 export const UNKNOWN = 'unknown'
 
@@ -26,15 +26,17 @@ interface Parsed { readonly address: string, readonly networks: readonly Network
 const known = new Map<string, Parsed>()
 
 /**
- * Returns a client address in its canonical form (RFC 5952), without the port that some proxies add and without a zone. It is the IPv4
- * address for one that is mapped into IPv6, `unknown` for what is no address, and empty for a client of a Unix socket, which has none.
+ * Returns a client address in its canonical form (RFC 5952), without the port that some proxies add and without a zone.
+ * It is the IPv4 address for one that is mapped into IPv6, `unknown` for what is no address, and empty for a client of
+ * a Unix socket, which has none.
  */
 export const addressOf = (text = ''): string => parse(text).address
 
 /**
- * Returns the networks that a client address belongs to, narrowest first: an IPv4 address itself and its /24, or the /64, the /56 and the
- * /48 of an IPv6 address. A client with one IPv6 address usually has all 2^64 addresses of its /64, a customer a /56, and a site a /48.
- * All limits per network are counted for each of them, so that nobody can multiply a limit by changing addresses.
+ * Returns the networks that a client address belongs to, narrowest first: an IPv4 address itself and its /24, or the
+ * /64, the /56 and the /48 of an IPv6 address. A client with one IPv6 address usually has all 2^64 addresses of its
+ * /64, a customer a /56, and a site a /48. All limits per network are counted for each of them, so that nobody can
+ * multiply a limit by changing addresses.
  */
 export const networksOf = (text = ''): readonly Network[] => parse(text).networks
 
@@ -45,8 +47,8 @@ export const networkOf = (text = ''): string => networksOf(text)[0]!.name
 export const widestNetworkOf = (text = ''): string => networksOf(text).at(-1)!.name
 
 /**
- * Returns the limit of a network: that of the narrowest one, multiplied for a wider one, but at most a quarter of what all networks
- * together may use.
+ * Returns the limit of a network: that of the narrowest one, multiplied for a wider one, but at most a quarter of what
+ * all networks together may use.
  */
 export const limitOf = ({ factor }: Network, perNetwork: number, total: number): number =>
   Math.max(perNetwork, Math.min(perNetwork * factor, total * SHARE))
@@ -55,7 +57,12 @@ function parse (text: string): Parsed {
   const found = known.get(text)
   if (found) return found
   const address = toAddress(text)
-  const parsed = { address, networks: isIPv4(address) ? networksOfIPv4(address) : isIPv6(address) ? networksOfIPv6(address) : [{ name: address, factor: 1 }] }
+  const parsed = {
+    address,
+    networks: isIPv4(address)
+      ? networksOfIPv4(address)
+      : isIPv6(address) ? networksOfIPv6(address) : [{ name: address, factor: 1 }],
+  }
   if (known.size >= REMEMBERED) known.clear()
   if (text.length <= LONGEST) known.set(text, parsed)
   return parsed
@@ -78,7 +85,8 @@ function networksOfIPv4 (address: string): readonly Network[] {
 
 function networksOfIPv6 (address: string): readonly Network[] {
   const [head = '', tail] = address.split('::')
-  const groups = (text = '') => text === '' ? [] : text.split(':').flatMap((group) => group.includes('.') ? ['0', '0'] : [group])
+  const groups = (text = '') =>
+    text === '' ? [] : text.split(':').flatMap((group) => group.includes('.') ? ['0', '0'] : [group])
   const zeros = tail === undefined ? 0 : 8 - groups(head).length - groups(tail).length
   const [first, second, third, fourth = '0'] = [...groups(head), ...Array<string>(zeros).fill('0'), ...groups(tail)]
   const site = `${first}:${second}:${third}`

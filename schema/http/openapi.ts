@@ -2,8 +2,8 @@ import { STATUS_CODES } from 'node:http'
 import packageJson from 'fastify-usher/package.json' with { type: 'json' }
 import { InvalidCredentials, Unauthenticated } from '../auth/login.ts'
 import {
-  BodyStalled, DatabaseUnavailable, Forbidden, InternalError, NotAcceptable, NotFound, PayloadTooLarge, PreconditionFailed,
-  RangeNotSatisfiable, TooManyRequests, UnsupportedMediaType,
+  BodyStalled, DatabaseUnavailable, Forbidden, InternalError, NotAcceptable, NotFound, PayloadTooLarge,
+  PreconditionFailed, RangeNotSatisfiable, TooManyRequests, UnsupportedMediaType,
 } from './errors.ts'
 import { Gone, IDEMPOTENT, IdempotencyKeyReused } from './idempotency.ts'
 import { StorageFull } from '../uploads/upload.ts'
@@ -34,15 +34,27 @@ export function describeApi (
   const origin = publicUrl && new URL(publicUrl).origin
   return {
     openapi: '3.1.0',
-    info: { title: 'Usher', version: packageJson.version, license: { name: 'MIT', identifier: 'MIT' }, description: describe(base, without) },
-    // The first server is the default of the API reference. It is the page's own origin, because browsers let the page send
-    // requests to it without CORS.
+    info: {
+      title: 'Usher',
+      version: packageJson.version,
+      license: { name: 'MIT', identifier: 'MIT' },
+      description: describe(base, without),
+    },
+    // The first server is the default of the API reference. It is the page's own origin, because browsers let the page
+    // send requests to it without CORS.
     servers: [{ url: base || '/' }, ...origin ? [{ url: `${origin}${base}`, description: 'The public URL' }] : []],
     tags,
     components: {
       securitySchemes: {
-        bearer: { type: 'http' as const, scheme: 'bearer', bearerFormat: 'JWT', description: 'The `token` in the response to a login' },
-        session: { type: 'apiKey' as const, in: 'cookie', name: 'usher_session', description: 'The cookie that a login sets' },
+        bearer: {
+          type: 'http' as const,
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: 'The `token` in the response to a login',
+        },
+        session: {
+          type: 'apiKey' as const, in: 'cookie', name: 'usher_session', description: 'The cookie that a login sets',
+        },
       },
     },
   }
@@ -50,7 +62,10 @@ export function describeApi (
 
 function describe (base: string, without: readonly Part[]): string {
   const has = (part: Part) => !without.includes(part)
-  const parts = ['User accounts', 'sessions', ...has('uploads') ? ['uploads'] : [], ...has('posts') && has('graphql') ? ['posts'] : []]
+  const parts = [
+    'User accounts', 'sessions', ...has('uploads') ? ['uploads'] : [],
+    ...has('posts') && has('graphql') ? ['posts'] : [],
+  ]
   const paragraphs = [`${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}.`, general]
   if (has('graphql')) paragraphs.push(describeGraphql(base, has('posts')))
   return paragraphs.join('\n\n')
@@ -60,7 +75,10 @@ const general = `\
 Log in at \`POST /api/auth/login\` and send the \`token\` as \`Authorization: Bearer\`. The body of a 400 response is
 \`{ "errors": [string] }\`, that of any other failure \`{ "error": string, "code"?: string }\`.`
 
-const withPosts = ['Posts, and their relations to users,', 'queries and\nmutations by POST, subscriptions over a WebSocket or as server-sent events']
+const withPosts = [
+  'Posts, and their relations to users,',
+  'queries and\nmutations by POST, subscriptions over a WebSocket or as server-sent events',
+]
 const withoutPosts = ['Users', 'queries by POST']
 
 function describeGraphql (base: string, hasPosts: boolean): string {
@@ -76,8 +94,8 @@ export function operationIdOf (method: string, path: string): string {
 }
 
 /**
- * Returns a document of @fastify/swagger in the form in which it is published: schemas that have a title become components
- * with that name, and the keywords that only Usher's validator knows are removed.
+ * Returns a document of @fastify/swagger in the form in which it is published: schemas that have a title become
+ * components with that name, and the keywords that only Usher's validator knows are removed.
  */
 export function finishDocument (document: Json): Json {
   const schemas: Json = {}
@@ -119,13 +137,19 @@ const parameter = (name: string, description: string) =>
   ({ name, in: 'header', description, required: false, schema: { type: 'string' } })
 // Those of all reads that have an entity tag.
 const CONDITIONS = [
-  parameter('If-None-Match', 'Entity tags that the client has. If one of them is the current one, the response is 304 without a body'),
+  parameter(
+    'If-None-Match',
+    'Entity tags that the client has. If one of them is the current one, the response is 304 without a body'
+  ),
   parameter('If-Match', 'Entity tags. The response is 412 if none of them is the current one'),
 ]
 // Those of reads that can be limited to a range.
 const RANGES = [
   parameter('Range', 'The bytes to read, such as `bytes=0-1023`'),
-  parameter('If-Range', 'The entity tag or date of the version that the client has. If it is not the current one, the response is 200'),
+  parameter(
+    'If-Range',
+    'The entity tag or date of the version that the client has. If it is not the current one, the response is 200'
+  ),
   parameter('If-Modified-Since', 'A date. The response is 304 without a body if nothing has changed since'),
   parameter('If-Unmodified-Since', 'A date. The response is 412 if anything has changed since'),
 ]
@@ -135,14 +159,17 @@ const TAGGED = new Set(['User', 'Upload'])
 
 // A failure with each status. The response to a failed login is the only 401 of an operation without authentication.
 const failures = [
-  new Unauthenticated(), new Forbidden(), new NotFound(), new NotAcceptable('application/json'), new BodyStalled(), new EmailTaken(),
-  new PreconditionFailed(), new PayloadTooLarge(), new UnsupportedMediaType('application/json'), new RangeNotSatisfiable(),
-  new TooManyRequests(1), new Gone(), new IdempotencyKeyReused(), new InternalError(), new DatabaseUnavailable(), new StorageFull(),
+  new Unauthenticated(), new Forbidden(), new NotFound(), new NotAcceptable('application/json'), new BodyStalled(),
+  new EmailTaken(), new PreconditionFailed(), new PayloadTooLarge(), new UnsupportedMediaType('application/json'),
+  new RangeNotSatisfiable(), new TooManyRequests(1), new Gone(), new IdempotencyKeyReused(), new InternalError(),
+  new DatabaseUnavailable(), new StorageFull(),
 ]
 
 function exampleOf (status: number, isPublic: boolean): Json | undefined {
   if (status === 400) return { errors: ['name is required', 'email must be an email address'] }
-  const failure = status === 401 && isPublic ? new InvalidCredentials() : failures.find(({ statusCode }) => statusCode === status)
+  const failure = status === 401 && isPublic
+    ? new InvalidCredentials()
+    : failures.find(({ statusCode }) => statusCode === status)
   return failure && { error: failure.message, code: failure.code }
 }
 
@@ -204,8 +231,11 @@ const partOf = (schema: Json): Json => ({
 // Describes the headers of an operation whose requests may have an idempotency key (contract 10.4).
 function describeKey (operation: Operation): void {
   const name = 'Idempotency-Key'
-  const description = 'Makes the request repeatable for 24 hours: repeating it returns the same result and has no second effect'
-  operation.parameters = [...operation.parameters ?? [], { name, in: 'header', required: false, description, schema: { type: 'string', maxLength: 512 } }]
+  const description =
+    'Makes the request repeatable for 24 hours: repeating it returns the same result and has no second effect'
+  operation.parameters = [...operation.parameters ?? [], {
+    name, in: 'header', required: false, description, schema: { type: 'string', maxLength: 512 },
+  }]
   for (const [status, response] of Object.entries(operation.responses)) {
     if (status.startsWith('2')) addHeader(response, 'Idempotency-Replayed')
     if (status === '409') addHeader(response, 'Retry-After', 'Seconds, if a request with the key is in progress')
@@ -233,11 +263,14 @@ function publish (node: unknown, schemas: Json): unknown {
   if (typeof node !== 'object' || node === null) return node
   if ('storedJson' in node && Array.isArray((node as Json).type)) return publish(publishJson(node as Json), schemas)
   // A property of an object may have the name of a keyword. Its value is then a schema, and not a string or a number.
-  const entries = Object.entries(node).filter(([key, value]) => typeof value === 'object' || !validatorKeywords.has(key))
+  const entries = Object.entries(node)
+    .filter(([key, value]) => typeof value === 'object' || !validatorKeywords.has(key))
   const { maxLength = Infinity } = node as { maxLength?: number }
   const published: Json = Object.fromEntries(entries.map(([key, value]) =>
     // JSON Schema cannot limit bytes. A text of n bytes has at most n characters.
-    key === 'maxBytes' && typeof value === 'number' ? ['maxLength', Math.min(value, maxLength)] : [key, dataKeywords.has(key) ? value : publish(value, schemas)]))
+    key === 'maxBytes' && typeof value === 'number'
+      ? ['maxLength', Math.min(value, maxLength)]
+      : [key, dataKeywords.has(key) ? value : publish(value, schemas)]))
   if (typeof published.title !== 'string') return published
   schemas[published.title] = published
   return { $ref: `#/components/schemas/${published.title}` }

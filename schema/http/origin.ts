@@ -2,9 +2,9 @@
 const WITHOUT_ORIGIN = ['about:', 'blob:', 'data:', 'file:', 'ftp:', 'javascript:', 'ws:', 'wss:']
 
 /**
- * Returns an origin in the form in which browsers send it (RFC 6454 6.2): in lower case, with an ASCII name, and without the
- * default port. Returns undefined for what is not an origin that a request can have. Apps and extensions of browsers have
- * schemes of their own, as in `capacitor://localhost`.
+ * Returns an origin in the form in which browsers send it (RFC 6454 6.2): in lower case, with an ASCII name, and
+ * without the default port. Returns undefined for what is not an origin that a request can have. Apps and extensions of
+ * browsers have schemes of their own, as in `capacitor://localhost`.
  */
 export function normalizeOrigin (text: string): string | undefined {
   const [, scheme, host] = /^([a-z][a-z\d+.-]*:)\/\/([^\s/?#@\\*]+)$/i.exec(text) ?? []

@@ -23,7 +23,9 @@ export const pageQuery = (rows: string) => ({
 
 /** The headers of a change that may depend on the version of what it changes, see `schema/http/entity-tag.ts`. */
 export const PreconditionHeaders = Type.Object({
-  'if-match': Type.Optional(Type.String({ description: 'Entity tags. If none of them is the current one, the response is 412 and nothing changes' })),
+  'if-match': Type.Optional(Type.String({
+    description: 'Entity tags. If none of them is the current one, the response is 412 and nothing changes',
+  })),
   'if-none-match': Type.Optional(Type.String({
     description: 'Entity tags. If one of them is the current one, the response is 412 and nothing changes',
   })),

@@ -15,19 +15,24 @@ export const ErrorsReply = Type.Object({
 export const NoContent = Type.Null({ description: 'Done; the response has no body' })
 
 /** A 304 response, which has no body. */
-export const NotModified = Type.Null({ description: 'The client has the current version already; the response has no body' })
+export const NotModified =
+  Type.Null({ description: 'The client has the current version already; the response has no body' })
 
 type Failure = 400 | 401 | 403 | 404 | 405 | 406 | 408 | 409 | 410 | 412 | 413 | 415 | 416 | 422 | 429 | 500 | 503 | 507
 
-/** Returns the response schemas for the statuses with which a route may fail. Every route gets 500 and 503 in addition. */
+/**
+ * Returns the response schemas for the statuses with which a route may fail. Every route gets 500 and 503 in addition.
+ */
 export function failures<Status extends Failure> (...statuses: Status[]) {
-  return Object.fromEntries([...statuses, 500, 503].map((status) => [status, status === 400 ? ErrorsReply : ErrorReply])) as
-    { [S in Exclude<Status, 400> | 500 | 503]: typeof ErrorReply } & (400 extends Status ? { 400: typeof ErrorsReply } : unknown)
+  return Object.fromEntries([...statuses, 500, 503]
+    .map((status) => [status, status === 400 ? ErrorsReply : ErrorReply])) as
+    { [S in Exclude<Status, 400> | 500 |
+      503]: typeof ErrorReply } & (400 extends Status ? { 400: typeof ErrorsReply } : unknown)
 }
 
 /**
- * Returns the schema of a response that is available in several media types. Fastify compiles a serializer for each of them;
- * the route selects one with `reply.type()`.
+ * Returns the schema of a response that is available in several media types. Fastify compiles a serializer for each of
+ * them; the route selects one with `reply.type()`.
  */
 export function content<Types extends Record<string, TSchema>> (description: string, types: Types) {
   const entries = Object.entries(types).map(([type, schema]) => [type, { schema }])
@@ -35,8 +40,8 @@ export function content<Types extends Record<string, TSchema>> (description: str
 }
 
 /**
- * The member of a route's schema that names the headers of its responses by their status, besides those that follow from
- * the rest of the schema.
+ * The member of a route's schema that names the headers of its responses by their status, besides those that follow
+ * from the rest of the schema.
  */
 export const HEADERS = 'x-headers'
 

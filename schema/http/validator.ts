@@ -24,16 +24,16 @@ function replacing (keyword: string, replace: (text: string) => string): Keyword
   return { keyword, ...kind, validate }
 }
 
-// Usher has its own validators, so the host's validator options have no effect: all problems are reported, bodies are not
-// coerced (contract 1.9), and unknown members are kept and ignored.
+// Usher has its own validators, so the host's validator options have no effect: all problems are reported, bodies are
+// not coerced (contract 1.9), and unknown members are kept and ignored.
 const bodies = createAjv({ allErrors: true })
-// Query strings and paths consist of text, so numbers are coerced. Ajv coerces "Infinity" to a number; with strictNumbers
-// it would not compare that number with a maximum.
+// Query strings and paths consist of text, so numbers are coerced. Ajv coerces "Infinity" to a number; with
+// strictNumbers it would not compare that number with a maximum.
 const texts = createAjv({ allErrors: true, coerceTypes: true, strictNumbers: false })
 
 /**
- * Returns a validator for a schema of a route, whose error is an `InvalidInput`. The schema is compiled for the first request, because
- * compiling all of them would take a third of the start.
+ * Returns a validator for a schema of a route, whose error is an `InvalidInput`. The schema is compiled for the first
+ * request, because compiling all of them would take a third of the start.
  */
 export const validatorCompiler: FastifySchemaCompiler<object> = ({ schema, httpPart }) => {
   let validate: ValidateFunction | undefined
@@ -44,9 +44,9 @@ export const validatorCompiler: FastifySchemaCompiler<object> = ({ schema, httpP
 }
 
 /**
- * Creates a function that validates input which does not come from a route, such as GraphQL arguments. It returns a copy with
- * trimmed texts and defaults, and throws `InvalidInput` if the input is invalid. The schema is compiled when the function is first
- * called.
+ * Creates a function that validates input which does not come from a route, such as GraphQL arguments. It returns a
+ * copy with trimmed texts and defaults, and throws `InvalidInput` if the input is invalid. The schema is compiled when
+ * the function is first called.
  */
 export function createParser<Schema extends TObject> (schema: Schema): (input: unknown) => Static<Schema> {
   let validate: ValidateFunction | undefined
@@ -59,16 +59,19 @@ export function createParser<Schema extends TObject> (schema: Schema): (input: u
 }
 
 /**
- * Compiles the schema of a member `name` of a body, to find out whether it is valid, and checks that a value matches it, if there is one.
- * Throws an `Error` with a sentence.
+ * Compiles the schema of a member `name` of a body, to find out whether it is valid, and checks that a value matches
+ * it, if there is one. Throws an `Error` with a sentence.
  */
 export function checkSchema (name: string, schema: object, value?: unknown): void {
   const body = { type: 'object', properties: { [name]: schema } }
   const validate = bodies.compile(body)
-  if (value !== undefined && !validate(copyObjects({ [name]: value }))) throw new Error(`its default: ${describe(body, validate.errors!).join('; ')}`)
+  if (value !== undefined && !validate(copyObjects({ [name]: value }))) {
+    throw new Error(`its default: ${describe(body, validate.errors!).join('; ')}`)
+  }
 }
 
-// The validator writes defaults and trimmed texts into its argument, at every level. Values that are no objects are not changed.
+// The validator writes defaults and trimmed texts into its argument, at every level. Values that are no objects are not
+// changed.
 function copyObjects (value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copyObjects)
   if (value === null || typeof value !== 'object') return value
@@ -76,9 +79,11 @@ function copyObjects (value: unknown): unknown {
 }
 
 function createAjv (options: object): Ajv {
-  // Compiling the meta-schema would take longer than everything else at start. It is not needed: TypeBox has created the
-  // schemas, and strict mode still rejects unknown keywords.
-  const settings = { meta: false, validateSchema: false, verbose: true, useDefaults: true, strict: true, strictRequired: false }
+  // Compiling the meta-schema would take longer than everything else at start. It is not needed: TypeBox has created
+  // the schemas, and strict mode still rejects unknown keywords.
+  const settings = {
+    meta: false, validateSchema: false, verbose: true, useDefaults: true, strict: true, strictRequired: false,
+  }
   const ajv = new Ajv({ ...options, ...settings })
   // ajv-formats is CommonJS: its default export sits one level deeper for ES modules.
   addFormats.default(ajv, {
@@ -111,16 +116,21 @@ function createAjv (options: object): Ajv {
   return ajv
 }
 
-// PostgreSQL's type text rejects NUL, UTF-8 cannot encode lone surrogates, and other control characters have no use in texts.
+// PostgreSQL's type text rejects NUL, UTF-8 cannot encode lone surrogates, and other control characters have no use in
+// texts.
 function isText (kind: 'line' | 'block', text: string): boolean {
-  // eslint-disable-next-line no-control-regex
-  const controls = kind === 'line' ? /[\u0000-\u001f\u007f-\u009f]/ : /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/
+  const controls = kind === 'line'
+    // eslint-disable-next-line no-control-regex
+    ? /[\u0000-\u001f\u007f-\u009f]/
+    // eslint-disable-next-line no-control-regex
+    : /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/
   return !controls.test(text) && text.isWellFormed()
 }
 
 let nested: Ajv | undefined
 
-// A separate validator stops at the first error, because a large value could have an error in each of its thousands of members.
+// A separate validator stops at the first error, because a large value could have an error in each of its thousands of
+// members.
 function compileJson ({ bytes, schema }: { bytes: number, schema: object }): DataValidateFunction {
   nested ??= createAjv({ allErrors: false })
   const validate = nested.compile(schema)
@@ -137,8 +147,8 @@ function compileJson ({ bytes, schema }: { bytes: number, schema: object }): Dat
   return check
 }
 
-// Returns one sentence for each invalid field, in the order of the schema. It describes the field's first problem, unless the
-// field has control characters: that problem takes precedence.
+// Returns one sentence for each invalid field, in the order of the schema. It describes the field's first problem,
+// unless the field has control characters: that problem takes precedence.
 function describe (schema: object, errors: readonly ErrorObject[]): string[] {
   const order = Object.keys((schema as TObject).properties)
   const sentences = new Map<string, string>()
@@ -160,7 +170,8 @@ function problem ({ keyword, params, parentSchema, message, data }: ErrorObject)
   if (data === null && parentSchema!.notNull) return 'must not be null'
   switch (keyword) {
     case 'required': return 'is required'
-    case 'type': return `must be ${/^[aeiou]/.test(params.type) ? 'an' : 'a'} ${String(params.type).replace(',', ' or ')}`
+    case 'type':
+      return `must be ${/^[aeiou]/.test(params.type) ? 'an' : 'a'} ${String(params.type).replace(',', ' or ')}`
     case 'text': return 'must not contain control characters'
     case 'minLength': return params.limit === 1 ? 'must not be blank' : `must be at least ${params.limit} characters`
     case 'maxLength': return `must be at most ${params.limit} characters`

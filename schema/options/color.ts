@@ -2,8 +2,8 @@
 export const isColor = (text: string): boolean => /^#([0-9a-f]{3}|[0-9a-f]{6})$/i.test(text)
 
 /**
- * Returns the color of text on a background: black or white, whichever has the higher contrast (WCAG 2.2, relative luminance). One
- * of them always has a contrast of at least 4.5.
+ * Returns the color of text on a background: black or white, whichever has the higher contrast (WCAG 2.2, relative
+ * luminance). One of them always has a contrast of at least 4.5.
  */
 export function textColorOn (background: string): '#000000' | '#ffffff' {
   const digits = background.slice(1)

@@ -6,8 +6,9 @@ const ms = (usual: number, description: string): TInteger =>
   Type.Integer({ default: usual, minimum: 1, maximum: DAY_MS, description })
 
 /**
- * The option `deadlines`: how long Usher waits, in milliseconds, for something that may not come. Whatever exceeds one is given up with an
- * error, is closed, or goes on without it. Intervals and lifetimes are not here but where they are used: a slow machine does not need others.
+ * The option `deadlines`: how long Usher waits, in milliseconds, for something that may not come. Whatever exceeds one
+ * is given up with an error, is closed, or goes on without it. Intervals and lifetimes are not here but where they are
+ * used: a slow machine does not need others.
  */
 export const Deadlines = Type.Object({
   // The database. The first four keep contract 1.10: requests get a response within a second of an outage.
@@ -51,7 +52,9 @@ export const Deadlines = Type.Object({
   socketClose: ms(1000, 'A socket answers that it closes'),
   responseCutOff: ms(3000, 'Responses continue when the app has begun to close'),
   drain: ms(1500, 'Deliveries continue when the app closes'),
-}, { default: {}, additionalProperties: false, description: 'How long Usher waits for what may not come, in milliseconds' })
+}, {
+  default: {}, additionalProperties: false, description: 'How long Usher waits for what may not come, in milliseconds',
+})
 
 export type Deadlines = Readonly<Static<typeof Deadlines>>
 

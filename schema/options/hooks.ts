@@ -4,10 +4,11 @@ import type { CreateUser, PatchUser, UsherUser } from '../users/user.ts'
 import type { ChangedFieldValues, NewFieldValues } from '../users/user-fields.ts'
 
 /**
- * What performs an operation: a request to a route, an operation of GraphQL, the host through `app.usher`, a sign-up and the use of its
- * link, the use of another link of a mail, or the start of a node that creates the first admin.
+ * What performs an operation: a request to a route, an operation of GraphQL, the host through `app.usher`, a sign-up
+ * and the use of its link, the use of another link of a mail, or the start of a node that creates the first admin.
  */
-export type CallSource = 'rest' | 'graphql' | 'api' | 'sign-up' | 'sign-up-confirmation' | 'mail-link' | 'first-admin' | 'command'
+export type CallSource =
+  'rest' | 'graphql' | 'api' | 'sign-up' | 'sign-up-confirmation' | 'mail-link' | 'first-admin' | 'command'
 
 /** What a hook knows about the operation. */
 export interface HookContext {
@@ -27,10 +28,12 @@ export interface UpdateContext extends HookContext {
 /** What a hook inside a transaction knows. */
 export interface TransactionContext extends HookContext {
   /**
-   * Runs a statement in the transaction and resolves with its rows. Values in the template are bound as parameters. Statements that
-   * begin or end a transaction are rejected, and so is everything after the hook has ended.
+   * Runs a statement in the transaction and resolves with its rows. Values in the template are bound as parameters.
+   * Statements that begin or end a transaction are rejected, and so is everything after the hook has ended.
    */
-  readonly sql: <Row extends object = Record<string, unknown>>(text: TemplateStringsArray, ...values: unknown[]) => Promise<Row[]>
+  readonly sql: <Row extends object = Record<string, unknown>>(
+    text: TemplateStringsArray, ...values: unknown[]
+  ) => Promise<Row[]>
 }
 
 /** A post to be created. */
@@ -57,13 +60,14 @@ export interface UsherPost {
 }
 
 type Changed<Input> = Input | undefined | void
-type MayChange<Input, Context = HookContext> = (input: Input, context: Context) => Changed<Input> | Promise<Changed<Input>>
+type MayChange<Input, Context = HookContext> =
+  (input: Input, context: Context) => Changed<Input> | Promise<Changed<Input>>
 type MayReject<Input, Context = HookContext> = (input: Input, context: Context) => void | Promise<void>
 
 /**
- * The hooks of a host. Those that begin with `before` run before anything is written; they may return a changed input. Those that begin
- * with `on` run inside the transaction. Throwing rejects the operation: an error with a `statusCode` from 400 to 499 is the response to
- * the client, with its message and its `code`; anything else is a 500 and logged.
+ * The hooks of a host. Those that begin with `before` run before anything is written; they may return a changed input.
+ * Those that begin with `on` run inside the transaction. Throwing rejects the operation: an error with a `statusCode`
+ * from 400 to 499 is the response to the client, with its message and its `code`; anything else is a 500 and logged.
  */
 export interface Hooks {
   /** Without a password, the user gets a link to set one, or has one already, as when a sign-up is confirmed. */
@@ -104,8 +108,12 @@ export const HookTimeout = defineError('HOOK_TIMEOUT', 'The server did not finis
 export function readHooks (given: unknown = {}): Hooks {
   if (typeof given !== 'object' || given === null) throw new Error('usher: hooks must be an object')
   for (const [name, hook] of Object.entries(given)) {
-    if (!Object.hasOwn(names, name)) throw new Error(`usher: hooks has no hook ${name}: there are ${Object.keys(names).join(', ')}`)
-    if (hook !== undefined && typeof hook !== 'function') throw new Error(`usher: hooks must have a function for ${name}`)
+    if (!Object.hasOwn(names, name)) {
+      throw new Error(`usher: hooks has no hook ${name}: there are ${Object.keys(names).join(', ')}`)
+    }
+    if (hook !== undefined && typeof hook !== 'function') {
+      throw new Error(`usher: hooks must have a function for ${name}`)
+    }
   }
   return Object.freeze({ ...given })
 }

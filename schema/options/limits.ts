@@ -14,7 +14,8 @@ export const ThrottleLimits = Type.Object({
     default: 100,
     minimum: 1,
     maximum: 1_000_000,
-    description: 'Consecutive failed logins of an account after which it accepts passwords only from recognised networks',
+    description:
+      'Consecutive failed logins of an account after which it accepts passwords only from recognised networks',
   }),
   address: Limit({ burst: 50, perMinute: 10 }, 'Failed logins from a network'),
   refresh: Limit({ burst: 60, perMinute: 30 }, 'Failed refreshes from a network'),
@@ -24,8 +25,12 @@ export const ThrottleLimits = Type.Object({
   ),
   signUp: Limit({ burst: 5, perMinute: 0.2 }, 'Sign-ups, per network and per address of an account'),
   secondFactor: Limit({ burst: 10, perMinute: 0.1 }, 'Wrong codes of the second factor of a user'),
-  mail: Limit({ burst: 3, perMinute: 0.05 }, 'Mails of a kind to an address that nobody has verified; what exceeds it is not sent'),
-  verifiedMail: Limit({ burst: 10, perMinute: 0.2 }, 'Mails of a kind to a verified address; what exceeds it is not sent'),
+  mail: Limit(
+    { burst: 3, perMinute: 0.05 }, 'Mails of a kind to an address that nobody has verified; what exceeds it is not sent'
+  ),
+  verifiedMail: Limit(
+    { burst: 10, perMinute: 0.2 }, 'Mails of a kind to a verified address; what exceeds it is not sent'
+  ),
 }, {
   default: {},
   additionalProperties: false,
@@ -62,7 +67,8 @@ export const LiveLimits = Type.Object({
     default: 128 * MIB,
     minimum: 64 * 1024,
     maximum: 64 * 1024 * MIB,
-    description: 'Unread bytes of all sockets and event streams together; beyond it, those with the most unread bytes are closed',
+    description:
+      'Unread bytes of all sockets and event streams together; beyond it, those with the most unread bytes are closed',
   }),
   bufferedBytes: Type.Integer({
     default: 32 * MIB,
@@ -74,7 +80,11 @@ export const LiveLimits = Type.Object({
     { burst: 250, perMinute: 6000 },
     'Messages and control frames from one socket; a faster socket is slowed down, then closed'
   ),
-}, { default: {}, additionalProperties: false, description: 'Limits of sockets, event streams and subscriptions of one node' })
+}, {
+  default: {},
+  additionalProperties: false,
+  description: 'Limits of sockets, event streams and subscriptions of one node',
+})
 
 /** The option `graphql`. */
 export const GraphqlLimits = Type.Object({

@@ -73,4 +73,5 @@ export const mailValues: { readonly [Name in MailName]: readonly (keyof MailValu
 export const mailNames = Object.keys(mailValues) as MailName[]
 
 /** Returns the content of a mail, or undefined for that of Usher's own template. */
-export type MailTemplates = <Name extends MailName>(name: Name, values: Readonly<MailValues[Name]>) => MailContent | undefined
+export type MailTemplates =
+  <Name extends MailName>(name: Name, values: Readonly<MailValues[Name]>) => MailContent | undefined

@@ -1,4 +1,7 @@
-/** The names of a metric's label and its value, such as `{ batch: 'users.read' }`. The possible values are few and never come from clients. */
+/**
+ * The names of a metric's label and its value, such as `{ batch: 'users.read' }`. The possible values are few and never
+ * come from clients.
+ */
 export type MetricLabels = Readonly<Record<string, string>>
 
 interface Described {
@@ -6,8 +9,9 @@ interface Described {
   readonly name: string
   readonly help: string
   /**
-   * How the values of several processes of one node are combined. Most are added. What all of them read from the database is the same,
-   * and the largest value is the latest one; a node is available only if all of its processes are.
+   * How the values of several processes of one node are combined. Most are added. What all of them read from the
+   * database is the same, and the largest value is the latest one; a node is available only if all of its processes
+   * are.
    */
   readonly combine: 'sum' | 'max' | 'min'
 }

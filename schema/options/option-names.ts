@@ -1,27 +1,31 @@
 // Options that are not in `Settings`, because they are not values.
 const others = [
-  'prefix', 'logLevel', 'logSerializers', 'databaseUrl', 'sql', 'notificationsUrl', 'emitter', 'policy', 'mailer', 'mailTemplates', 'onFirstAdmin',
-  'onNoAdmin', 'onAdminIgnored', 'hooks', 'userFields', 'claims', 'webhooks',
+  'prefix', 'logLevel', 'logSerializers', 'databaseUrl', 'sql', 'notificationsUrl', 'emitter', 'policy', 'mailer',
+  'mailTemplates', 'onFirstAdmin', 'onNoAdmin', 'onAdminIgnored', 'hooks', 'userFields', 'claims', 'webhooks',
 ]
 
-// fastify-cli passes `skipOverride`, and with `--options` the options of the Fastify server, to every plugin of an app. @fastify/autoload
-// passes on what it gets. An option of Usher with the same name, such as `bodyLimit`, is Usher's.
+// fastify-cli passes `skipOverride`, and with `--options` the options of the Fastify server, to every plugin of an app.
+// @fastify/autoload passes on what it gets. An option of Usher with the same name, such as `bodyLimit`, is Usher's.
 const ofTools: ReadonlySet<string> = new Set([
   'skipOverride', 'encapsulate', 'autoload',
-  'ajv', 'allowErrorHandlerOverride', 'allowUnsafeRegex', 'bodyLimit', 'caseSensitive', 'childLoggerFactory', 'clientErrorHandler',
-  'connectionTimeout', 'constraints', 'disableRequestLogging', 'exposeHeadRoutes', 'forceCloseConnections', 'frameworkErrors', 'genReqId',
-  'handlerTimeout', 'http', 'http2', 'http2SessionTimeout', 'https', 'ignoreDuplicateSlashes', 'ignoreTrailingSlash', 'jsonShorthand',
-  'keepAliveTimeout', 'logController', 'logger', 'loggerInstance', 'maxParamLength', 'maxRequestsPerSocket', 'onConstructorPoisoning',
-  'onProtoPoisoning', 'pluginTimeout', 'querystringParser', 'requestIdHeader', 'requestIdLogLabel', 'requestTimeout', 'return503OnClosing',
-  'rewriteUrl', 'routerOptions', 'schemaController', 'schemaErrorFormatter', 'serializerOpts', 'serverFactory', 'trustProxy',
-  'useSemicolonDelimiter',
+  'ajv', 'allowErrorHandlerOverride', 'allowUnsafeRegex', 'bodyLimit', 'caseSensitive', 'childLoggerFactory',
+  'clientErrorHandler', 'connectionTimeout', 'constraints', 'disableRequestLogging', 'exposeHeadRoutes',
+  'forceCloseConnections', 'frameworkErrors', 'genReqId', 'handlerTimeout', 'http', 'http2', 'http2SessionTimeout',
+  'https', 'ignoreDuplicateSlashes', 'ignoreTrailingSlash', 'jsonShorthand', 'keepAliveTimeout', 'logController',
+  'logger', 'loggerInstance', 'maxParamLength', 'maxRequestsPerSocket', 'onConstructorPoisoning', 'onProtoPoisoning',
+  'pluginTimeout', 'querystringParser', 'requestIdHeader', 'requestIdLogLabel', 'requestTimeout', 'return503OnClosing',
+  'rewriteUrl', 'routerOptions', 'schemaController', 'schemaErrorFormatter', 'serializerOpts', 'serverFactory',
+  'trustProxy', 'useSemicolonDelimiter',
 ])
 
 /**
- * Returns the options without those that tools pass to every plugin. Throws the message of `errorOf` for an option that does not exist.
+ * Returns the options without those that tools pass to every plugin. Throws the message of `errorOf` for an option that
+ * does not exist.
  * @param settings the names of the options that are values
  */
-export function dropToolOptions<Given extends object> (given: Given, settings: readonly string[], errorOf: (message: string) => Error): Given {
+export function dropToolOptions<Given extends object> (
+  given: Given, settings: readonly string[], errorOf: (message: string) => Error
+): Given {
   const names = [...settings, ...others]
   const entries = Object.entries(given)
   for (const [name] of entries) {

@@ -21,16 +21,29 @@ const DAY = 86400
 
 /** The options that are values, with their defaults and limits. */
 export const Settings = Type.Object({
-  decoratorName: Type.String({ default: 'usher', minLength: 1, description: 'The name of the decorator that Usher adds to the host' }),
-  actorName: Type.String({ default: 'actor', pattern: '^[A-Za-z_$][\\w$]{0,39}$', description: 'The name of the request member with the actor' }),
-  schema: Type.String({ default: 'usher', pattern: '^[a-z_][a-z0-9_]{0,39}$', description: 'The PostgreSQL schema of the tables' }),
-  poolSize: Type.Integer({ default: 10, minimum: 2, maximum: 1000, description: 'Connections for statements; transactions open up to half as many more' }),
+  decoratorName: Type.String({
+    default: 'usher', minLength: 1, description: 'The name of the decorator that Usher adds to the host',
+  }),
+  actorName: Type.String({
+    default: 'actor', pattern: '^[A-Za-z_$][\\w$]{0,39}$', description: 'The name of the request member with the actor',
+  }),
+  schema: Type.String({
+    default: 'usher', pattern: '^[a-z_][a-z0-9_]{0,39}$', description: 'The PostgreSQL schema of the tables',
+  }),
+  poolSize: Type.Integer({
+    default: 10,
+    minimum: 2,
+    maximum: 1000,
+    description: 'Connections for statements; transactions open up to half as many more',
+  }),
   publicUrl: Type.Optional(Type.String({ description: 'Base of absolute URLs; the prefix follows it' })),
   origins: Type.Array(Type.String(), {
     default: [],
     description: 'Further origins whose pages may use the session cookie and open sockets; `*` allows any origin, for sockets only',
   }),
-  redirectTo: Type.Optional(Type.String({ description: 'The `Location` of GET /api/redirect; by default the users list' })),
+  redirectTo: Type.Optional(
+    Type.String({ description: 'The `Location` of GET /api/redirect; by default the users list' })
+  ),
   admin: Type.Optional(Type.Object({
     email: Email,
     password: NewPassword,
@@ -38,29 +51,49 @@ export const Settings = Type.Object({
   issuer: Type.String({ default: 'usher', minLength: 1, description: '`iss` and `aud` of access tokens' }),
   accessTokenSeconds: Type.Integer({ default: 900, minimum: 1, maximum: 86400 }),
   stepUpSeconds: Type.Integer({
-    default: 600, minimum: 10, maximum: DAY, description: 'For how long after an authentication a user may change what an account is protected with',
+    default: 600,
+    minimum: 10,
+    maximum: DAY,
+    description: 'For how long after an authentication a user may change what an account is protected with',
   }),
   secondFactor: Type.Unsafe<'optional' | 'admins' | 'everyone'>({
-    type: 'string', enum: ['optional', 'admins', 'everyone'], default: 'optional', description: 'Who must have a second factor',
+    type: 'string',
+    enum: ['optional', 'admins', 'everyone'],
+    default: 'optional',
+    description: 'Who must have a second factor',
   }),
-  sessionSeconds: Type.Integer({ default: 90 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Maximum lifetime of a session' }),
-  sessionIdleSeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Lifetime of a session that is not refreshed' }),
-  signingKeySeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Age at which a new signing key is used' }),
+  sessionSeconds:
+    Type.Integer({ default: 90 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Maximum lifetime of a session' }),
+  sessionIdleSeconds: Type.Integer({
+    default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Lifetime of a session that is not refreshed',
+  }),
+  signingKeySeconds: Type.Integer({
+    default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Age at which a new signing key is used',
+  }),
   signingAlgorithm: Type.Optional(Type.Unsafe<SigningAlgorithm>({
     type: 'string',
     enum: signingAlgorithms,
     description: 'The algorithm of new signing keys; by default that of the existing ones, and EdDSA if there are none',
   })),
-  secret: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'Encrypts the private signing keys and waiting mails in the database' })),
-  formerSecret: Type.Optional(Type.String({
-    minLength: 16, maxLength: 1024, description: 'Another secret, with which data can be decrypted while `secret` is changed',
+  secret: Type.Optional(Type.String({
+    minLength: 16, maxLength: 1024, description: 'Encrypts the private signing keys and waiting mails in the database',
   })),
-  passwordTokenSeconds: Type.Integer({ default: 1800, minimum: 60, maximum: 7 * DAY, description: 'Lifetime of a link to set a password' }),
-  passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:[^#]*$', description: 'The page on which users set a password; `#token=…` follows' })),
+  formerSecret: Type.Optional(Type.String({
+    minLength: 16,
+    maxLength: 1024,
+    description: 'Another secret, with which data can be decrypted while `secret` is changed',
+  })),
+  passwordTokenSeconds:
+    Type.Integer({ default: 1800, minimum: 60, maximum: 7 * DAY, description: 'Lifetime of a link to set a password' }),
+  passwordUrl: Type.Optional(Type.String({
+    format: 'uri', pattern: '^https?:[^#]*$', description: 'The page on which users set a password; `#token=…` follows',
+  })),
   passwordHash: PasswordHash,
   signUp: Type.Boolean({ default: false, description: 'Whether anyone may sign up; needs a mailer' }),
   pages: PagesOptions,
-  auditSeconds: Type.Integer({ default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'Lifetime of the entries of the account log' }),
+  auditSeconds: Type.Integer({
+    default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'Lifetime of the entries of the account log',
+  }),
   throttle: ThrottleLimits,
   live: LiveLimits,
   pingSeconds: Type.Number({
@@ -69,22 +102,51 @@ export const Settings = Type.Object({
     maximum: 3600,
     description: 'Interval of checks whether clients of sockets and event streams are connected',
   }),
-  bodyLimit: Type.Integer({ default: MIB, minimum: 1024, maximum: 64 * MIB, description: 'The maximum size of a JSON body, in bytes' }),
-  slowStatementMs: Type.Optional(Type.Integer({ minimum: 1, maximum: 3_600_000, description: 'Milliseconds after which a statement is logged' })),
-  bodySeconds: Type.Number({ default: 30, minimum: 0.01, maximum: 3600, description: 'Seconds within which a JSON body must arrive' }),
+  bodyLimit: Type.Integer({
+    default: MIB, minimum: 1024, maximum: 64 * MIB, description: 'The maximum size of a JSON body, in bytes',
+  }),
+  slowStatementMs: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 3_600_000, description: 'Milliseconds after which a statement is logged' })
+  ),
+  bodySeconds: Type.Number({
+    default: 30, minimum: 0.01, maximum: 3600, description: 'Seconds within which a JSON body must arrive',
+  }),
   graphql: GraphqlLimits,
   without: Without,
   deadlines: Deadlines,
-  hookSeconds: Type.Number({ default: 10, minimum: 0.01, maximum: 60, description: 'Seconds that all hooks of an operation may take together' }),
-  uploadsDir: Type.String({ default: './data/uploads', minLength: 1, description: 'The folder of uploaded files; all nodes share it' }),
+  hookSeconds: Type.Number({
+    default: 10, minimum: 0.01, maximum: 60, description: 'Seconds that all hooks of an operation may take together',
+  }),
+  uploadsDir: Type.String({
+    default: './data/uploads', minLength: 1, description: 'The folder of uploaded files; all nodes share it',
+  }),
   uploadMaxBytes: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   uploadQuotaBytes: Type.Integer({
-    default: 1024 * MIB, minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Bytes that all uploads of a user may have together; 0 is no limit',
+    default: 1024 * MIB,
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: 'Bytes that all uploads of a user may have together; 0 is no limit',
   }),
-  uploadQuotaFiles: Type.Integer({ default: 10_000, minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Uploads that a user may have; 0 is no limit' }),
-  postsPerHour: Type.Integer({ default: 10_000, minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Posts that a user may create in an hour; 0 is no limit' }),
-  uploadIdleSeconds: Type.Number({ default: 30, minimum: 0.1, maximum: 3600, description: 'How long an upload may pause' }),
-  uploadMinBytesPerSecond: Type.Integer({ default: 1024, minimum: 1, maximum: MIB, description: 'Minimum rate of an upload in every period of `uploadIdleSeconds`' }),
+  uploadQuotaFiles: Type.Integer({
+    default: 10_000,
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: 'Uploads that a user may have; 0 is no limit',
+  }),
+  postsPerHour: Type.Integer({
+    default: 10_000,
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: 'Posts that a user may create in an hour; 0 is no limit',
+  }),
+  uploadIdleSeconds:
+    Type.Number({ default: 30, minimum: 0.1, maximum: 3600, description: 'How long an upload may pause' }),
+  uploadMinBytesPerSecond: Type.Integer({
+    default: 1024,
+    minimum: 1,
+    maximum: MIB,
+    description: 'Minimum rate of an upload in every period of `uploadIdleSeconds`',
+  }),
 })
 
 export type Given = Static<typeof Settings>
@@ -101,17 +163,23 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>
   live?: GivenLimits<typeof LiveLimits> | undefined
   /** How long Usher waits for what may not come, in milliseconds. A member that is absent keeps its default. */
   deadlines?: PartialOrUndefined<Deadlines> | undefined
-  /** Limits of GraphQL operations on one node, and what the host adds to /graphql. A limit that is absent keeps its default. */
+  /**
+   * Limits of GraphQL operations on one node, and what the host adds to /graphql. A limit that is absent keeps its
+   * default.
+   */
   graphql?: GivenGraphql | undefined
   /** The name, color, language and texts of the pages. A member that is absent keeps its default. */
   pages?: GivenPages | undefined
   /** The URL of the database, `postgres://…`. Either this or `sql` is required. */
   databaseUrl?: string | undefined
-  /** A postgres.js client that the host owns and closes. Usher opens its own connections with the settings of the client. */
+  /**
+   * A postgres.js client that the host owns and closes. Usher opens its own connections with the settings of the
+   * client.
+   */
   sql?: Sql | undefined
   /**
-   * The database URL of the connection that receives notifications; by default that of the statements. It is needed if the
-   * statements go through a pooler in transaction mode.
+   * The database URL of the connection that receives notifications; by default that of the statements. It is needed if
+   * the statements go through a pooler in transaction mode.
    */
   notificationsUrl?: string | undefined
   /**
@@ -119,11 +187,17 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>
    * notifications. The host owns and closes it. A lost message delays a post by up to a second.
    */
   emitter?: Emitter | undefined
-  /** Rules that replace those of `schema/options/policy.ts`, and the rules of the host's own actions, such as `bookmarks:create`. */
+  /**
+   * Rules that replace those of `schema/options/policy.ts`, and the rules of the host's own actions, such as
+   * `bookmarks:create`.
+   */
   policy?: GivenPolicy | undefined
   /** Functions that change or reject what is about to be written, or take part in its transaction. */
   hooks?: Hooks | undefined
-  /** Fields to add to users: a TypeBox object, whose members say with `x-read` and `x-write` who may read and write them. */
+  /**
+   * Fields to add to users: a TypeBox object, whose members say with `x-read` and `x-write` who may read and write
+   * them.
+   */
   userFields?: FieldsSchema | undefined
   /** Returns claims to add to a user's access tokens. Runs at login and refresh. */
   claims?: ClaimsOf | undefined
@@ -133,11 +207,17 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>
   mailTemplates?: MailTemplates | undefined
   /** URLs that receive events (contract 12.5). */
   webhooks?: readonly WebhookOptions[] | undefined
-  /** Receives the first admin, once. It is called if `admin` is absent and the database has no admin, so that one is created. */
+  /**
+   * Receives the first admin, once. It is called if `admin` is absent and the database has no admin, so that one is
+   * created.
+   */
   onFirstAdmin?: ((admin: { email: string, password: string }) => void) | undefined
   /** Is called at start if the database has no admin and neither `admin` nor `onFirstAdmin` is given. */
   onNoAdmin?: (() => void) | undefined
-  /** Is called at start, instead of a warning in the log, if `admin` has no effect, because the database has another admin. */
+  /**
+   * Is called at start, instead of a warning in the log, if `admin` has no effect, because the database has another
+   * admin.
+   */
   onAdminIgnored?: (() => void) | undefined
 }
 

@@ -2,8 +2,9 @@ import { availableParallelism } from 'node:os'
 import { Type, type Static } from '@sinclair/typebox'
 
 /**
- * OWASP's recommendation for argon2id with one lane, https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html. The
- * memory times the passes of its alternatives, such as 7 MiB with five passes, is at least `MINIMUM_KIB`.
+ * OWASP's recommendation for argon2id with one lane,
+ * https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html. The memory times the passes of its
+ * alternatives, such as 7 MiB with five passes, is at least `MINIMUM_KIB`.
  */
 export const RECOMMENDED = { memoryKiB: 19 * 1024, passes: 2 } as const
 export const MINIMUM_KIB = 35 * 1024
@@ -22,4 +23,5 @@ export const PasswordHash = Type.Object({
 })
 
 // Allows undefined, for hosts that compile with exactOptionalPropertyTypes and pass on values that may be undefined.
-export type GivenPasswordHash = { [Name in keyof Static<typeof PasswordHash>]?: Static<typeof PasswordHash>[Name] | undefined }
+export type GivenPasswordHash =
+  { [Name in keyof Static<typeof PasswordHash>]?: Static<typeof PasswordHash>[Name] | undefined }

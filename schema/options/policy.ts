@@ -15,7 +15,9 @@ export interface Actor {
   readonly claims: ActorClaims
 }
 
-/** Returns whether an actor may perform an action on something that `ownerId` owns. A user record is owned by its user. */
+/**
+ * Returns whether an actor may perform an action on something that `ownerId` owns. A user record is owned by its user.
+ */
 export type Rule = (actor: Actor, ownerId?: string) => boolean
 
 /** Returns whether a reader may read something that `ownerId` owns. The reader is null without a token. */
@@ -72,7 +74,10 @@ const rules = {
   'posts:delete': owner,
 } satisfies Record<string, Rule>
 
-/** The whole policy: one rule per action. Everything that is not listed here is public. A host can replace rules with the option `policy`. */
+/**
+ * The whole policy: one rule per action. Everything that is not listed here is public. A host can replace rules with
+ * the option `policy`.
+ */
 export const policy: Policy = { ...readRules, ...rules }
 
 export type ReadAction = keyof typeof readRules
@@ -80,10 +85,11 @@ export type Action = keyof typeof rules
 export type Policy = Record<ReadAction, ReadRule> & Record<Action, Rule>
 
 /**
- * The names of the host's own actions, such as `bookmarks:create`: those that it has added to `Register` as `policy`, which is either a
- * union of names or the type of the rules.
+ * The names of the host's own actions, such as `bookmarks:create`: those that it has added to `Register` as `policy`,
+ * which is either a union of names or the type of the rules.
  */
-export type HostAction = Register extends { policy: infer Own } ? Own extends string ? Own : Extract<keyof Own, string> : never
+export type HostAction =
+  Register extends { policy: infer Own } ? Own extends string ? Own : Extract<keyof Own, string> : never
 
 /** The option `policy`: rules that replace those of Usher, and the rules of the host's own actions. */
 export type GivenPolicy = Partial<Policy> & { [Name in HostAction]?: Rule }
@@ -94,8 +100,8 @@ export const isReadAction = (action: string): action is ReadAction => Object.has
 const resources = new Set(Object.keys(policy).map((action) => action.split(':')[0]!))
 
 /**
- * Returns whether a host may give one of its own actions this name. The names of Usher's resources are reserved, so that a name with a
- * typing error is not taken for an action of the host.
+ * Returns whether a host may give one of its own actions this name. The names of Usher's resources are reserved, so
+ * that a name with a typing error is not taken for an action of the host.
  */
 export function isHostAction (name: string): boolean {
   return /^[a-z][\w-]{0,39}:[a-z][\w-]{0,39}$/.test(name) && !resources.has(name.split(':')[0]!)

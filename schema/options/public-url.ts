@@ -3,8 +3,8 @@ export const PUBLIC_URL_FORMAT =
   'an address such as https://api.example.com, or https://example.com/accounts if a proxy removes the path'
 
 /**
- * Returns whether a text can be a public URL: an origin, and perhaps a fixed path, which becomes part of headers, cookies and
- * links.
+ * Returns whether a text can be a public URL: an origin, and perhaps a fixed path, which becomes part of headers,
+ * cookies and links.
  */
 export function isPublicUrl (text: string): boolean {
   return /^https?:\/\/[^/@?#\\\s]+(\/[\w.~-]+)*\/*$/.test(text) && URL.canParse(text) && !/(^|\/)\.\.?(\/|$)/.test(text)

@@ -13,24 +13,37 @@ import { readUserFields } from '../users/read-user-fields.ts'
 import { createParser } from '../http/validator.ts'
 import { readWebhooks } from './webhooks.ts'
 
-/** Returns the options with their defaults. Throws an `Error` that says what is wrong if an option is invalid or unknown. */
+/**
+ * Returns the options with their defaults. Throws an `Error` that says what is wrong if an option is invalid or
+ * unknown.
+ */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
-    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates, webhooks, onFirstAdmin, onNoAdmin,
-    onAdminIgnored, hooks, userFields, claims, ...rest
+    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates,
+    webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, hooks, userFields, claims, ...rest
   } = dropToolOptions(given, Object.keys(Settings.properties), optionError)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
-  if (rest.signUp === true && mailer === undefined) throw optionError('signUp needs the option mailer, because users are created by a link in a mail')
-  if (mailTemplates !== undefined && typeof mailTemplates !== 'function') throw optionError('mailTemplates must be a function')
+  if (rest.signUp === true && mailer === undefined) {
+    throw optionError('signUp needs the option mailer, because users are created by a link in a mail')
+  }
+  if (mailTemplates !== undefined && typeof mailTemplates !== 'function') {
+    throw optionError('mailTemplates must be a function')
+  }
   if (typeof rest.publicUrl === 'string' && !isPublicUrl(rest.publicUrl)) {
     throw optionError(`publicUrl must be ${PUBLIC_URL_FORMAT}`)
   }
   const { limits, host: hostGraphql } = readGraphql(rest.graphql)
-  if (ofFastify.has(String(rest.actorName))) throw optionError(`actorName ${rest.actorName} is a member of Fastify's requests: choose another name`)
-  if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw optionError('onFirstAdmin must be a function')
+  if (ofFastify.has(String(rest.actorName))) {
+    throw optionError(`actorName ${rest.actorName} is a member of Fastify's requests: choose another name`)
+  }
+  if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') {
+    throw optionError('onFirstAdmin must be a function')
+  }
   if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
-  if (onAdminIgnored !== undefined && typeof onAdminIgnored !== 'function') throw optionError('onAdminIgnored must be a function')
+  if (onAdminIgnored !== undefined && typeof onAdminIgnored !== 'function') {
+    throw optionError('onAdminIgnored must be a function')
+  }
   if (claims !== undefined && typeof claims !== 'function') throw optionError('claims must be a function')
   const isOrigin = (text: string) => text === '*' || normalizeOrigin(text) !== undefined
   if (Array.isArray(rest.origins) && !rest.origins.every((origin) => isOrigin(`${origin}`))) {
@@ -45,7 +58,9 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     prefix: path,
     publicPath: `${pathOf(parsed.publicUrl)}${path}`,
     database: readDatabase(databaseUrl, sql),
-    notificationsUrl: notificationsUrl === undefined ? undefined : readDatabaseUrl('notificationsUrl', notificationsUrl),
+    notificationsUrl: notificationsUrl === undefined
+      ? undefined
+      : readDatabaseUrl('notificationsUrl', notificationsUrl),
     emitter,
     policy: readPolicy(rules),
     hostGraphql,
@@ -64,12 +79,13 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
 }
 
 // Members that Fastify sets on each request, so it would not notice that a decorator replaces them.
-const ofFastify: ReadonlySet<string> = new Set(['id', 'params', 'raw', 'query', 'log', 'body', 'headers', 'server', 'validationContext'])
+const ofFastify: ReadonlySet<string> =
+  new Set(['id', 'params', 'raw', 'query', 'log', 'body', 'headers', 'server', 'validationContext'])
 
 const optionError = (message: string) => new Error(`usher: ${message}`)
 
-// Compiled when an option is given for the first time, because compiling all of them would take a tenth of the start, and kept, because
-// a process may register the plugin many times.
+// Compiled when an option is given for the first time, because compiling all of them would take a tenth of the start,
+// and kept, because a process may register the plugin many times.
 const parsers = new Map<string, ReturnType<typeof createParser>>()
 
 function parseLimits (given: object): Given {
@@ -99,12 +115,16 @@ function defaultOf ({ default: value, properties }: TSchema): unknown {
 
 // As in Fastify, the leading slash is optional, and a trailing slash makes no difference.
 function readPrefix (prefix: unknown = ''): string {
-  if (typeof prefix === 'string' && /^\/?([\w.~-]+\/)*[\w.~-]*$/.test(prefix)) return prefix.replace(/^(?=[^/])/, '/').replace(/\/$/, '')
+  if (typeof prefix === 'string' && /^\/?([\w.~-]+\/)*[\w.~-]*$/.test(prefix)) {
+    return prefix.replace(/^(?=[^/])/, '/').replace(/\/$/, '')
+  }
   throw optionError('prefix must be a path such as /accounts')
 }
 
 function readDatabase (databaseUrl: unknown, sql: Sql | undefined): string | Sql {
-  if (sql !== undefined && databaseUrl !== undefined) throw optionError('databaseUrl and sql exclude each other: pass only one of them')
+  if (sql !== undefined && databaseUrl !== undefined) {
+    throw optionError('databaseUrl and sql exclude each other: pass only one of them')
+  }
   if (sql !== undefined) return readClient(sql)
   if (databaseUrl === undefined || databaseUrl === '') throw optionError('databaseUrl or sql is required')
   return readDatabaseUrl('databaseUrl', databaseUrl)

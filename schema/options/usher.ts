@@ -14,9 +14,9 @@ type AnyReply = FastifyReply<any, any, any, any, any, any, any>
 /** Who performs an operation of `app.usher`. */
 export interface CallOptions {
   /**
-   * The actor of a request, on whose behalf the operation runs: the policy decides, and the actor's session must not have ended. Null
-   * is somebody without a token, who may do what a request without a token may do. Without this member, the host acts with full
-   * permission.
+   * The actor of a request, on whose behalf the operation runs: the policy decides, and the actor's session must not
+   * have ended. Null is somebody without a token, who may do what a request without a token may do. Without this
+   * member, the host acts with full permission.
    */
   actor: Actor | null | undefined
 }
@@ -64,11 +64,14 @@ export interface StartedSession {
 
 /** Where a new session is used. */
 export interface StartOptions {
-  /** The request of the user. Its address and user agent are recorded, and its protocol decides whether the cookie is `Secure`. */
+  /**
+   * The request of the user. Its address and user agent are recorded, and its protocol decides whether the cookie is
+   * `Secure`.
+   */
   request?: AnyRequest | undefined
   /**
-   * How the host has authenticated the user, as in RFC 8176; by default nothing is known. A user who has a second factor gets a
-   * session only if it names `mfa`.
+   * How the host has authenticated the user, as in RFC 8176; by default nothing is known. A user who has a second
+   * factor gets a session only if it names `mfa`.
    */
   amr?: readonly string[] | undefined
 }
@@ -80,23 +83,33 @@ export interface UserOperations {
   /** Returns a user. Throws 404 `USER_NOT_FOUND`. */
   get (id: string): Promise<UsherUser>
   get (id: string, options: CallOptions): Promise<ShownUser>
-  /** Returns the user who has an address, regardless of case, or undefined if there is none, or if the actor may not see it. */
+  /**
+   * Returns the user who has an address, regardless of case, or undefined if there is none, or if the actor may not see
+   * it.
+   */
   find (email: string): Promise<UsherUser | undefined>
   find (email: string, options: CallOptions): Promise<ShownUser | undefined>
   /** Returns a page of users. Throws 400 `INVALID_INPUT`. */
   list (query?: PageQuery & UserFilters): Promise<UsherPage<UsherUser>>
   list (query: PageQuery & UserFilters, options: CallOptions): Promise<UsherPage<ShownUser>>
-  /** Changes the members that are given. Throws 400 `INVALID_INPUT`, 404 `USER_NOT_FOUND`, 409 `EMAIL_TAKEN` and `LAST_ADMIN`. */
+  /**
+   * Changes the members that are given. Throws 400 `INVALID_INPUT`, 404 `USER_NOT_FOUND`, 409 `EMAIL_TAKEN` and
+   * `LAST_ADMIN`.
+   */
   update (id: string, changes: PatchUser & ChangedFieldValues): Promise<UsherUser>
   update (id: string, changes: PatchUser & ChangedFieldValues, options: CallOptions): Promise<ShownUser>
-  /** Deletes a user with their sessions, posts and uploads. Throws 404 `USER_NOT_FOUND`, 409 `LAST_ADMIN` and `USER_IN_USE`. */
+  /**
+   * Deletes a user with their sessions, posts and uploads. Throws 404 `USER_NOT_FOUND`, 409 `LAST_ADMIN` and
+   * `USER_IN_USE`.
+   */
   delete (id: string, options?: CallOptions): Promise<void>
 }
 
 export interface SessionOperations {
   /**
-   * Starts a session without a password, for a user whom the host has authenticated. Only the host itself can do that. Throws
-   * 404 `USER_NOT_FOUND`, 409 `USER_DISABLED`, and 401 `SECOND_FACTOR_REQUIRED`, whose `challenge` the client completes.
+   * Starts a session without a password, for a user whom the host has authenticated. Only the host itself can do that.
+   * Throws 404 `USER_NOT_FOUND`, 409 `USER_DISABLED`, and 401 `SECOND_FACTOR_REQUIRED`, whose `challenge` the client
+   * completes.
    */
   start (userId: string, options?: StartOptions): Promise<StartedSession>
   /** Returns the sessions of a user. Throws 404 `USER_NOT_FOUND`. */
@@ -144,16 +157,20 @@ export interface UsherUpload {
 
 export interface PostOperations {
   /**
-   * Creates a post. Without an author, it is the actor's own; the host itself has to name one. Throws 400 `INVALID_INPUT` and
-   * 404 `USER_NOT_FOUND`.
+   * Creates a post. Without an author, it is the actor's own; the host itself has to name one. Throws 400
+   * `INVALID_INPUT` and 404 `USER_NOT_FOUND`.
    */
-  create (post: { title: string, content: string, authorId?: string | undefined }, options?: CallOptions): Promise<UsherPost>
+  create (
+    post: { title: string, content: string, authorId?: string | undefined }, options?: CallOptions
+  ): Promise<UsherPost>
   /** Returns a post. Throws 404 `POST_NOT_FOUND`. */
   get (id: string, options?: CallOptions): Promise<UsherPost>
   /** Returns a page of posts, of an author if one is given. A page has at most 100 posts, by default 50. */
   list (query?: PageQuery & { author?: string | undefined }, options?: CallOptions): Promise<UsherPage<UsherPost>>
   /** Changes the members that are given. Throws 400 `INVALID_INPUT` and 404 `POST_NOT_FOUND`. */
-  update (id: string, changes: { title?: string | undefined, content?: string | undefined }, options?: CallOptions): Promise<UsherPost>
+  update (
+    id: string, changes: { title?: string | undefined, content?: string | undefined }, options?: CallOptions
+  ): Promise<UsherPost>
   /** Deletes a post. Throws 404 `POST_NOT_FOUND`. */
   delete (id: string, options?: CallOptions): Promise<void>
 }
@@ -169,7 +186,10 @@ export interface UploadOperations {
 
 /** The deliveries of events that were given up after three days. */
 export interface EventOperations {
-  /** Returns up to `limit` of them, by default 100, oldest first, after the one with the id `after`. They are kept for 30 days. */
+  /**
+   * Returns up to `limit` of them, by default 100, oldest first, after the one with the id `after`. They are kept for
+   * 30 days.
+   */
   failed (query?: { limit?: number | undefined, after?: string | undefined }): Promise<FailedDelivery[]>
   /** Delivers one again, with new attempts for three days. Returns whether there is one with that id. */
   retry (id: string): Promise<boolean>
@@ -183,8 +203,8 @@ export type OwnerOf = (request: AnyRequest) => string | undefined
 export interface AllowOptions {
   ownerOf?: OwnerOf | undefined
   /**
-   * How many seconds ago the user must have been authenticated at most. A token that is older gets 403 `STEP_UP_REQUIRED` (RFC 9470):
-   * the client gets another one from POST /api/auth/step-up.
+   * How many seconds ago the user must have been authenticated at most. A token that is older gets 403
+   * `STEP_UP_REQUIRED` (RFC 9470): the client gets another one from POST /api/auth/step-up.
    */
   maxAge?: number | undefined
 }
@@ -194,18 +214,25 @@ export interface Usher {
   /**
    * An `onRequest` hook that sets `request.actor` to the user behind the bearer token. If there is no valid token, it
    * sets `WWW-Authenticate` and throws an error with a `statusCode` of 401 and a `code` (contract 1.5). A route that
-   * reads a body uses it as its `preHandler` as well, because the session may end while the body arrives (contract 1.12).
+   * reads a body uses it as its `preHandler` as well, because the session may end while the body arrives (contract
+   * 1.12).
    */
   readonly authenticate: Hook
-  /** As `authenticate`, but a request without a token passes, and `request.actor` remains null. An invalid token is still a 401. */
+  /**
+   * As `authenticate`, but a request without a token passes, and `request.actor` remains null. An invalid token is
+   * still a 401.
+   */
   readonly identify: Hook
   /**
-   * Returns an `onRequest` hook that authenticates the request and checks the policy: 401 or 403 if the action is not permitted. The
-   * action is one of Usher's, or one of the host's own, which the option `policy` defines.
+   * Returns an `onRequest` hook that authenticates the request and checks the policy: 401 or 403 if the action is not
+   * permitted. The action is one of Usher's, or one of the host's own, which the option `policy` defines.
    * @param options a function is its `ownerOf`
    */
   allow (action: Action | ReadAction | HostAction, options?: OwnerOf | AllowOptions): Hook
-  /** Returns an `onRequest` hook that authenticates the request: 403 unless the actor has the role. Admins have every role. */
+  /**
+   * Returns an `onRequest` hook that authenticates the request: 403 unless the actor has the role. Admins have every
+   * role.
+   */
   requireRole (role: Role): Hook
   /** The PostgreSQL schema of Usher's tables. */
   readonly schema: string
@@ -215,17 +242,19 @@ export interface Usher {
   readonly posts: Readonly<PostOperations>
   readonly uploads: Readonly<UploadOperations>
   /**
-   * Calls a handler for every event of these names: at least once, and in order per subject, on one of the nodes that have the handler
-   * (contract 12.5). An event is delivered again if the handler throws or takes longer than 30 seconds. Throws an `Error` if a name is
-   * unknown or taken.
+   * Calls a handler for every event of these names: at least once, and in order per subject, on one of the nodes that
+   * have the handler (contract 12.5). An event is delivered again if the handler throws or takes longer than 30
+   * seconds. Throws an `Error` if a name is unknown or taken.
    *
-   * @param options its `name` identifies the handler on all nodes and across restarts. By default it consists of the names of the events
+   * @param options its `name` identifies the handler on all nodes and across restarts. By default it consists of the
+   * names of the events
    */
-  on<Name extends EventName> (names: Name | readonly Name[], handler: EventHandler<Name>, options?: { name?: string | undefined }): void
+  on<Name extends EventName> (names: Name |
+    readonly Name[], handler: EventHandler<Name>, options?: { name?: string | undefined }): void
   readonly events: Readonly<EventOperations>
   /**
-   * Returns what this mount measures, with the present values (contract 14.2). It takes half a second at most, and may be called as
-   * often as a monitoring system asks.
+   * Returns what this mount measures, with the present values (contract 14.2). It takes half a second at most, and may
+   * be called as often as a monitoring system asks.
    */
   metrics (): Promise<UsherMetric[]>
 }

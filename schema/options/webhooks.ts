@@ -6,11 +6,17 @@ const SECRETS = 10
 /** A webhook: Usher sends events to its URL, signed as Standard Webhooks specifies. */
 export interface WebhookOptions {
   url: string
-  /** A secret such as `whsec_…`, with 24 to 64 bytes in base64. Several for the time of a rotation: the receiver may verify with any. */
+  /**
+   * A secret such as `whsec_…`, with 24 to 64 bytes in base64. Several for the time of a rotation: the receiver may
+   * verify with any.
+   */
   secret: string | readonly string[]
   /** The names of the events to send. All by default. */
   events?: readonly EventName[] | undefined
-  /** Identifies the webhook in the database. By default that is the URL; with a name, the URL may change without losing events. */
+  /**
+   * Identifies the webhook in the database. By default that is the URL; with a name, the URL may change without losing
+   * events.
+   */
   name?: string | undefined
   /** Allows `http:` and addresses that are not public, such as those of an internal network. */
   allowPrivateAddresses?: boolean | undefined
@@ -28,9 +34,13 @@ export interface Webhook {
 const members = ['url', 'secret', 'events', 'name', 'allowPrivateAddresses'] satisfies (keyof WebhookOptions)[]
 
 /** Returns whether a text may identify a consumer of events. */
-export const isConsumerName = (name: unknown): name is string => typeof name === 'string' && /^[\w.:-]{1,100}$/.test(name)
+export const isConsumerName = (name: unknown): name is string =>
+  typeof name === 'string' && /^[\w.:-]{1,100}$/.test(name)
 
-/** Returns the names of events of a list, or of a single name. Throws an `Error` that begins with `what` for an unknown one. */
+/**
+ * Returns the names of events of a list, or of a single name. Throws an `Error` that begins with `what` for an unknown
+ * one.
+ */
 export function readEventNames (what: string, given: unknown): EventName[] {
   const names: unknown[] = Array.isArray(given) ? given : [given]
   const unknown = names.find((name) => !eventNames.includes(name as EventName))
@@ -41,22 +51,29 @@ export function readEventNames (what: string, given: unknown): EventName[] {
 
 /** Returns the validated webhooks. Throws an `Error` that says what is wrong, without the URL and the secret. */
 export function readWebhooks (given: unknown = []): readonly Webhook[] {
-  if (!Array.isArray(given) || given.length > WEBHOOKS) throw new Error(`usher: webhooks must be a list of at most ${WEBHOOKS}`)
+  if (!Array.isArray(given) || given.length > WEBHOOKS) {
+    throw new Error(`usher: webhooks must be a list of at most ${WEBHOOKS}`)
+  }
   const webhooks = given.map((webhook, index) => readWebhook(`usher: webhooks[${index}]`, webhook))
   for (const identify of [({ name }: Webhook) => name, ({ name, url }: Webhook) => name ?? url.href]) {
     const names = webhooks.map(identify).filter((name) => name !== undefined)
-    if (new Set(names).size < names.length) throw new Error('usher: two webhooks have the same name or URL: give each a name of its own')
+    if (new Set(names).size < names.length) {
+      throw new Error('usher: two webhooks have the same name or URL: give each a name of its own')
+    }
   }
   return webhooks
 }
 
 function readWebhook (what: string, given: unknown): Webhook {
   if (typeof given !== 'object' || given === null) throw new Error(`${what} must be an object with url and secret`)
-  const { url, secret, events = eventNames, name, allowPrivateAddresses = false } = given as Record<keyof WebhookOptions, unknown>
+  const { url, secret, events = eventNames, name, allowPrivateAddresses = false } =
+    given as Record<keyof WebhookOptions, unknown>
   const unknown = Object.keys(given).find((member) => !members.includes(member as keyof WebhookOptions))
   if (unknown !== undefined) throw new Error(`${what} has an unknown member ${unknown}`)
   if (typeof allowPrivateAddresses !== 'boolean') throw new Error(`${what}.allowPrivateAddresses must be true or false`)
-  if (name !== undefined && !isConsumerName(name)) throw new Error(`${what}.name must have 1 to 100 letters, digits, dots, colons, hyphens or underscores`)
+  if (name !== undefined && !isConsumerName(name)) {
+    throw new Error(`${what}.name must have 1 to 100 letters, digits, dots, colons, hyphens or underscores`)
+  }
   return {
     url: readUrl(what, url, allowPrivateAddresses),
     keys: readSecrets(what, secret),
@@ -69,8 +86,12 @@ function readWebhook (what: string, given: unknown): Webhook {
 function readUrl (what: string, given: unknown, allowPrivateAddresses: boolean): URL {
   const url = typeof given === 'string' && given.length <= 2048 && URL.canParse(given) ? new URL(given) : undefined
   const isAllowed = url?.protocol === 'https:' || (allowPrivateAddresses && url?.protocol === 'http:')
-  if (!url || !isAllowed) throw new Error(`${what}.url must be an https: URL (http: is only possible with allowPrivateAddresses)`)
-  if (url.username !== '' || url.password !== '' || url.hash !== '') throw new Error(`${what}.url must have neither credentials nor a fragment`)
+  if (!url || !isAllowed) {
+    throw new Error(`${what}.url must be an https: URL (http: is only possible with allowPrivateAddresses)`)
+  }
+  if (url.username !== '' || url.password !== '' || url.hash !== '') {
+    throw new Error(`${what}.url must have neither credentials nor a fragment`)
+  }
   return url
 }
 
@@ -81,6 +102,10 @@ function readSecrets (what: string, given: unknown): Buffer[] {
     return Buffer.from(text ?? '', 'base64')
   })
   const isValid = keys.length > 0 && keys.length <= SECRETS && keys.every(({ length }) => length >= 24 && length <= 64)
-  if (!isValid) throw new Error(`${what}.secret must be whsec_ and 24 to 64 bytes in base64, or a list of up to ${SECRETS} such secrets`)
+  if (!isValid) {
+    throw new Error(
+      `${what}.secret must be whsec_ and 24 to 64 bytes in base64, or a list of up to ${SECRETS} such secrets`
+    )
+  }
   return keys
 }

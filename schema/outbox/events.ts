@@ -11,9 +11,12 @@ const TheRole = Type.Unsafe<Role>({ type: 'string', enum: roles })
 /** A way to sign in, or a second factor. */
 export type CredentialKind = 'passkey' | 'totp'
 
-const data = <Properties extends TProperties>(properties: Properties) => Type.Object({ ...properties, actorId: ActorId })
+const data = <Properties extends TProperties>(properties: Properties) =>
+  Type.Object({ ...properties, actorId: ActorId })
 
-const ofUser = { userId: Id, name: Type.String(), email: Email, role: TheRole, disabled: Type.Boolean(), emailVerified: Type.Boolean() }
+const ofUser = {
+  userId: Id, name: Type.String(), email: Email, role: TheRole, disabled: Type.Boolean(), emailVerified: Type.Boolean(),
+}
 const ofSession = { userId: Id, sessionId: Id }
 const ofCredential = {
   userId: Id,
@@ -21,12 +24,18 @@ const ofCredential = {
     type: 'string', enum: ['passkey', 'totp'], description: 'A passkey, or an authenticator app',
   }),
 }
-const ofUpload = { uploadId: Id, userId: Id, filename: Type.String(), mediaType: Type.String(), size: Type.Number({ description: 'Bytes' }) }
+const ofUpload = {
+  uploadId: Id,
+  userId: Id,
+  filename: Type.String(),
+  mediaType: Type.String(),
+  size: Type.Number({ description: 'Bytes' }),
+}
 const ofPost = { postId: Id, authorId: Id, title: Type.String() }
 
 /**
- * What the events of each name carry as `data` (contract 12.5). They never carry passwords, hashes, tokens, addresses of clients or
- * the contents of posts and uploads.
+ * What the events of each name carry as `data` (contract 12.5). They never carry passwords, hashes, tokens, addresses
+ * of clients or the contents of posts and uploads.
  */
 export const eventData = {
   'user.created': data(ofUser),
@@ -52,7 +61,9 @@ export const eventNames = Object.keys(eventData) as EventName[]
 export type EventData<Name extends EventName> = Static<typeof eventData[Name]>
 
 /** What a webhook receives as its JSON body. */
-export const WebhookBody = Type.Union(eventNames.map((name) => Type.Object({ type: Type.Literal(name), timestamp: Instant, data: eventData[name] })))
+export const WebhookBody = Type.Union(
+  eventNames.map((name) => Type.Object({ type: Type.Literal(name), timestamp: Instant, data: eventData[name] }))
+)
 
 /** An event, as handlers get it. */
 export type UsherEvent<Name extends EventName = EventName> = {

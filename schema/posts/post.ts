@@ -4,9 +4,13 @@ import { defineError, TooManyRequests } from '../http/errors.ts'
 
 export const PostNotFound = defineError('POST_NOT_FOUND', 'Post not found', 404)
 export const CursorLost =
-  defineError('CURSOR_LOST', 'Posts after this cursor were lost when the database failed over: start again without it', 410)
+  defineError(
+    'CURSOR_LOST', 'Posts after this cursor were lost when the database failed over: start again without it', 410
+  )
 
-/** A user has created as many posts as they may in an hour. `retryAfter` is the number of seconds until that hour ends. */
+/**
+ * A user has created as many posts as they may in an hour. `retryAfter` is the number of seconds until that hour ends.
+ */
 export class TooManyPosts extends TooManyRequests {
   override readonly code = 'TOO_MANY_POSTS'
   override readonly message = 'You have created as many posts as you may in an hour, try again later'

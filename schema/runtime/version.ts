@@ -18,7 +18,8 @@ export function negotiate (accept: string | undefined): MediaType | undefined {
   if (!accept?.trim()) return JSON_TYPE
   const best = preferredType(accept, mediaTypes)
   if (best) return best
-  // A client that asks for a type that is not a version, such as text/html, gets version 1 rather than 406 (contract 3.2).
+  // A client that asks for a type that is not a version, such as text/html, gets version 1 rather than 406 (contract
+  // 3.2).
   const accepted = new Negotiator({ headers: { accept } }).mediaTypes()
   return accepted.some((type) => !/^application\/vnd\.api\./i.test(type)) ? JSON_TYPE : undefined
 }
@@ -36,7 +37,9 @@ const versionTwo = <Item extends TSchema> (item: Item) => Type.Object({
   }),
 })
 
-/** Returns the schemas of a list in each of its versions, for `content()`. The route selects one with `reply.type()`. */
+/**
+ * Returns the schemas of a list in each of its versions, for `content()`. The route selects one with `reply.type()`.
+ */
 export const versions = <Item extends TSchema> (item: Item) => ({
   [JSON_TYPE]: versionOne(item),
   [VERSION_1]: versionOne(item),

@@ -11,7 +11,9 @@ export function problemOfJson (value: unknown, bytes: number): string | undefine
 function find (value: unknown, levels: number): string | undefined {
   if (value === null || typeof value === 'boolean') return undefined
   if (typeof value === 'string') return problemOfText(value)
-  if (typeof value === 'number') return Number.isFinite(value) ? undefined : 'must not contain a number that is not finite'
+  if (typeof value === 'number') {
+    return Number.isFinite(value) ? undefined : 'must not contain a number that is not finite'
+  }
   if (typeof value !== 'object' || !isPlain(value)) return 'must be JSON'
   if (levels === 0) return `must have at most ${LEVELS} levels`
   for (const [key, member] of Object.entries(value)) {

@@ -22,8 +22,8 @@ export const UploadInput = Type.Object({
 })
 
 /**
- * The maximum number of bytes that is read of a description. 2,000 characters never have more, so a description that is cut
- * off here is too long in any case.
+ * The maximum number of bytes that is read of a description. 2,000 characters never have more, so a description that is
+ * cut off here is too long in any case.
  */
 export const MAX_DESCRIPTION_BYTES = 8192
 
@@ -38,7 +38,9 @@ export const Upload = Type.Object({
   description: Type.String(),
 }, { title: 'Upload', description: 'The file and its record are stored' })
 
-const quota = (what: string) => Type.Union([Type.Integer(), Type.Null()], { description: `How many ${what} they may take; null if there is no limit` })
+const quota = (what: string) => Type.Union(
+  [Type.Integer(), Type.Null()], { description: `How many ${what} they may take; null if there is no limit` }
+)
 
 /** The response of GET /api/uploads/usage (contract 13.4). */
 export const UploadUsage = Type.Object({

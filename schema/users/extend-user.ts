@@ -3,8 +3,8 @@ import { CreateUser, PatchUser, ReplaceUser, User } from './user.ts'
 import type { UserField, UserFields } from './user-fields.ts'
 
 /**
- * Returns a function that adds the fields of the host to the schemas of users and of requests about them, wherever they occur in a schema.
- * The types of the result do not know the fields.
+ * Returns a function that adds the fields of the host to the schemas of users and of requests about them, wherever they
+ * occur in a schema. The types of the result do not know the fields.
  */
 export function createExtension (fields: UserFields): <Schema>(schema: Schema) => Schema {
   if (fields.length === 0) return (schema) => schema
@@ -20,14 +20,16 @@ function propertiesOf (fields: UserFields, kind: keyof Pick<UserField, 'input' |
   return Object.fromEntries(fields.map((field) => [field.name, field[kind]]))
 }
 
-const extend = (schema: { properties: object }, properties: object): object => ({ ...schema, properties: { ...schema.properties, ...properties } })
+const extend = (schema: { properties: object }, properties: object): object =>
+  ({ ...schema, properties: { ...schema.properties, ...properties } })
 
 /**
- * Returns a schema of a response for the serializer. It writes what is stored, which may not match the schema of a field any more: texts
- * without regard to their format, and JSON with every member.
+ * Returns a schema of a response for the serializer. It writes what is stored, which may not match the schema of a
+ * field any more: texts without regard to their format, and JSON with every member.
  */
 export function forSerializer<Schema> (schema: Schema): Schema {
-  return replace(schema, ({ userField }: { userField?: string }) => userField === undefined ? undefined : userField === 'json' ? {} : { type: userField })
+  return replace(schema, ({ userField }: { userField?: string }) =>
+    userField === undefined ? undefined : userField === 'json' ? {} : { type: userField })
 }
 
 function replace<Node> (node: Node, replacementOf: (node: object) => object | undefined): Node {

@@ -1,4 +1,6 @@
-import { getDirectiveValues, isObjectType, type GraphQLDirective, type GraphQLField, type GraphQLNamedType, type GraphQLSchema } from 'graphql'
+import {
+  getDirectiveValues, isObjectType, type GraphQLDirective, type GraphQLField, type GraphQLNamedType, type GraphQLSchema,
+} from 'graphql'
 import { USUAL_PAGE } from '../posts/post.ts'
 
 /** The directives with which a host describes its fields. The SDL has them if the host adds something to it. */
@@ -27,8 +29,11 @@ type Field = GraphQLField<unknown, any>
 
 /** Marks a field as one of the host, with what its directives say. */
 export function markHostField (schema: GraphQLSchema, field: Field): HostField {
-  const valuesOf = (name: string) => field.astNode && getDirectiveValues(schema.getDirective(name) as GraphQLDirective, field.astNode)
-  const { assumedSize: rows, slicingArguments: slicing } = { ...defaults, ...valuesOf('listSize') as Partial<ListSize> | undefined }
+  const valuesOf = (name: string) =>
+    field.astNode && getDirectiveValues(schema.getDirective(name) as GraphQLDirective, field.astNode)
+  const { assumedSize: rows, slicingArguments: slicing } = {
+    ...defaults, ...valuesOf('listSize') as Partial<ListSize> | undefined,
+  }
   const { weight } = valuesOf('cost') as { weight: number } | undefined ?? { weight: 1 }
   const host: HostField = { shared: valuesOf('shared') !== undefined, weight, rows, slicing }
   field.extensions = { ...field.extensions, usher: host }
@@ -43,7 +48,10 @@ export function hostFieldOf (field: Field): HostField | undefined {
   return field.extensions['usher'] as HostField | undefined
 }
 
-/** Returns whether the objects of a type are rows of Usher: its users and posts. In a mount without posts, a host may have posts of its own. */
+/**
+ * Returns whether the objects of a type are rows of Usher: its users and posts. In a mount without posts, a host may
+ * have posts of its own.
+ */
 export function hasRows (type: GraphQLNamedType): type is GraphQLNamedType & { name: 'User' | 'Post' } {
   if (type.name !== 'User' && type.name !== 'Post') return false
   return isObjectType(type) && Object.values(type.getFields()).some((field) => !hostFieldOf(field))

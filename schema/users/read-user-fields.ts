@@ -7,11 +7,12 @@ const BYTES = 65_536
 const INT32 = 2 ** 31
 const NAME = /^[a-z][A-Za-z0-9]{0,39}$/
 
-// Members of users and of requests about them, in REST and GraphQL, and columns, also those that PostgreSQL adds to every table.
+// Members of users and of requests about them, in REST and GraphQL, and columns, also those that PostgreSQL adds to
+// every table.
 const RESERVED = new Set([
-  'id', 'name', 'email', 'emailVerified', 'emailChangedAt', 'role', 'disabled', 'createdAt', 'updatedAt', 'password', 'passwordHash', 'token',
-  'posts', 'uploads', 'sessions', 'etag', 'rowVersion', 'context', 'undoableBy', 'ctid', 'xmin', 'xmax', 'cmin', 'cmax', 'tableoid', 'oid',
-  'cookie', 'signUpId',
+  'id', 'name', 'email', 'emailVerified', 'emailChangedAt', 'role', 'disabled', 'createdAt', 'updatedAt', 'password',
+  'passwordHash', 'token', 'posts', 'uploads', 'sessions', 'etag', 'rowVersion', 'context', 'undoableBy', 'ctid',
+  'xmin', 'xmax', 'cmin', 'cmax', 'tableoid', 'oid', 'cookie', 'signUpId',
   ...Object.getOwnPropertyNames(Object.prototype),
 ])
 // Keywords that refer to other schemas. Each schema is compiled several times, and would be known already.
@@ -21,14 +22,21 @@ const DATA = new Set(['default', 'enum', 'const', 'example', 'examples'])
 // Their values are schemas by name.
 const MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas'])
 
-const columns = { string: 'text', integer: 'bigint', number: 'double precision', boolean: 'boolean', json: 'jsonb' } as const
+const columns = {
+  string: 'text', integer: 'bigint', number: 'double precision', boolean: 'boolean', json: 'jsonb',
+} as const
 
 type Schema = Record<string, unknown>
 
-/** Returns the fields of the option `userFields`, which is a TypeBox object. Throws an `Error` that names the option and the field. */
+/**
+ * Returns the fields of the option `userFields`, which is a TypeBox object. Throws an `Error` that names the option and
+ * the field.
+ */
 export function readUserFields (given: unknown): UserFields {
   if (given === undefined) return noFields
-  if (!isObject(given) || given.type !== 'object' || !isObject(given.properties)) throw new Error('usher: userFields must be an object of TypeBox: Type.Object({ … })')
+  if (!isObject(given) || given.type !== 'object' || !isObject(given.properties)) {
+    throw new Error('usher: userFields must be an object of TypeBox: Type.Object({ … })')
+  }
   const { type, properties, required = [], title, description, additionalProperties, ...others } = given
   const [unknown] = Object.keys(others)
   if (unknown !== undefined) throw new Error(`usher: userFields has the unknown keyword ${unknown}`)
@@ -39,31 +47,49 @@ export function readUserFields (given: unknown): UserFields {
 
 function readField (name: string, given: unknown, isRequired: boolean): UserField {
   const problem = (message: string, cause?: unknown) => new Error(`usher: userFields.${name} ${message}`, { cause })
-  if (!NAME.test(name)) throw problem('is not a name of a field: it must begin with a small letter and have up to 40 letters and digits')
+  if (!NAME.test(name)) {
+    throw problem('is not a name of a field: it must begin with a small letter and have up to 40 letters and digits')
+  }
   if (RESERVED.has(name) || name.startsWith('usher')) throw problem('is reserved by Usher: choose another name')
   if (!isObject(given)) throw problem('must be a schema')
   const { 'x-read': read = 'owner', 'x-write': write = 'admin', default: preset, ...rest } = asEnum(given)
-  if (!['anyone', 'owner', 'admin'].includes(read as string)) throw problem('has an x-read that is not anyone, owner or admin')
+  if (!['anyone', 'owner', 'admin'].includes(read as string)) {
+    throw problem('has an x-read that is not anyone, owner or admin')
+  }
   if (!['owner', 'admin'].includes(write as string)) throw problem('has an x-write that is not owner or admin')
-  if (isRequired && preset === undefined) throw problem('must be optional or have a default, because existing users have no value')
+  if (isRequired && preset === undefined) {
+    throw problem('must be optional or have a default, because existing users have no value')
+  }
   const type = typeOf(rest)
   if (!type) throw problem('must be a string, an integer, a number, a boolean, an array or an object')
   const schema = attempt(() => bound(type, clean(rest) as Schema))
-  const input = { ...inputOf(type, schema), description: describe(rest.description, { read: undefined, write: write as FieldAudience }) }
+  const input = {
+    ...inputOf(type, schema),
+    description: describe(rest.description, { read: undefined, write: write as FieldAudience }),
+  }
   attempt(() => checkSchema(name, input))
   if (preset !== undefined) attempt(() => checkSchema(name, input, preset))
   return Object.freeze({
     name,
     type,
     column: columns[type],
-    graphql: { string: 'String', integer: isInt32(schema) ? 'Int' : 'Float', number: 'Float', boolean: 'Boolean', json: 'JSON' }[type],
-    bytes: type === 'json' ? BYTES : type === 'string' ? Math.min(schema.maxBytes as number, 4 * Number(schema.maxLength ?? BYTES)) : 8,
+    graphql: {
+      string: 'String', integer: isInt32(schema) ? 'Int' : 'Float', number: 'Float', boolean: 'Boolean', json: 'JSON',
+    }[type],
+    bytes: type === 'json'
+      ? BYTES
+      : type === 'string' ? Math.min(schema.maxBytes as number, 4 * Number(schema.maxLength ?? BYTES)) : 8,
     read: read as UserField['read'],
     write: write as UserField['write'],
     default: preset,
     description: typeof rest.description === 'string' ? rest.description : undefined,
     input,
-    output: { ...schema, userField: type, description: describe(rest.description, { read: read as FieldAudience, write: undefined }), ...preset !== undefined && { default: preset } },
+    output: {
+      ...schema,
+      userField: type,
+      description: describe(rest.description, { read: read as FieldAudience, write: undefined }),
+      ...preset !== undefined && { default: preset },
+    },
   })
 
   function attempt<Result> (run: () => Result): Result {
@@ -78,7 +104,9 @@ function readField (name: string, given: unknown, isRequired: boolean): UserFiel
 // TypeBox writes an enumeration as a union of literals, which would report an error for each of them.
 function asEnum (schema: Schema): Schema {
   const { anyOf, const: literal, ...rest } = schema
-  if (Array.isArray(anyOf) && anyOf.length > 0 && anyOf.every((one) => typeof one.const === 'string')) return { ...rest, type: 'string', enum: anyOf.map((one) => one.const) }
+  if (Array.isArray(anyOf) && anyOf.length > 0 && anyOf.every((one) => typeof one.const === 'string')) {
+    return { ...rest, type: 'string', enum: anyOf.map((one) => one.const) }
+  }
   return typeof literal === 'string' && anyOf === undefined ? { ...rest, type: 'string', enum: [literal] } : schema
 }
 
@@ -87,21 +115,30 @@ function typeOf ({ type }: Schema): UserField['type'] | undefined {
   return type === 'string' || type === 'integer' || type === 'number' || type === 'boolean' ? type : undefined
 }
 
-// Returns a schema without what has no meaning here: symbols of TypeBox, and titles, which would be names of components in OpenAPI.
+// Returns a schema without what has no meaning here: symbols of TypeBox, and titles, which would be names of components
+// in OpenAPI.
 function clean (node: unknown, isMap = false): unknown {
   if (Array.isArray(node)) return node.map((one) => clean(one))
   if (!isObject(node)) return node
   const reference = isMap ? undefined : REFERENCES.find((keyword) => keyword in node)
   if (reference) throw new Error(`the keyword ${reference} is not supported`)
   const kept = Object.entries(node).filter(([key]) => isMap || key !== 'title')
-  return Object.fromEntries(kept.map(([key, value]) => [key, !isMap && DATA.has(key) ? value : clean(value, !isMap && MAPS.has(key))]))
+  return Object.fromEntries(
+    kept.map(([key, value]) => [key, !isMap && DATA.has(key) ? value : clean(value, !isMap && MAPS.has(key))])
+  )
 }
 
 function bound (type: UserField['type'], schema: Schema): Schema {
-  if (type === 'string') return { text: 'block', ...schema, maxBytes: Math.min(Number(schema.maxBytes ?? BYTES), BYTES) }
+  if (type === 'string') {
+    return { text: 'block', ...schema, maxBytes: Math.min(Number(schema.maxBytes ?? BYTES), BYTES) }
+  }
   if (type !== 'integer') return schema
   const { minimum = Number.MIN_SAFE_INTEGER, maximum = Number.MAX_SAFE_INTEGER } = schema
-  return { ...schema, minimum: Math.max(Number(minimum), Number.MIN_SAFE_INTEGER), maximum: Math.min(Number(maximum), Number.MAX_SAFE_INTEGER) }
+  return {
+    ...schema,
+    minimum: Math.max(Number(minimum), Number.MIN_SAFE_INTEGER),
+    maximum: Math.min(Number(maximum), Number.MAX_SAFE_INTEGER),
+  }
 }
 
 const isInt32 = ({ minimum, maximum }: Schema): boolean => (minimum as number) >= -INT32 && (maximum as number) < INT32
@@ -113,9 +150,13 @@ function inputOf (type: UserField['type'], schema: Schema): Schema {
   return { ...schema, ...nullable, ...Array.isArray(schema.enum) && { enum: [...schema.enum, null] } }
 }
 
-const audiences: Readonly<Record<FieldAudience, string>> = { anyone: 'anyone', owner: 'the user and admins', admin: 'admins' }
+const audiences: Readonly<Record<FieldAudience, string>> = {
+  anyone: 'anyone', owner: 'the user and admins', admin: 'admins',
+}
 
-function describe (given: unknown, { read, write }: { read: FieldAudience | undefined, write: FieldAudience | undefined }): string {
+function describe (
+  given: unknown, { read, write }: { read: FieldAudience | undefined, write: FieldAudience | undefined }
+): string {
   const sentences = [
     given,
     read && `Absent if it has no value${read === 'anyone' ? '' : `, and for readers other than ${audiences[read]}`}`,

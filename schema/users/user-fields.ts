@@ -73,8 +73,8 @@ export function writerOf ({ id, role }: Person, userId?: string): Writer {
 const mayWrite = ({ write }: UserField, writer: Writer): boolean => writer === 'admin' || writer === write
 
 /**
- * Returns the input without the fields that the writer may not set. They are ignored rather than rejected, so that what GET returns can
- * be sent back.
+ * Returns the input without the fields that the writer may not set. They are ignored rather than rejected, so that what
+ * GET returns can be sent back.
  */
 export function withoutProtected<Input extends object> (fields: UserFields, input: Input, writer: Writer): Input {
   const ignored = fields.filter((field) => field.name in input && !mayWrite(field, writer))
@@ -103,7 +103,9 @@ export function withoutEmpty<User extends object> (fields: UserFields, user: Use
 /** Returns whether anyone may see all fields. */
 export const areOpen = (fields: UserFields): boolean => fields.every(({ read }) => read === 'anyone')
 
-/** Returns the value of a field as the text that PostgreSQL casts to the type of its column. Null stands for no value. */
+/**
+ * Returns the value of a field as the text that PostgreSQL casts to the type of its column. Null stands for no value.
+ */
 export function toText ({ type }: Pick<UserField, 'type'>, value: unknown): string | null {
   if (value === undefined || value === null) return null
   return type === 'json' ? JSON.stringify(value) : String(value)

@@ -32,7 +32,8 @@ function create (fields: UserFields) {
     return {
       parse: createParser(extended),
       isIn: (given) => Object.keys(given).some(has),
-      pick: (given) => Object.fromEntries(Object.entries(given).filter(([name, value]) => value !== undefined && has(name))) as Static<Schema>,
+      pick: (given) => Object.fromEntries(Object.entries(given)
+        .filter(([name, value]) => value !== undefined && has(name))) as Static<Schema>,
     }
   }
   return { creation: inputOf(CreateUser), patch: inputOf(PatchUser), signUp: inputOf(SignUp) }

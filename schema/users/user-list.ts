@@ -24,15 +24,24 @@ export const userFilters = {
     maxLength: 100,
     description: 'Only users of whose name or address some word begins with this, regardless of case',
   })),
-  sort: Type.Optional(Type.Unsafe<UserSort>({ type: 'string', enum: userSorts, description: 'The order; `-` is for descending. By default -createdAt' })),
+  sort: Type.Optional(Type.Unsafe<UserSort>({
+    type: 'string', enum: userSorts, description: 'The order; `-` is for descending. By default -createdAt',
+  })),
 }
 
-/** The query of GET /api/users (contract 2.1, 10.5). A role that no user has is not an error: the response is an empty list. */
+/**
+ * The query of GET /api/users (contract 2.1, 10.5). A role that no user has is not an error: the response is an empty
+ * list.
+ */
 export const ListUsers = Type.Object({
   ...userFilters,
   limit: pageQuery('Users').limit,
-  after: Type.Optional(Type.String({ format: 'user-cursor', description: 'The cursor of the page, from the `Link` header of the previous page' })),
-  fields: Type.Optional(line({ description: 'The members to return, separated by commas. `id` is always returned. By default all' })),
+  after: Type.Optional(Type.String({
+    format: 'user-cursor', description: 'The cursor of the page, from the `Link` header of the previous page',
+  })),
+  fields: Type.Optional(
+    line({ description: 'The members to return, separated by commas. `id` is always returned. By default all' })
+  ),
 })
 
 /** The filters and the order to which a cursor belongs. */
@@ -48,27 +57,39 @@ const DIGEST = 6
 const LONGEST_CURSOR = 1400
 
 function digestOf ({ role, email, q, sort = '-createdAt' }: UserFilters): Buffer {
-  return createHash('sha256').update(JSON.stringify([role ?? null, email ?? null, q ?? null, sort])).digest().subarray(0, DIGEST)
+  return createHash('sha256').update(JSON.stringify([role ?? null, email ?? null, q ?? null, sort]))
+    .digest().subarray(0, DIGEST)
 }
 
-/** Returns the opaque cursor of a user in a list: a digest of the query, the id, and the value that the list is sorted by. */
-export function encodeUserCursor ({ id, key = '' }: { id: string, key?: string | undefined }, filters: UserFilters): string {
-  return Buffer.concat([digestOf(filters), Buffer.from(id.replaceAll('-', ''), 'hex'), Buffer.from(key)]).toString('base64url')
+/**
+ * Returns the opaque cursor of a user in a list: a digest of the query, the id, and the value that the list is sorted
+ * by.
+ */
+export function encodeUserCursor (
+  { id, key = '' }: { id: string, key?: string | undefined }, filters: UserFilters
+): string {
+  return Buffer.concat([digestOf(filters), Buffer.from(id.replaceAll('-', ''), 'hex'), Buffer.from(key)])
+    .toString('base64url')
 }
 
 /** Returns the position in a cursor. Throws `InvalidInput` if it is malformed or belongs to another query. */
 export function decodeUserCursor (cursor: string, filters: UserFilters): { id: string, key: string } {
   const { email, q, sort = '-createdAt' } = filters
   // Cursors of earlier releases consist of an id.
-  if (isCursor(cursor) && email === undefined && q === undefined && sort === '-createdAt') return { id: decodeCursor(cursor), key: '' }
+  if (isCursor(cursor) && email === undefined && q === undefined && sort === '-createdAt') {
+    return { id: decodeCursor(cursor), key: '' }
+  }
   const bytes = Buffer.from(cursor.slice(0, LONGEST_CURSOR), 'base64url')
   const rest = bytes.subarray(DIGEST + 16)
   const key = rest.toString()
   // PostgreSQL accepts neither NUL nor bytes that are not UTF-8.
-  if (bytes.toString('base64url') !== cursor || bytes.length < DIGEST + 16 || key.includes('\0') || !Buffer.from(key).equals(rest)) {
+  if (bytes.toString('base64url') !== cursor || bytes.length < DIGEST + 16 || key.includes('\0') ||
+    !Buffer.from(key).equals(rest)) {
     throw new InvalidInput('after must be a cursor from a previous page')
   }
-  if (!bytes.subarray(0, DIGEST).equals(digestOf(filters))) throw new InvalidInput('after must be a cursor of the same query')
+  if (!bytes.subarray(0, DIGEST).equals(digestOf(filters))) {
+    throw new InvalidInput('after must be a cursor of the same query')
+  }
   return { id: decodeCursor(bytes.subarray(DIGEST, DIGEST + 16).toString('base64url')), key }
 }
 
@@ -77,6 +98,8 @@ export function readMembers (fields: string | undefined, known: readonly string[
   if (fields === undefined) return undefined
   const names = [...new Set(fields.split(',').map((name) => name.trim()))]
   const unknown = names.filter((name) => !known.includes(name))
-  if (unknown.length > 0) throw new InvalidInput(`fields must be names of members of a user, separated by commas: ${known.join(', ')}`)
+  if (unknown.length > 0) {
+    throw new InvalidInput(`fields must be names of members of a user, separated by commas: ${known.join(', ')}`)
+  }
   return known.filter((name) => name === 'id' || names.includes(name))
 }

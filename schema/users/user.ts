@@ -10,13 +10,18 @@ export const EmailTaken = defineError('EMAIL_TAKEN', 'This email address is alre
 export const EmailsHidden = defineError(
   'EMAILS_HIDDEN', 'You may not create users, because you may not see the addresses of others', 403
 )
-export const LastAdmin = defineError('LAST_ADMIN', 'The last admin can be neither deleted nor demoted nor disabled', 409)
+export const LastAdmin = defineError(
+  'LAST_ADMIN', 'The last admin can be neither deleted nor demoted nor disabled', 409
+)
 export const UserInUse = defineError('USER_IN_USE', 'The user cannot be deleted, because other data refers to it', 409)
 export const UserDisabled = defineError('USER_DISABLED', 'The user is disabled', 409)
 
 export const roles = ['admin', 'user'] as const
 
-/** The role of a user: an admin has every permission, a user only those over the own record (see `schema/options/policy.ts`). */
+/**
+ * The role of a user: an admin has every permission, a user only those over the own record (see
+ * `schema/options/policy.ts`).
+ */
 export type Role = typeof roles[number]
 
 // This is an enum rather than a union of literals, because a union reports one error for each literal.
@@ -27,14 +32,19 @@ export const User = Type.Object({
   id: Id,
   name: Type.String(),
   email: Type.Optional(Type.String({ description: 'Absent if the reader may not see it' })),
-  emailVerified: Type.Optional(Type.Boolean({ description: 'Whether a link that was sent to this address was used. Absent like `email`' })),
+  emailVerified: Type.Optional(
+    Type.Boolean({ description: 'Whether a link that was sent to this address was used. Absent like `email`' })
+  ),
   role: Role,
   disabled: Type.Optional(Type.Boolean({ description: 'Whether an admin has disabled the user. Absent like `email`' })),
   createdAt: Instant,
   updatedAt: Instant,
 }, { title: 'User', description: 'A user' })
 
-/** A user with every member, also those that other readers may not see, and with the fields that the host has registered. */
+/**
+ * A user with every member, also those that other readers may not see, and with the fields that the host has
+ * registered.
+ */
 export type UsherUser = Required<Static<typeof User>> & FieldValues
 
 /** A user as an actor sees it, who may not see every member. */
@@ -46,7 +56,10 @@ export const CreateUser = Type.Object({
   email: Email,
   role: Type.Optional(Role),
   password: Type.Optional(NewPassword),
-}, { title: 'CreateUser', examples: [{ name: exampleUser.name, email: exampleUser.email, role: 'user', password: exampleUser.password }] })
+}, {
+  title: 'CreateUser',
+  examples: [{ name: exampleUser.name, email: exampleUser.email, role: 'user', password: exampleUser.password }],
+})
 
 /** The body of PUT /api/users/{id} (contract 2.4). */
 export const ReplaceUser = Type.Object({

@@ -80,11 +80,14 @@ export class Cast {
 
   #forge (): Actor[] {
     const { decoy, members, ended } = this.world
-    const forged = Object.entries(this.tokens.forge(decoy, members[0]!)).map(([kind, token]) => [kind, `Bearer ${token}`])
+    const forged = Object.entries(this.tokens.forge(decoy, members[0]!))
+      .map(([kind, token]) => [kind, `Bearer ${token}`])
     // No node signs a token for a session that has ended. These tokens are therefore not renewed and expire, like real
     // ones.
-    const over = Object.entries(ended).map(([kind, subject]) => [kind, `Bearer ${this.tokens.sign(subject, { from: this.#start })}`])
+    const over = Object.entries(ended)
+      .map(([kind, subject]) => [kind, `Bearer ${this.tokens.sign(subject, { from: this.#start })}`])
     const schemes = [['basic', 'Basic YWRtaW46YWRtaW4='], ['no scheme', this.tokens.sign(decoy)]]
-    return [...forged, ...over, ...schemes].map(([kind, authorization]) => ({ kind: kind!, isLive: false, authorization: authorization! }))
+    return [...forged, ...over, ...schemes]
+      .map(([kind, authorization]) => ({ kind: kind!, isLive: false, authorization: authorization! }))
   }
 }

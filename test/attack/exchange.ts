@@ -30,7 +30,9 @@ export const describe = (request: Request): string => writeRequest(request).toSt
  * Sends well-formed requests in one write and returns their replies. A reply is undefined if an earlier reply closed
  * the connection. Counts the replies and checks what must hold for every response.
  */
-export async function exchange (lane: Lane, attack: string, requests: readonly Request[]): Promise<(Reply | undefined)[]> {
+export async function exchange (
+  lane: Lane, attack: string, requests: readonly Request[]
+): Promise<(Reply | undefined)[]> {
   const connection = await lane.connection()
   const replies = requests.map(({ method }) => connection.reply({ isHead: method === 'HEAD' }))
   connection.send(Buffer.concat(requests.map(writeRequest)))
@@ -39,7 +41,9 @@ export async function exchange (lane: Lane, attack: string, requests: readonly R
   return settled.map((outcome, index) => {
     if (outcome.status === 'rejected') {
       lane.findings.count(attack, closing ? 'closed' : 'no reply')
-      if (!closing) lane.findings.violation('unanswered', attack, (outcome.reason as Error).message, describe(requests[index]!))
+      if (!closing) {
+        lane.findings.violation('unanswered', attack, (outcome.reason as Error).message, describe(requests[index]!))
+      }
       closing = true
       return undefined
     }

@@ -50,7 +50,9 @@ const ACKNOWLEDGED = 50_000
 /** Collects the results of a generator. */
 export class Findings {
   readonly counts: Omit<Counts, 'acknowledged'> = { requests: 0, statuses: {}, violations: [], counted: {} }
-  readonly #acknowledged: Record<keyof Acknowledged, Set<string>> = { users: new Set(), posts: new Set(), uploads: new Set(), endedSessions: new Set() }
+  readonly #acknowledged: Record<keyof Acknowledged, Set<string>> = {
+    users: new Set(), posts: new Set(), uploads: new Set(), endedSessions: new Set(),
+  }
 
   count (attack: string, status: string | number): void {
     this.counts.requests++
@@ -80,6 +82,9 @@ export class Findings {
   /** Returns the results. */
   summarize (): Counts {
     const { users, posts, uploads, endedSessions } = this.#acknowledged
-    return { ...this.counts, acknowledged: { users: [...users], posts: [...posts], uploads: [...uploads], endedSessions: [...endedSessions] } }
+    return {
+      ...this.counts,
+      acknowledged: { users: [...users], posts: [...posts], uploads: [...uploads], endedSessions: [...endedSessions] },
+    }
   }
 }

@@ -15,7 +15,10 @@ export interface FrameOptions {
 const MASK = Buffer.from([1, 2, 3, 4])
 
 /** Returns the bytes of a client frame (RFC 6455 5.2). */
-export function writeFrame (payload: string | Buffer, { opcode = opcodes.text, isFinal = true, reserved = 0, isMasked = true, length }: FrameOptions = {}): Buffer {
+export function writeFrame (
+  payload: string | Buffer,
+  { opcode = opcodes.text, isFinal = true, reserved = 0, isMasked = true, length }: FrameOptions = {}
+): Buffer {
   const bytes = Buffer.from(payload)
   const first = (isFinal ? 0x80 : 0) | (reserved << 4) | opcode
   const mask = isMasked ? 0x80 : 0
@@ -47,7 +50,9 @@ export class FrameReader {
       const short = this.#buffer[1]! & 0x7f
       const head = short < 126 ? 2 : short === 126 ? 4 : 10
       if (this.#buffer.length < head) return
-      const length = short < 126 ? short : short === 126 ? this.#buffer.readUInt16BE(2) : Number(this.#buffer.readBigUInt64BE(2))
+      const length = short < 126
+        ? short
+        : short === 126 ? this.#buffer.readUInt16BE(2) : Number(this.#buffer.readBigUInt64BE(2))
       if (this.#buffer.length < head + length) return
       this.#accept(this.#buffer[0]! & 0x0f, this.#buffer.subarray(head, head + length))
       this.#buffer = this.#buffer.subarray(head + length)
@@ -57,7 +62,10 @@ export class FrameReader {
 
 /** Returns the head of a WebSocket handshake. */
 export function writeUpgrade (path: string, protocol: string | undefined, headers: readonly string[] = []): string {
-  const lines = [`GET ${path} HTTP/1.1`, 'host: localhost', 'connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', `sec-websocket-key: ${randomBytes(16).toString('base64')}`]
+  const lines = [
+    `GET ${path} HTTP/1.1`, 'host: localhost', 'connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13',
+    `sec-websocket-key: ${randomBytes(16).toString('base64')}`,
+  ]
   if (protocol !== undefined) lines.push(`sec-websocket-protocol: ${protocol}`)
   return `${[...lines, ...headers].join('\r\n')}\r\n\r\n`
 }

@@ -43,7 +43,9 @@ export async function fuzz (stage: Stage, options: Options): Promise<Result> {
   control.send({})
   const { port } = await control.receive<{ port: number }>('listening')
   const probe = startHelper('probe.ts', { nice: false })
-  probe.send({ target: node.target, control: { host: '127.0.0.1', port }, userId: world.readers[0]! } satisfies ProbeConfiguration)
+  probe.send({
+    target: node.target, control: { host: '127.0.0.1', port }, userId: world.readers[0]!,
+  } satisfies ProbeConfiguration)
   const stopWatching = watchMemory(node)
 
   const busyBefore = await node.processorSeconds()
@@ -69,7 +71,9 @@ export async function fuzz (stage: Stage, options: Options): Promise<Result> {
   const checks = watchInvariants(generators, () => node.crashes.length, checkInvariants, seen)
   let counts: Counts[]
   try {
-    counts = await Promise.all(generators.map(async (generator) => (await generator.receive<{ counts: Counts }>('done')).counts))
+    counts = await Promise.all(
+      generators.map(async (generator) => (await generator.receive<{ counts: Counts }>('done')).counts)
+    )
   } finally {
     stopWatching()
     await checks.stop()
@@ -77,7 +81,9 @@ export async function fuzz (stage: Stage, options: Options): Promise<Result> {
   const seconds = (performance.now() - since) / 1000
   const memory = stopWatching()
   const busyAfter = await node.processorSeconds()
-  const load = node.crashes.length > 0 || busyBefore === undefined || busyAfter === undefined ? undefined : (busyAfter - busyBefore) / seconds
+  const load = node.crashes.length > 0 || busyBefore === undefined || busyAfter === undefined
+    ? undefined
+    : (busyAfter - busyBefore) / seconds
 
   probe.send({})
   const { stalls } = await probe.receive<{ stalls: Stalls }>('stalls')
@@ -85,7 +91,9 @@ export async function fuzz (stage: Stage, options: Options): Promise<Result> {
   for (const part of counts) add(total, part)
   const acknowledged = await Promise.all(counts.map((part) => checkAcknowledged(stage, part.acknowledged)))
   const leftovers = await checkLeftovers(stage, openFiles)
-  for (const breach of [...await checkInvariants(), ...acknowledged.flat(), ...leftovers]) seen.set(breach.detail, breach)
+  for (const breach of [...await checkInvariants(), ...acknowledged.flat(), ...leftovers]) {
+    seen.set(breach.detail, breach)
+  }
   for (const { kind, detail } of seen.values()) total.violation(kind, 'checks', detail)
   judgeNode(total, stage, stalls, memory)
   const stop = await node.stop()
@@ -94,11 +102,15 @@ export async function fuzz (stage: Stage, options: Options): Promise<Result> {
 }
 
 /** Repeats the checks of the database, and stops the generators if the node crashes again and again. */
-function watchInvariants (generators: readonly Helper[], crashes: () => number, check: () => Promise<Breach[]>, seen: Map<string, Breach>) {
+function watchInvariants (
+  generators: readonly Helper[], crashes: () => number, check: () => Promise<Breach[]>, seen: Map<string, Breach>
+) {
   let isStopped = false
   const progress = new Map<Helper, number>()
   for (const generator of generators) {
-    generator.child.on('message', ({ type, requests }: { type: string, requests: number }) => { if (type === 'progress') progress.set(generator, requests) })
+    generator.child.on('message', ({ type, requests }: { type: string, requests: number }) => {
+      if (type === 'progress') progress.set(generator, requests)
+    })
   }
   const stopping = Promise.withResolvers<void>()
   const ended = (async () => {
@@ -130,18 +142,27 @@ function add (total: Findings, { requests, statuses, violations, counted }: Coun
     for (const [status, count] of Object.entries(found)) sums[status] = (sums[status] ?? 0) + count
   }
   total.counts.violations.push(...violations)
-  for (const kind of Object.keys(kinds) as Kind[]) if (counted[kind]) total.counts.counted[kind] = (total.counts.counted[kind] ?? 0) + counted[kind]
+  for (const kind of Object.keys(kinds) as Kind[]) {
+    if (counted[kind]) total.counts.counted[kind] = (total.counts.counted[kind] ?? 0) + counted[kind]
+  }
 }
 
 function judgeNode (total: Findings, { node }: Stage, stalls: Stalls, memory: Memory): void {
   for (const crash of node.crashes) total.violation('crash', 'node', crash.slice(-500), crash)
-  for (const [line, { count, example }] of node.logged) if (!isExpected(line)) total.violation('log', 'node', `${count} times: ${line}`, example)
+  for (const [line, { count, example }] of node.logged) {
+    if (!isExpected(line)) total.violation('log', 'node', `${count} times: ${line}`, example)
+  }
   for (const line of new Set(node.warnings)) total.violation('log', 'node', line)
   for (const { longest, at, path, overLimit, requests } of [stalls.starting, stalls.started]) {
-    const found = `${longest.toFixed(0)} ms at ${at.toFixed(1)} s on GET ${path}; ${overLimit} of ${requests} requests over ${STALL_MS} ms`
+    const found =
+      `${longest.toFixed(0)} ms at ${at.toFixed(1)} s on GET ${path}; ${overLimit} of ${requests} requests over ${STALL_MS} ms`
     if (longest > STALL_MS) total.violation('stall', 'probe', found)
   }
-  if (!memory.isFlat) total.violation('memory', 'node', `grows from ${memory.inUse.early.toFixed(0)} to ${memory.inUse.late.toFixed(0)} MiB in use`)
+  if (!memory.isFlat) {
+    total.violation(
+      'memory', 'node', `grows from ${memory.inUse.early.toFixed(0)} to ${memory.inUse.late.toFixed(0)} MiB in use`
+    )
+  }
 }
 
 // Load shedding is expected: if there is more work than the node can do within a second, it is rejected with 503 and

@@ -38,7 +38,9 @@ const configuration = await readConfiguration<GeneratorConfiguration>()
 const { target, seed, index, requests, rate, world, key, operations } = configuration
 const findings = new Findings()
 const attacks = chooseAttacks(configuration)
-const shared: Shared = { target, cast: new Cast(world, new TokenFactory(key)), findings, operations, expendable: [], posts: [], uploads: [] }
+const shared: Shared = {
+  target, cast: new Cast(world, new TokenFactory(key)), findings, operations, expendable: [], posts: [], uploads: [],
+}
 let due = performance.now()
 let turns = 0
 const stopping = new AbortController()
@@ -58,7 +60,9 @@ async function runLane (number: number): Promise<void> {
     try {
       await attack.run(lane)
     } catch (error) {
-      if (!(error instanceof NodeIsDown)) throw new Error(`${attack.name}, lane ${number}, turn ${turn}`, { cause: error })
+      if (!(error instanceof NodeIsDown)) {
+        throw new Error(`${attack.name}, lane ${number}, turn ${turn}`, { cause: error })
+      }
       await delay(RECONNECT_MS)
     }
   }

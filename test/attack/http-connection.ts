@@ -69,7 +69,9 @@ export class HttpConnection {
   reply ({ isHead = false } = {}): Promise<Reply> {
     const early = this.unexpected.shift()
     if (early) return Promise.resolve(early)
-    if (this.socket.destroyed || this.socket.readableEnded) return Promise.reject(new NoReply('the connection was closed'))
+    if (this.socket.destroyed || this.socket.readableEnded) {
+      return Promise.reject(new NoReply('the connection was closed'))
+    }
     return new Promise((resolve, reject) => this.#waiting.push({ isHead, resolve, reject }))
   }
 

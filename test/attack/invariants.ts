@@ -46,17 +46,27 @@ export async function openInvariants ({ sql }: Stage, world: World): Promise<() 
     const after = await readProtected()
     const changed = Object.keys(before).filter((what) => before[what] !== after[what])
     return [
-      ...changed.map((what) => ({ kind: 'authorization' as const, detail: `${what} were changed by someone who may not` })),
-      ...(await findForbidden()).map(({ what, value }) => ({ kind: 'authorization' as const, detail: `forbidden, but in the database: ${what} ${value}` })),
+      ...changed.map(
+        (what) => ({ kind: 'authorization' as const, detail: `${what} were changed by someone who may not` })
+      ),
+      ...(await findForbidden()).map(({ what, value }) =>
+        ({ kind: 'authorization' as const, detail: `forbidden, but in the database: ${what} ${value}` })),
     ]
   }
 }
 
 /** Checks that everything the node has acknowledged is in the database. */
-export async function checkAcknowledged ({ sql }: Stage, { users, posts, uploads, endedSessions }: Acknowledged): Promise<Breach[]> {
-  const lost = async (what: string, table: 'users' | 'posts' | 'uploads', ids: readonly string[]): Promise<Breach[]> => {
-    const missing = await sql`select id from unnest(${ids as string[]}::uuid[]) id where not exists (select from ${sql(table)} known where known.id = id.id)`
-    return missing.slice(0, EXAMPLES).map(({ id }) => ({ kind: 'lost-write' as const, detail: `${what} ${id} was acknowledged and is gone (one of ${missing.length})` }))
+export async function checkAcknowledged (
+  { sql }: Stage, { users, posts, uploads, endedSessions }: Acknowledged
+): Promise<Breach[]> {
+  const lost = async (
+    what: string, table: 'users' | 'posts' | 'uploads', ids: readonly string[]
+  ): Promise<Breach[]> => {
+    const missing =
+      await sql`select id from unnest(${ids as string[]}::uuid[]) id where not exists (select from ${sql(table)} known where known.id = id.id)`
+    return missing.slice(0, EXAMPLES).map(({ id }) => ({
+      kind: 'lost-write' as const, detail: `${what} ${id} was acknowledged and is gone (one of ${missing.length})`,
+    }))
   }
   const alive = await sql`select id from sessions where id = any(${endedSessions}::uuid[])`
   return [

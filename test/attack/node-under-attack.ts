@@ -55,7 +55,9 @@ export class NodeUnderAttack {
   /** Starts the node and waits until it listens. Throws if it ends before. */
   async start (): Promise<void> {
     const { databaseUrl, folder, heap } = this.#options
-    const child = this.#child = spawn(process.execPath, [`--max-old-space-size=${heap}`, '--import', REPORT_HEAP, SERVER], {
+    const child = this.#child = spawn(process.execPath, [
+      `--max-old-space-size=${heap}`, '--import', REPORT_HEAP, SERVER,
+    ], {
       cwd: folder,
       // With NODE_ENV=production no mails are printed. SECRET is unset, so that the signing keys in the database can be
       // read.

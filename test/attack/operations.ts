@@ -38,18 +38,19 @@ export async function fetchOperations (url: string): Promise<Operation[]> {
   const document = await (await fetch(`${url}/docs/json`)).json() as {
     paths: Record<string, Record<string, Described>>, components: { schemas: Record<string, Schema> }
   }
-  return Object.entries(document.paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, described]) => {
-    const { security = [], parameters = [], requestBody } = described
-    return {
-      name: `${method.toUpperCase()} ${path}`,
-      method: method.toUpperCase(),
-      path,
-      isPublic: !security.some((scheme) => 'bearer' in scheme),
-      body: resolve(requestBody?.content['application/json']?.schema, document.components.schemas),
-      isForm: requestBody?.content['multipart/form-data'] !== undefined,
-      query: parameters.filter((parameter) => parameter.in === 'query').map(({ name, schema }) => ({ name, schema })),
-    }
-  }))
+  return Object.entries(document.paths)
+    .flatMap(([path, methods]) => Object.entries(methods).map(([method, described]) => {
+      const { security = [], parameters = [], requestBody } = described
+      return {
+        name: `${method.toUpperCase()} ${path}`,
+        method: method.toUpperCase(),
+        path,
+        isPublic: !security.some((scheme) => 'bearer' in scheme),
+        body: resolve(requestBody?.content['application/json']?.schema, document.components.schemas),
+        isForm: requestBody?.content['multipart/form-data'] !== undefined,
+        query: parameters.filter((parameter) => parameter.in === 'query').map(({ name, schema }) => ({ name, schema })),
+      }
+    }))
 }
 
 function resolve (schema: Schema | undefined, schemas: Record<string, Schema>): Schema | undefined {

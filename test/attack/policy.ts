@@ -27,15 +27,18 @@ const rules: Readonly<Record<string, Rule>> = {
   'DELETE /api/auth/sessions/{id}': member,
   'PUT /api/auth/password': member,
   'POST /api/users': admin,
-  'PUT /api/users/{id}': (actor, demand) => owner(actor, demand) && (actor.role === 'admin' || grantsNothing(actor, demand)),
-  'PATCH /api/users/{id}': (actor, demand) => owner(actor, demand) && (actor.role === 'admin' || (grantsNothing(actor, demand) && !disables(demand))),
+  'PUT /api/users/{id}': (actor, demand) =>
+    owner(actor, demand) && (actor.role === 'admin' || grantsNothing(actor, demand)),
+  'PATCH /api/users/{id}': (actor, demand) =>
+    owner(actor, demand) && (actor.role === 'admin' || (grantsNothing(actor, demand) && !disables(demand))),
   'DELETE /api/users/{id}': owner,
   'GET /api/users/{id}/sessions': owner,
   'DELETE /api/users/{id}/sessions': owner,
   'DELETE /api/users/{id}/sessions/{sessionId}': owner,
   'POST /api/users/{id}/invitation': admin,
   'POST /api/users/{id}/email-verification': owner,
-  'GET /api/audit': (actor, { query }) => actor.role === 'admin' || query?.['user'] === undefined || query['user'].toLowerCase() === actor.id,
+  'GET /api/audit': (actor, { query }) =>
+    actor.role === 'admin' || query?.['user'] === undefined || query['user'].toLowerCase() === actor.id,
   'POST /api/uploads': member,
 }
 

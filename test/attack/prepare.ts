@@ -27,7 +27,9 @@ export async function prepareWorld ({ node: { url }, databaseUrl, sql }: Stage):
   const deleted = await create('deleted')
   await send(url, 'DELETE', `/api/users/${deleted.id}`, admin.token)
   const demoted = await create('may-admin-demoted', 'admin')
-  await send(url, 'PUT', `/api/users/${demoted.id}`, admin.token, { name: 'demoted', email: demoted.email, role: 'user' })
+  await send(
+    url, 'PUT', `/api/users/${demoted.id}`, admin.token, { name: 'demoted', email: demoted.email, role: 'user' }
+  )
 
   return {
     admin,
@@ -46,14 +48,17 @@ export async function prepareWorld ({ node: { url }, databaseUrl, sql }: Stage):
 
 /** Returns the key with which the node signs. */
 export async function readSigningKey (sql: Sql): Promise<SigningKey> {
-  const [key] = await sql<[SigningKey]>`select id, private_key as "privateKey", public_key as "publicKey" from signing_keys order by active_at limit 1`
+  const [key] = await sql<[
+    SigningKey
+  ]>`select id, private_key as "privateKey", public_key as "publicKey" from signing_keys order by active_at limit 1`
   return key
 }
 
 type LoggedIn = Account & { token: string }
 
 async function logIn (url: string, { email, password }: { email: string, password: string }): Promise<LoggedIn> {
-  const { token, user } = await send(url, 'POST', '/api/auth/login', undefined, { email, password }) as { token: string, user: Subject }
+  const { token, user } =
+    await send(url, 'POST', '/api/auth/login', undefined, { email, password }) as { token: string, user: Subject }
   const { sid } = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()) as { sid: string }
   return { id: user.id, role: user.role, sessionId: sid, email, password, token }
 }
@@ -74,7 +79,9 @@ async function createUpload (url: string, token: string): Promise<string> {
   const form = new FormData()
   form.set('description', "A victim's")
   form.set('file', new Blob(['words']), 'words.txt')
-  const response = await fetch(`${url}/api/uploads`, { method: 'POST', headers: { authorization: `Bearer ${token}` }, body: form })
+  const response = await fetch(
+    `${url}/api/uploads`, { method: 'POST', headers: { authorization: `Bearer ${token}` }, body: form }
+  )
   return (await response.json() as { id: string }).id
 }
 
@@ -92,7 +99,9 @@ async function createAll<Item> (count: number, create: (index: number) => Promis
 }
 
 async function send (url: string, method: string, path: string, token?: string, body?: object): Promise<unknown> {
-  const headers = { ...token !== undefined && { authorization: `Bearer ${token}` }, ...body && { 'content-type': 'application/json' } }
+  const headers = {
+    ...token !== undefined && { authorization: `Bearer ${token}` }, ...body && { 'content-type': 'application/json' },
+  }
   const response = await fetch(`${url}${path}`, { method, headers, ...body && { body: JSON.stringify(body) } })
   if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
   return response.status === 204 ? undefined : response.json()

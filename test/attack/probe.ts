@@ -53,7 +53,9 @@ await Promise.all([
 report({ type: 'stalls', stalls: summarize() })
 
 // The pace does not depend on the replies, so a stall delays every request that is due during it.
-async function measure (server: Target, pathOf: (count: number) => string, note: (path: string, sent: number, took: number) => void): Promise<void> {
+async function measure (
+  server: Target, pathOf: (count: number) => string, note: (path: string, sent: number, took: number) => void
+): Promise<void> {
   let connection: HttpConnection | undefined
   for (let count = 0; !stopping.signal.aborted; count++) {
     const due = start + count * EVERY_MS

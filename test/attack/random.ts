@@ -52,7 +52,8 @@ export class Random {
       const length = this.below(8)
       switch (this.below(4)) {
         case 0: mutated = mutated.slice(0, at) + mutated.slice(at + length); break
-        case 1: mutated = mutated.slice(0, at) + mutated.slice(at, at + length).repeat(2) + mutated.slice(at + length); break
+        case 1: mutated =
+          mutated.slice(0, at) + mutated.slice(at, at + length).repeat(2) + mutated.slice(at + length); break
         case 2: mutated = mutated.slice(0, at) + String.fromCharCode(this.below(256)) + mutated.slice(at + 1); break
         default: mutated = mutated.slice(0, at) + this.pick(tokens) + mutated.slice(at)
       }
@@ -61,7 +62,10 @@ export class Random {
   }
 }
 
-const tokens = ['"', '{', '}', '[', ']', ':', ',', '\\', '\0', '\r\n', '%', '%00', '\'', '...', '$', '!', '@', '#', '&', '=', '-1', '1e309', 'null']
+const tokens = [
+  '"', '{', '}', '[', ']', ':', ',', '\\', '\0', '\r\n', '%', '%00', '\'', '...', '$', '!', '@', '#', '&', '=', '-1',
+  '1e309', 'null',
+]
 
 /** Derives a seed from a run's seed and the place where it is used (FNV-1a). */
 export function deriveSeed (...parts: readonly (string | number)[]): number {

@@ -4,11 +4,17 @@ import type { Result } from './fuzzer.ts'
 const EXAMPLES = 3
 
 /** Prints the results of a run. */
-export function printResult ({ seed, requests, seconds, statuses, counted, violations, stalls, memory, load, stop }: Result): void {
-  console.log(`\nseed ${seed}: ${requests} requests in ${seconds.toFixed(0)} s (${(requests / seconds).toFixed(0)} a second)\n`)
+export function printResult (
+  { seed, requests, seconds, statuses, counted, violations, stalls, memory, load, stop }: Result
+): void {
+  console.log(
+    `\nseed ${seed}: ${requests} requests in ${seconds.toFixed(0)} s (${(requests / seconds).toFixed(0)} a second)\n`
+  )
   console.log('| attack | responses |\n|---|---|')
   for (const [attack, found] of Object.entries(statuses)) {
-    console.log(`| ${attack} | ${Object.entries(found).sort(([, a], [, b]) => b - a).map(([status, count]) => `${status}: ${count}`).join(', ')} |`)
+    console.log(
+      `| ${attack} | ${Object.entries(found).sort(([, a], [, b]) => b - a).map(([status, count]) => `${status}: ${count}`).join(', ')} |`
+    )
   }
   console.log('\n| looked for | found | verdict |\n|---|---:|---|')
   for (const [kind, title] of Object.entries(kinds)) {

@@ -30,7 +30,9 @@ try {
   await stage.close()
 }
 
-async function finish<Result extends { counted?: object, holds?: boolean }> (result: Result, print: (result: Result) => void): Promise<void> {
+async function finish<Result extends { counted?: object, holds?: boolean }> (
+  result: Result, print: (result: Result) => void
+): Promise<void> {
   print(result)
   if (options.json !== undefined) await writeFile(options.json, JSON.stringify(result, null, 2))
   process.exitCode = result.holds ?? Object.keys(result.counted!).length === 0 ? 0 : 1

@@ -23,7 +23,9 @@ export class TokenFactory {
 
   /** Returns a valid token. */
   sign (subject: Subject, { from = now(), seconds = LIFE_SECONDS, claims = {} } = {}): string {
-    return this.#write({ alg: 'EdDSA', typ: 'JWT', kid: this.#key.id }, { ...claimsOf(subject, from, seconds), ...claims })
+    return this.#write(
+      { alg: 'EdDSA', typ: 'JWT', kid: this.#key.id }, { ...claimsOf(subject, from, seconds), ...claims }
+    )
   }
 
   /** Returns one token of each kind that must never be accepted, although the sessions of both subjects are live. */
@@ -53,10 +55,14 @@ export class TokenFactory {
       'alg HS256 by the public key': `${hmacHead}.${asAdmin}.${hmac}`,
       'signed by a stranger': this.#write(header, claims, this.#stranger),
       'unknown kid': this.#write({ ...header, kid: '../../etc/passwd' }, claims, this.#stranger),
-      'a key of its own': this.#write({ ...header, jwk: this.#stranger.export({ format: 'jwk' }) }, claims, this.#stranger),
+      'a key of its own': this.#write(
+        { ...header, jwk: this.#stranger.export({ format: 'jwk' }) }, claims, this.#stranger
+      ),
       'a URL of keys': this.#write({ ...header, jku: 'http://127.0.0.1:1/keys' }, claims, this.#stranger),
       'another type': this.#write({ ...header, typ: 'at+jwt' }, claims),
-      'a member twice': this.#writeText(`{"alg":"EdDSA","typ":"JWT","kid":"${this.#key.id}"}`, `${JSON.stringify(claims).slice(0, -1)},"role":"admin"}`),
+      'a member twice': this.#writeText(
+        `{"alg":"EdDSA","typ":"JWT","kid":"${this.#key.id}"}`, `${JSON.stringify(claims).slice(0, -1)},"role":"admin"}`
+      ),
       'padding added': `${genuine}==`,
       'cut off': genuine.slice(0, -1),
       'two tokens': `${genuine} ${genuine}`,

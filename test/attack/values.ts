@@ -3,22 +3,26 @@ import type { Random } from './random.ts'
 
 /** Texts that often break parsers, databases and terminals. */
 export const hostileTexts: readonly string[] = [
-  '', ' ', '\0', 'a\0b', '\ud800', '\udfff\ud800', '\u202e\u0007', '\ufeff', '\u0000', '\x7f', '\u2028\u2029', '👩‍👩‍👧‍👦', 'İ', 'ß', 'ﬀ', '\u0307',
-  "'; drop table users; --", '" or 1=1 --', '{{7*7}}', '../../../../etc/passwd', '..%2f..%2f', '<script>alert(1)</script>', '%s%s%n', '\\u0000',
-  '__proto__', 'constructor', 'toString', 'hasOwnProperty', 'null', 'undefined', 'NaN', 'Infinity', '-0', '1e309', '0x10', '١٢٣',
-  'a'.repeat(201), 'é'.repeat(300), 'x'.repeat(5000), '\n'.repeat(50), '\r\nset-cookie: a=b', 'a@b', `${'a'.repeat(250)}@example.com`, '"@"@example.com',
+  '', ' ', '\0', 'a\0b', '\ud800', '\udfff\ud800', '\u202e\u0007', '\ufeff', '\u0000', '\x7f', '\u2028\u2029',
+  '👩‍👩‍👧‍👦', 'İ', 'ß', 'ﬀ', '\u0307',
+  "'; drop table users; --", '" or 1=1 --', '{{7*7}}', '../../../../etc/passwd', '..%2f..%2f',
+  '<script>alert(1)</script>', '%s%s%n', '\\u0000', '__proto__', 'constructor', 'toString', 'hasOwnProperty', 'null',
+  'undefined', 'NaN', 'Infinity', '-0', '1e309', '0x10', '١٢٣', 'a'.repeat(201), 'é'.repeat(300), 'x'.repeat(5000),
+  '\n'.repeat(50), '\r\nset-cookie: a=b', 'a@b', `${'a'.repeat(250)}@example.com`, '"@"@example.com',
 ]
 
 /** JSON that is valid but unexpected. */
 export const hostileJson: readonly string[] = [
-  'null', 'true', '0', '-1', '1e400', '9007199254740993', '""', '[]', '[[[[[[[[[[]]]]]]]]]]', '{}', '{"":0}', '{"__proto__":{"role":"admin"}}',
-  '{"constructor":{"prototype":{"role":"admin"}}}', '{"a":{"a":{"a":{"a":{}}}}}', '"\\ud800"', '"\\u0000"',
+  'null', 'true', '0', '-1', '1e400', '9007199254740993', '""', '[]', '[[[[[[[[[[]]]]]]]]]]', '{}', '{"":0}',
+  '{"__proto__":{"role":"admin"}}', '{"constructor":{"prototype":{"role":"admin"}}}', '{"a":{"a":{"a":{"a":{}}}}}',
+  '"\\ud800"', '"\\u0000"',
 ]
 
 // These are texts, because JSON.stringify does not support such deep nesting.
 const brokenJson: readonly string[] = [
   `${'['.repeat(5000)}${']'.repeat(5000)}`, `${'{"a":'.repeat(5000)}1${'}'.repeat(5000)}`,
-  '', '{', '{"name":', '{"name":"a",}', '{name:"a"}', "{'name':'a'}", '\ufeff{}', '{}{}', 'NaN', '{"a":1e}', '"\\x"', '[1,', '\0',
+  '', '{', '{"name":', '{"name":"a",}', '{name:"a"}', "{'name':'a'}", '\ufeff{}', '{}{}', 'NaN', '{"a":1e}', '"\\x"',
+  '[1,', '\0',
 ]
 
 /** Returns a value that matches a schema, or sometimes one that does not. */
@@ -41,7 +45,11 @@ function generateObject (random: Random, { properties = {}, required = [] }: Sch
   for (const [name, schema] of Object.entries(properties)) {
     if (random.chance(required.includes(name) ? 0.95 : 0.4)) object[name] = generateValue(random, schema, name)
   }
-  if (random.chance(0.1)) object[random.pick(['id', 'createdAt', 'passwordHash', 'password_hash', '__proto__x', 'emailVerified', 'disabled'])] = random.pick(hostileTexts)
+  if (random.chance(0.1)) {
+    object[random.pick([
+      'id', 'createdAt', 'passwordHash', 'password_hash', '__proto__x', 'emailVerified', 'disabled',
+    ])] = random.pick(hostileTexts)
+  }
   return object
 }
 

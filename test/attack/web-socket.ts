@@ -26,11 +26,18 @@ export class RawSocket {
    * Opens a socket and sends `early` together with the handshake. Returns the status if it was rejected. Throws
    * `NodeIsDown`.
    */
-  static async open (target: Target, { address, protocol, headers = [], early }: { address?: string, protocol?: string | undefined, headers?: string[], early?: Buffer }): Promise<RawSocket | number> {
+  static async open (
+    target: Target,
+    { address, protocol, headers = [], early }: {
+      address?: string, protocol?: string | undefined, headers?: string[], early?: Buffer
+    }
+  ): Promise<RawSocket | number> {
     const connection = await HttpConnection.open(target, address)
     const upgrade = connection.reply()
     connection.send(Buffer.concat([Buffer.from(writeUpgrade('/graphql', protocol, headers)), early ?? Buffer.alloc(0)]))
-    const { status, rest } = await upgrade.then((reply) => ({ status: reply.status, rest: connection.takeRest() }), () => ({ status: 0, rest: Buffer.alloc(0) }))
+    const { status, rest } = await upgrade.then(
+      (reply) => ({ status: reply.status, rest: connection.takeRest() }), () => ({ status: 0, rest: Buffer.alloc(0) })
+    )
     if (status !== 101) {
       await connection.close()
       return status

@@ -33,7 +33,9 @@ async function startHost (t: Test, options: { schema: string, uploadsDir: string
   const app = Fastify({ forceCloseConnections: true })
   const given = { ...options, databaseUrl: await testDatabaseUrl(), prefix: '/accounts', poolSize: 4, admin }
   const answered: string[] = []
-  app.addHook('onResponse', async ({ method, url }, { statusCode }) => { answered.push(`${method} ${url} ${statusCode}`) })
+  app.addHook(
+    'onResponse', async ({ method, url }, { statusCode }) => { answered.push(`${method} ${url} ${statusCode}`) }
+  )
   app.get('/', (_, reply) => reply.type('text/html').send(page))
   app.get('/main.js', (_, reply) => reply.type('text/javascript').send(script!.text))
   await app.register(usher, given)
@@ -52,7 +54,8 @@ t.test('15.4 three tabs of a browser share a session', async (t) => {
   // Tabs of a busy machine answer late. The time in which they may (client/tabs.ts) is forty times as long here.
   await context.addInitScript(() => {
     const { setTimeout } = window
-    window.setTimeout = ((run: () => void, ms?: number) => setTimeout(run, ms === 50 ? 2000 : ms)) as typeof window.setTimeout
+    window.setTimeout = ((run: () => void, ms?: number) =>
+      setTimeout(run, ms === 50 ? 2000 : ms)) as typeof window.setTimeout
   })
   const tabs: Page[] = []
   const inTabs = <Result>(run: (tab: Page) => Promise<Result>) => Promise.all(tabs.map(run))
@@ -86,10 +89,12 @@ t.test('15.4 three tabs of a browser share a session', async (t) => {
 
   await t.test('15.4 three tabs refresh once', async (t) => {
     // A token that is issued in the same second is the same one.
-    const issuedAt = await tab.evaluate(async () => JSON.parse(atob((await client.session.token())!.split('.')[1]!)).iat as number)
+    const issuedAt =
+      await tab.evaluate(async () => JSON.parse(atob((await client.session.token())!.split('.')[1]!)).iat as number)
     await tab.waitForFunction((issuedAt) => Date.now() / 1000 > issuedAt + 1, issuedAt, { polling: 100 })
     const before = await tab.evaluate(() => client.session.token())
-    const tokens = await inTabs((tab) => tab.evaluate((rejected) => Promise.all([1, 2, 3].map(() => client.session.renew(rejected))), before))
+    const tokens = await inTabs((tab) =>
+      tab.evaluate((rejected) => Promise.all([1, 2, 3].map(() => client.session.renew(rejected))), before))
     t.equal(new Set(tokens.flat()).size, 1)
     t.not(tokens[0]![0], before)
     t.equal(host.count('POST /accounts/api/auth/refresh 200'), 1)
@@ -108,7 +113,8 @@ t.test('15.4 three tabs of a browser share a session', async (t) => {
 
   await t.test('15.4 a list that has not changed is revalidated with 304', async (t) => {
     t.strictSame(await tab.locator('#users li').allTextContents(), ['Ada', 'Admin'])
-    const [response] = await Promise.all([tab.waitForResponse(/api\/users/), tab.getByRole('button', { name: 'Reload users' }).click()])
+    const [response] =
+      await Promise.all([tab.waitForResponse(/api\/users/), tab.getByRole('button', { name: 'Reload users' }).click()])
     t.equal(response.status(), 304)
     t.strictSame(await tab.locator('#users li').allTextContents(), ['Ada', 'Admin'])
   })

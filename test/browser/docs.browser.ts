@@ -117,14 +117,17 @@ async function readProtected (page: Page): Promise<[status: string, email: strin
   await open(operation)
   await operation.getByRole('button', { name: 'Execute' }).click()
   const answer = operation.locator('.live-responses-table .response')
-  const [status, text] = [await answer.locator('.response-col_status').innerText(), await answer.locator('.response-col_description').innerText()]
+  const [status, text] = [await answer.locator('.response-col_status')
+    .innerText(), await answer.locator('.response-col_description').innerText()]
   await operation.getByRole('button', { name: 'Clear' }).click()
   return [status.trim(), /\S+@example\.com/.exec(text)?.[0].replaceAll('"', '').replace(/,$/, '')]
 }
 
 async function open (operation: ReturnType<Page['locator']>): Promise<void> {
   await operation.locator('.opblock-summary-control').waitFor()
-  if (await operation.locator('.opblock-summary-control[aria-expanded=false]').count() > 0) await operation.locator('.opblock-summary-control').click()
+  if (await operation.locator('.opblock-summary-control[aria-expanded=false]').count() > 0) {
+    await operation.locator('.opblock-summary-control').click()
+  }
   const tryIt = operation.getByRole('button', { name: 'Try it out' })
   await operation.locator('.try-out').waitFor()
   if (await tryIt.count() > 0) await tryIt.click()

@@ -16,21 +16,36 @@ const POSTS = new URLSearchParams({ query: 'subscription { postCreated { title c
 t.test('7.7 an EventSource reconnects by itself and gets missed posts exactly once, in order', async (t) => {
   const { url: databaseUrl, dataDir: cwd } = await startDatabase(t)
   const elsewhere = await servePage(t)
-  const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: 'author@example.com', ADMIN_PASSWORD: 'horse battery staple', HOST: '127.0.0.1', PORT: String(await findPort()), CORS_ORIGIN: `http://127.0.0.1:${elsewhere}` }
+  const settings = {
+    DATABASE_URL: databaseUrl,
+    ADMIN_EMAIL: 'author@example.com',
+    ADMIN_PASSWORD: 'horse battery staple',
+    HOST: '127.0.0.1',
+    PORT: String(await findPort()),
+    CORS_ORIGIN: `http://127.0.0.1:${elsewhere}`,
+  }
   let node = await startNode(t, { cwd, settings })
   const { url } = node
   const sql = openSql(t, { options: { databaseUrl, schema: 'usher' } })
   const expected: string[] = []
   const tell = async (...titles: string[]) => {
-    for (const title of titles) await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), id, ${title}, '' from users`
+    for (const title of titles) {
+      await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), id, ${title}, '' from users`
+    }
     expected.push(...titles)
   }
 
   const { page } = await openPage(t, `${url}/docs`)
-  const pages: Record<string, Page> = { 'the node\'s own page': page, 'a page of another origin': await page.context().browser()!.newPage() }
+  const pages: Record<string, Page> = {
+    'the node\'s own page': page, 'a page of another origin': await page.context().browser()!.newPage(),
+  }
   await pages['a page of another origin']!.goto(`http://127.0.0.1:${elsewhere}`)
   for (const page of Object.values(pages)) t.equal(await listen(page, url), OPEN)
-  const hear = async () => { for (const page of Object.values(pages)) await page.waitForFunction(([count]) => (globalThis as any).heard.length >= count!, [expected.length]) }
+  const hear = async () => {
+    for (const page of Object.values(pages)) {
+      await page.waitForFunction(([count]) => (globalThis as any).heard.length >= count!, [expected.length])
+    }
+  }
 
   await t.test('7.7 a page of a forbidden origin gets nothing and does not reconnect', async (t) => {
     const stranger = await page.context().browser()!.newPage()
@@ -72,7 +87,8 @@ function listen (page: Page, url: string): Promise<number> {
 
 /** Serves an empty page and returns its port. `127.0.0.1` and `localhost` are different origins. */
 async function servePage (t: Test): Promise<number> {
-  const server = createServer((_, response) => response.setHeader('content-type', 'text/html').end('<!doctype html><link rel="icon" href="data:,">'))
+  const server = createServer((_, response) =>
+    response.setHeader('content-type', 'text/html').end('<!doctype html><link rel="icon" href="data:,">'))
   t.teardown(() => server.close())
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -16,7 +16,9 @@ for (const [place, serve] of Object.entries(served)) {
     })
 
     await t.test('7.4 a mutation succeeds with the token in the headers pane and fails without it', async (t) => {
-      await type(page, 'Operation Editor', 'mutation { createPost(input: { title: "Typed", content: "text" }) { title } }')
+      await type(
+        page, 'Operation Editor', 'mutation { createPost(input: { title: "Typed", content: "text" }) { title } }'
+      )
       await run(page, 'UNAUTHENTICATED')
       await page.getByRole('button', { name: 'Headers' }).click()
       await type(page, 'Headers', JSON.stringify(admin.headers))
@@ -31,7 +33,8 @@ for (const [place, serve] of Object.entries(served)) {
       const received = answer(page, '"Meanwhile"')
       // The page does not show when the server has started the subscription, so the test creates posts until one
       // arrives.
-      const body = JSON.stringify({ query: 'mutation { createPost(input: { title: "Meanwhile", content: "text" }) { id } }' })
+      const body =
+        JSON.stringify({ query: 'mutation { createPost(input: { title: "Meanwhile", content: "text" }) { id } }' })
       const headers = { ...admin.headers, 'content-type': 'application/json' }
       for (let waiting = true; waiting;) {
         await fetch(`${url}/graphql`, { method: 'POST', headers, body })
@@ -46,7 +49,9 @@ for (const [place, serve] of Object.entries(served)) {
       await page.getByRole('textbox', { name: 'Password' }).fill(admin.password)
       await page.getByRole('button', { name: 'Sign in' }).click()
       await page.getByText(`Signed in as ${admin.email}`).waitFor()
-      for (const [tab, expected] of [['Users', '"nodes"'], ['Me', admin.email], ['CreatePost', '"My first post"']] as const) {
+      for (const [tab, expected] of [
+        ['Users', '"nodes"'], ['Me', admin.email], ['CreatePost', '"My first post"'],
+      ] as const) {
         await openTab(page, tab)
         await run(page, tab === 'CreatePost' ? '"Hello"' : expected)
       }
@@ -84,7 +89,8 @@ t.test('15.3 GraphiQL fits, light and dark, on a desktop and on a phone', async 
     t.equal(brightness < 128, options.colorScheme === 'dark', `${name}: ${brightness}`)
     t.equal(excess, 0, name)
     const { x, y, width, height } = (await page.getByRole('region', { name: 'Result Window' }).boundingBox())!
-    t.ok(width > 300 && height > 200 && x >= 0 && y >= 0 && x + width <= options.viewport.width && y + height <= options.viewport.height, `${name}: ${[x, y, width, height]}`)
+    t.ok(width > 300 && height > 200 && x >= 0 && y >= 0 && x + width <= options.viewport.width && y +
+      height <= options.viewport.height, `${name}: ${[x, y, width, height]}`)
     t.strictSame(problems, [], name)
   }
 })
@@ -104,7 +110,8 @@ async function type (page: Page, pane: string, text: string): Promise<void> {
 
 const execute = (page: Page): Promise<void> => page.getByRole('button', { name: /^Execute query/ }).click()
 
-// GraphiQL parses an operation some time after it was typed or its tab was opened. Until then, the button executes the former one.
+// GraphiQL parses an operation some time after it was typed or its tab was opened. Until then, the button executes the
+// former one.
 async function run (page: Page, expected: string): Promise<string> {
   for (;;) {
     await execute(page)

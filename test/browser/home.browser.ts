@@ -18,7 +18,8 @@ t.test('15.1 / of the node is accessible and fits, light and dark, on a desktop 
     const violations = await page.evaluate<{ id: string }[]>(`${axe}; axe.run().then(({ violations }) => violations)`)
     t.strictSame(violations.map(({ id }) => id), [], name)
     for (const [link, path] of [['API reference', '/docs'], ['GraphiQL', '/graphql'], ['Log in', '/login']] as const) {
-      t.equal(await page.getByRole('link', { name: link }).evaluate((element) => (element as HTMLAnchorElement).href), `${url}${path}`)
+      t.equal(await page.getByRole('link', { name: link })
+        .evaluate((element) => (element as HTMLAnchorElement).href), `${url}${path}`)
     }
     await page.getByRole('link', { name: 'API reference' }).click()
     await page.locator('#operations-users-getUsers').waitFor()

@@ -37,13 +37,17 @@ async function logIn (page: Page, { email, password }: { email: string, password
 /** Checks that a page did nothing that it must not do, apart from requests that fail with these statuses. */
 function watch (t: Test, { foreign, problems }: Watched, statuses: readonly number[] = []): void {
   t.strictSame(foreign, [])
-  t.strictSame(problems.map((problem) => Number(/^Failed to load resource: the server responded with a status of (\d+)/.exec(problem)?.[1] ?? NaN) || problem), statuses)
+  t.strictSame(problems.map((problem) =>
+    Number(/^Failed to load resource: the server responded with a status of (\d+)/.exec(problem)?.[1] ?? NaN) ||
+    problem), statuses)
 }
 
 // Evaluated by the debugger, because the policy of the pages forbids scripts of others.
 async function violationsIn (page: Page): Promise<string[]> {
   return page.evaluate(async () => {
-    const { violations } = await (globalThis as never as { axe: { run (options: object): Promise<{ violations: { id: string, nodes: { html: string }[] }[] }> } })
+    const { violations } = await (globalThis as never as {
+      axe: { run (options: object): Promise<{ violations: { id: string, nodes: { html: string }[] }[] }> }
+    })
       .axe.run({ resultTypes: ['violations'] })
     return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
   })
@@ -63,7 +67,9 @@ t.test('15.2 a forgotten password: link by mail, another password, login, accoun
   await page.goto(link)
   await page.getByText('8 to 256 characters. Common passwords are rejected.').waitFor()
   t.notMatch(page.url(), 'token', 'the address bar does not keep the token')
-  t.equal(await page.locator('[data-username]').inputValue(), user.email, 'a password manager learns whose password it is')
+  t.equal(
+    await page.locator('[data-username]').inputValue(), user.email, 'a password manager learns whose password it is'
+  )
   await page.reload()
   await page.getByLabel('New password').fill('password1')
   await button(page, 'Set password').click()
@@ -238,7 +244,8 @@ t.test('15.2 the account page: name, address, password, sessions', async (t) => 
   await page.reload()
   await page.getByText('lightMyRequest').first().waitFor()
   const before = await page.getByRole('listitem').count()
-  await page.getByRole('listitem').filter({ hasText: 'lightMyRequest' }).first().getByRole('button', { name: /^End session lightMyRequest/ }).click()
+  await page.getByRole('listitem').filter({ hasText: 'lightMyRequest' }).first()
+    .getByRole('button', { name: /^End session lightMyRequest/ }).click()
   await page.getByText('The session has ended.').waitFor()
   t.equal(await page.getByRole('listitem').count(), before - 1)
   t.equal(await page.getByRole('listitem').filter({ hasText: 'this session' }).count(), 1)
@@ -263,7 +270,9 @@ t.test('15.2 the account page: name, address, password, sessions', async (t) => 
 
 t.test('15.2 login by keyboard only, and to where the user wanted to go', async (t) => {
   const { url, admin } = await serve(t, { origins: ['https://app.example.com'] })
-  const watched = await openPage(t, `${url}/login?returnTo=${encodeURIComponent('/accounts/forgot-password?from=login')}`)
+  const watched = await openPage(
+    t, `${url}/login?returnTo=${encodeURIComponent('/accounts/forgot-password?from=login')}`
+  )
   const { page } = watched
   // The browser focuses the field when it has drawn the page, and until then it drops what is typed.
   await page.waitForFunction(() => document.activeElement?.getAttribute('name') === 'email')
@@ -315,8 +324,8 @@ t.test('15.2 each page on a phone and a desktop, light and dark, has no axe viol
   await logIn(page, user)
   await page.getByLabel('Name', { exact: true }).waitFor()
   const paths = [
-    '/login?out', '/forgot-password', '/forgot-password?sent', '/sign-up', '/set-password', '/set-password#token=x', '/sign-up/confirm#token=x',
-    '/verify-email', '/undo#token=x', '/account',
+    '/login?out', '/forgot-password', '/forgot-password?sent', '/sign-up', '/set-password', '/set-password#token=x',
+    '/sign-up/confirm#token=x', '/verify-email', '/undo#token=x', '/account',
   ]
   for (const path of paths) {
     // Otherwise only the fragment might change.

@@ -80,8 +80,12 @@ for (const transport of transports) {
     await followed
     aborter.abort()
     t.strictSame(await following, { done: true, value: undefined })
-    t.strictSame(await followPosts(client, { transport, signal: aborter.signal }).next(), { done: true, value: undefined })
-    await t.rejects(followPosts(client, { transport, after: 'nowhere' }).next(), { name: 'UsherError', status: 200, message: /after/ })
+    t.strictSame(
+      await followPosts(client, { transport, signal: aborter.signal }).next(), { done: true, value: undefined }
+    )
+    await t.rejects(
+      followPosts(client, { transport, after: 'nowhere' }).next(), { name: 'UsherError', status: 200, message: /after/ }
+    )
     await t.rejects(followPosts(client, { transport, fields: 'unknown' }).next(), { name: 'UsherError' })
   })
 }
@@ -90,10 +94,16 @@ t.test('15.4 a caller continues from the cursor of the last post that it has', a
   const author = await one.usher.createUser()
   const { client } = await logIn(t, author)
   await createPost(one.usher, author, 'known')
-  const { posts: { pageInfo: { startCursor: after } } } = await graphql<{ posts: { pageInfo: { startCursor: string } } }>(client, '{ posts(first: 1) { pageInfo { startCursor } } }')
+  const { posts: { pageInfo: { startCursor: after } } } =
+    await graphql<{ posts: { pageInfo: { startCursor: string } } }>(
+      client,
+      '{ posts(first: 1) { pageInfo { startCursor } } }'
+    )
   for (const title of ['a', 'b']) await createPost(one.usher, author, title)
   const titles: string[] = []
-  for await (const { title } of followPosts<{ title: string, cursor: string }>(client, { after, authorId: author.id, fields: 'title' })) {
+  for await (const { title } of followPosts<{ title: string, cursor: string }>(client, {
+    after, authorId: author.id, fields: 'title',
+  })) {
     titles.push(title)
     if (titles.length === 2) break
   }
@@ -106,7 +116,9 @@ t.test('15.4 a mutation whose response was lost is repeated, and has its effect 
   proxy.loseResponse(/^POST \/graphql/)
   const { createPost: { id } } = await graphql<{ createPost: { id: string } }>(client, CREATE, { title: 'Once' })
   t.equal(proxy.lost, 1)
-  const { posts } = await graphql<{ posts: { nodes: { id: string }[] } }>(client, 'query ($id: ID) { posts(first: 5, authorId: $id) { nodes { id } } }', { id: author.id })
+  const { posts } = await graphql<{ posts: { nodes: { id: string }[] } }>(
+    client, 'query ($id: ID) { posts(first: 5, authorId: $id) { nodes { id } } }', { id: author.id }
+  )
   t.strictSame(posts.nodes, [{ id }])
   await t.rejects(graphql(client, CREATE, { title: '' }), { name: 'UsherError', status: 200 })
 })

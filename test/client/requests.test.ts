@@ -71,7 +71,9 @@ t.test('15.4 PUT and DELETE are repeated after a lost response, and If-Match rep
 
   const etag = (await client.get('/api/users/{id}', userOf(member.id))).response.headers.get('ETag')!
   proxy.loseResponse(/^PUT /)
-  const { response } = await client.put('/api/users/{id}', { ...userOf(member.id), body: { ...body, name: 'Grace' }, headers: { 'If-Match': etag } })
+  const { response } = await client.put(
+    '/api/users/{id}', { ...userOf(member.id), body: { ...body, name: 'Grace' }, headers: { 'If-Match': etag } }
+  )
   t.equal(response.status, 412, 'the first request has changed the user')
 
   proxy.loseResponse(/^DELETE /)
@@ -90,7 +92,8 @@ t.test('15.4 a POST without a key is not repeated', async (t) => {
 t.test('15.4 temporary rejections are repeated as often as the options allow', async (t) => {
   const responses: Response[] = []
   const keys = new Set<string | null>()
-  const respond = (status: number, after?: string) => responses.push(new Response('{"error":"no"}', { status, ...after && { headers: { 'Retry-After': after } } }))
+  const respond = (status: number, after?: string) =>
+    responses.push(new Response('{"error":"no"}', { status, ...after && { headers: { 'Retry-After': after } } }))
   const client = createUsherClient({
     baseUrl: proxy.url,
     retry: { baseMs: 1, tries: 3, maxMs: 10 },
@@ -99,7 +102,8 @@ t.test('15.4 temporary rejections are repeated as often as the options allow', a
       return responses.shift() ?? new Response('{}', { status: 201, headers: { 'Content-Type': 'application/json' } })
     },
   })
-  const create = async () => (await client.post('/api/users', { body: { name: 'Ada', email: `${randomUUID()}@example.com` } })).response.status
+  const create = async () =>
+    (await client.post('/api/users', { body: { name: 'Ada', email: `${randomUUID()}@example.com` } })).response.status
   respond(503)
   respond(429, '0')
   t.equal(await create(), 201)
@@ -151,7 +155,10 @@ t.test('15.4 a POST whose response was lost is repeated with the same key, and w
 t.test('15.4 the token is sent to the server of the client only', async (t) => {
   const { client, exchanges } = await createClient()
   exchanges.splice(0)
-  for (const path of ['@example.com/', '.example.com/', '//example.com/', '/\\example.com/', 'https://example.com/', '/\t/example.com/', '/a\n', '']) {
+  for (const path of [
+    '@example.com/', '.example.com/', '//example.com/', '/\\example.com/', 'https://example.com/', '/\t/example.com/',
+    '/a\n', '',
+  ]) {
     await t.rejects(client.fetch(path), TypeError)
   }
   t.strictSame(exchanges, [])
@@ -176,7 +183,9 @@ t.test('15.4 a write whose response was lost is not repeated as another user', a
   await client.login(ada)
   const title = randomUUID()
   const body = JSON.stringify({ query: `mutation { createPost(input: { title: "${title}", content: "" }) { id } }` })
-  await t.rejects(client.fetch('/graphql', { method: 'POST', headers: { 'content-type': 'application/json' }, body }), { code: 'USER_CHANGED' })
+  await t.rejects(client.fetch('/graphql', { method: 'POST', headers: { 'content-type': 'application/json' }, body }), {
+    code: 'USER_CHANGED',
+  })
   const posts = await usher.app.usher.posts.list({ limit: 100 })
   t.strictSame(posts.data.filter((post) => post.title === title).map(({ authorId }) => authorId), [ada.id])
   client.close()
@@ -189,7 +198,8 @@ t.test('15.4 an empty text is a body', async (t) => {
 
 t.test('15.4 the client works in browsers and on pages that lack randomUUID, getSetCookie and AbortSignal.timeout', async (t) => {
   const lacking: [object, string][] = [
-    [crypto, 'randomUUID'], [Headers.prototype, 'getSetCookie'], [AbortSignal, 'timeout'], [AbortSignal.prototype, 'throwIfAborted'],
+    [crypto, 'randomUUID'], [Headers.prototype, 'getSetCookie'], [AbortSignal, 'timeout'],
+    [AbortSignal.prototype, 'throwIfAborted'],
   ]
   for (const [owner, name] of lacking) hide(t, owner, name)
   const { client, exchanges } = await createClient()
@@ -204,7 +214,9 @@ t.test('15.4 the client works in browsers and on pages that lack randomUUID, get
     keys.push(lost)
   }
   t.not(keys[0], keys[1])
-  t.strictSame(await graphql(client, 'mutation { createPost(input: { title: "First", content: "" }) { title } }'), { createPost: { title: 'First' } })
+  t.strictSame(await graphql(client, 'mutation { createPost(input: { title: "First", content: "" }) { title } }'), {
+    createPost: { title: 'First' },
+  })
   t.ok(await client.session.renew(await client.session.token()), 'in Node, the client has kept the cookie')
   const aborter = new AbortController()
   aborter.abort()
@@ -218,7 +230,9 @@ t.test('15.4 outside of browsers, the client keeps the cookie of the session, wh
       const cookies = response.headers.getSetCookie()
       const headers = new Headers(response.headers)
       headers.delete('Set-Cookie')
-      for (const cookie of ['sticky=a, usher; Expires=Wed, 09 Jun 2027 10:18:14 GMT', ...cookies, 'other=b']) headers.append('Set-Cookie', cookie)
+      for (const cookie of ['sticky=a, usher; Expires=Wed, 09 Jun 2027 10:18:14 GMT', ...cookies, 'other=b']) {
+        headers.append('Set-Cookie', cookie)
+      }
       return new Response(response.status === 204 ? null : response.body, { status: response.status, headers })
     },
   })

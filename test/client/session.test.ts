@@ -10,7 +10,13 @@ const proxy = await createCuttingProxy(t, await usher.app.listen({ port: 0, host
 // Records the requests, and sends a token that is not valid until the next refresh when `isStale` is set.
 function createClient () {
   const requests: string[] = []
-  const watch = { requests, isStale: false, rejected: 0, expected: 0, refreshes: () => requests.filter((path) => path.endsWith('/refresh')).length }
+  const watch = {
+    requests,
+    isStale: false,
+    rejected: 0,
+    expected: 0,
+    refreshes: () => requests.filter((path) => path.endsWith('/refresh')).length,
+  }
   const client = createUsherClient({
     baseUrl: `${proxy.url}/accounts/`,
     retry: { baseMs: 1 },
@@ -36,20 +42,28 @@ function createClient () {
 t.test('15.4 typed calls resolve to data or an error, and `unwrap` throws the error', async (t) => {
   const { client, states } = createClient()
   const rejected = await client.get('/api/protected')
-  t.strictSame([rejected.response.status, rejected.data, rejected.error], [401, undefined, { error: 'A bearer token is required', code: 'UNAUTHENTICATED' }])
+  t.strictSame([rejected.response.status, rejected.data, rejected.error], [
+    401, undefined, { error: 'A bearer token is required', code: 'UNAUTHENTICATED' },
+  ])
   t.strictSame(states.map(({ state, reason }) => [state, reason]), [['none', undefined]], 'nothing is over')
 
-  await t.rejects(client.login({ email: usher.admin.email, password: 'wrong password' }), { name: 'UsherError', status: 401, code: 'INVALID_CREDENTIALS' })
+  await t.rejects(client.login({ email: usher.admin.email, password: 'wrong password' }), {
+    name: 'UsherError', status: 401, code: 'INVALID_CREDENTIALS',
+  })
   const user = await client.login(usher.admin)
   t.equal(user.id, usher.admin.id)
   t.equal((await unwrap(client.get('/api/protected'))).user.id, usher.admin.id)
   t.equal((await unwrap(client.get('/api/users/{id}', { params: { path: { id: user.id } } }))).email, usher.admin.email)
-  const error = await unwrap(client.post('/api/users', { body: { name: '', email: 'x' } })).catch((error: unknown) => error as UsherError)
+  const error = await unwrap(client.post('/api/users', { body: { name: '', email: 'x' } }))
+    .catch((error: unknown) => error as UsherError)
   t.ok(error instanceof UsherError)
   t.match(error, { status: 400, problems: [/^name /, /^email /] })
 
   await client.logout()
-  t.strictSame(states.slice(1).map(({ state, user, reason }) => [state, user?.id, reason]), [['active', user.id, undefined], ['none', undefined, 'logout']])
+  t.strictSame(
+    states.slice(1).map(({ state, user, reason }) => [state, user?.id, reason]),
+    [['active', user.id, undefined], ['none', undefined, 'logout']]
+  )
   t.equal(await client.session.token(), undefined)
   t.equal((await client.get('/api/protected')).response.status, 401)
 })
@@ -109,7 +123,9 @@ t.test('15.4 16.2 16.4 a login with a second factor takes two steps, and a step-
   await client.login(user)
   const { secret } = await unwrap(client.post('/api/auth/totp'))
   const used = Math.floor(Date.now() / 30_000)
-  const { recoveryCodes } = await unwrap(client.post('/api/auth/totp/confirm', { body: { code: codeOf(secret, used) } }))
+  const { recoveryCodes } = await unwrap(
+    client.post('/api/auth/totp/confirm', { body: { code: codeOf(secret, used) } })
+  )
   await client.logout()
 
   const demand = await client.login(user).catch((error: unknown) => error as UsherError)

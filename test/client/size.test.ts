@@ -7,7 +7,9 @@ const KIB = 1024
 async function bundle (entry: string): Promise<Uint8Array> {
   const absWorkingDir = new URL('../..', import.meta.url).pathname
   // Modules of Node.js are not found on this platform, so the bundle fails if there is one.
-  const options = { bundle: true, minify: true, write: false, format: 'esm', platform: 'browser', target: 'es2022', absWorkingDir } as const
+  const options = {
+    bundle: true, minify: true, write: false, format: 'esm', platform: 'browser', target: 'es2022', absWorkingDir,
+  } as const
   const { outputFiles: [output] } = await build({ ...options, entryPoints: [entry] })
   return gzipSync(output!.contents, { level: 9 })
 }

@@ -6,13 +6,19 @@ const client = createUsherClient({ baseUrl: 'https://example.com', retry: { trie
 const user: User = await client.login({ email: 'ada@example.com', password: 'correct horse' })
 const params = { path: { id: user.id } }
 const name: string = (await unwrap(client.get('/api/users/{id}', { params }))).name
-const names: string[] = (await unwrap(client.get('/api/users', { params: { query: { limit: 20 } } }))).map((user) => user.name)
+const names: string[] =
+  (await unwrap(client.get('/api/users', { params: { query: { limit: 20 } } }))).map((user) => user.name)
 const parts = await unwrap(client.get('/api/users', { params: { query: { fields: 'name' } } }))
 export const some: [string, string | undefined][] = parts.map(({ id, name }) => [id, name])
-const { data, error, response } = await client.put('/api/users/{id}', { params, headers: { 'If-Match': '*' }, body: { name, email: 'ada@example.com' } })
+const { data, error, response } = await client.put(
+  '/api/users/{id}', { params, headers: { 'If-Match': '*' }, body: { name, email: 'ada@example.com' } }
+)
 client.session.subscribe(({ state, reason }) => { [state, reason, data?.id, names, error, response.status].at(0) })
-for await (const { title, cursor } of followPosts(client, { after: 'A', transport: 'socket' })) [title, cursor].map((text) => text.toUpperCase())
-await graphql<{ users: { nodes: User[] } }>(client, '{ users { nodes { name } } }').catch((error: unknown) => error instanceof UsherError && error.code)
+for await (const { title, cursor } of followPosts(client, { after: 'A', transport: 'socket' })) {
+  [title, cursor].map((text) => text.toUpperCase())
+}
+await graphql<{ users: { nodes: User[] } }>(client, '{ users { nodes { name } } }')
+  .catch((error: unknown) => error instanceof UsherError && error.code)
 
 // @ts-expect-error there is no such path
 await client.get('/api/nothing')

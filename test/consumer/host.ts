@@ -1,7 +1,9 @@
 // A host that knows Usher by its published declarations alone, under settings that are not ours.
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import postgres from 'postgres'
-import usher, { type Action, type Actor, type Policy, type Role, type Rule, type Usher, type UsherOptions } from 'fastify-usher'
+import usher, {
+  type Action, type Actor, type Policy, type Role, type Rule, type Usher, type UsherOptions,
+} from 'fastify-usher'
 
 declare module 'fastify' {
   interface FastifyInstance { others: Usher }
@@ -27,9 +29,16 @@ await app.register(usher, {
 void app.register(async (scope) => scope.register(usher, {}), { prefix: '/scope' })
 
 app.get('/mine', { onRequest: app.usher.authenticate }, async ({ actor }) => actor?.id)
-app.get('/ours', { onRequest: [app.usher.authenticate, async (request: FastifyRequest) => { request.actor = null }] }, async () => null)
-app.addHook('onRequest', async (request: FastifyRequest, reply: FastifyReply): Promise<void> => app.usher.authenticate(request, reply))
-app.get<{ Params: { id: string } }>('/theirs/:id', { onRequest: app.usher.authenticate }, async ({ actor, params }) => actor?.id === params.id)
+app.get(
+  '/ours',
+  { onRequest: [app.usher.authenticate, async (request: FastifyRequest) => { request.actor = null }] },
+  async () => null
+)
+app.addHook('onRequest', async (request: FastifyRequest, reply: FastifyReply): Promise<void> =>
+  app.usher.authenticate(request, reply))
+app.get<{ Params: { id: string } }>(
+  '/theirs/:id', { onRequest: app.usher.authenticate }, async ({ actor, params }) => actor?.id === params.id
+)
 
 export const options: UsherOptions = { accessTokenSeconds: 60, origins: ['https://example.com'] }
 export const rule: Rule = (actor: Actor): boolean => actor.role === 'admin'
@@ -38,7 +47,8 @@ export const action: Action = 'posts:delete'
 export const role: Role = 'user'
 export const given: Usher = app.usher
 
-app.get('/bookmarks', { onRequest: app.others.allow('bookmarks:create') }, async () => (await app.others.users.get('x')).email.length)
+app.get('/bookmarks', { onRequest: app.others.allow('bookmarks:create') }, async () =>
+  (await app.others.users.get('x')).email.length)
 export const hooked: UsherOptions = {
   policy: { 'bookmarks:create': rule },
   hooks: {

@@ -1,4 +1,5 @@
-// A host in JavaScript, and a client that logs in, uploads, and uses GraphQL over HTTP and a socket. Prints what it has got.
+// A host in JavaScript, and a client that logs in, uploads, and uses GraphQL over HTTP and a socket. Prints what it has
+// got.
 import Fastify from 'fastify'
 import usher from 'fastify-usher'
 
@@ -8,7 +9,9 @@ await app.register(usher, { prefix: '/accounts', ...options })
 app.get('/mine', { onRequest: app.usher.authenticate }, async (request) => request.actor.role)
 const base = `${await app.listen({ port: 0 })}/accounts`
 const get = (path, headers) => fetch(base + path, { headers })
-const post = (path, body, headers) => fetch(base + path, { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json', ...headers } })
+const post = (path, body, headers) => fetch(base + path, {
+  method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json', ...headers },
+})
 
 const { token } = await (await post('/api/auth/login', options.admin)).json()
 const headers = { authorization: `Bearer ${token}` }
@@ -23,13 +26,17 @@ const seen = {
   mine: await (await fetch(`${base}/../mine`, { headers })).text(),
   users: (await get('/api/users')).status,
   rejected: (await post('/api/users', { name: '', email: 'x' }, headers)).status,
-  created: (await post('/api/users', { name: 'Ada', email: 'ada@example.com', password: 'difference engine' }, headers)).status,
+  created: (await post(
+    '/api/users', { name: 'Ada', email: 'ada@example.com', password: 'difference engine' }, headers
+  )).status,
   uploaded: uploaded.status,
   file: await (await fetch(new URL(fileUrl, base))).text(),
   query: await (await post('/graphql', { query: '{ users { nodes { name } } }' })).json(),
   socket: await subscribe(),
   graphiql: [page.status, (await page.text()).includes('<title>Usher GraphiQL</title>')],
-  reference: [(await get('/docs')).status, (await get('/docs/json')).status, (await get('/docs/static/swagger-ui.css')).status],
+  reference: [
+    (await get('/docs')).status, (await get('/docs/json')).status, (await get('/docs/static/swagger-ui.css')).status,
+  ],
   login: (await get('/login')).status,
 }
 await app.close()
@@ -50,7 +57,11 @@ async function subscribe () {
       next('post', 'mutation { createPost(input: { title: "Over a socket", content: "text" }) { id } }')
     }
     // The subscription may have started after the post was created.
-    if (message.id === 'post' && message.type === 'complete') setTimeout(next, 250, 'post', 'mutation { createPost(input: { title: "Over a socket", content: "text" }) { id } }')
+    if (message.id === 'post' && message.type === 'complete') {
+      setTimeout(
+        next, 250, 'post', 'mutation { createPost(input: { title: "Over a socket", content: "text" }) { id } }'
+      )
+    }
     if (message.id === 'posts' && message.type === 'next') resolve(message.payload.data.postCreated.title)
   }
   return promise.finally(() => { socket.onclose = null; socket.close() })

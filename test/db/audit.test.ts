@@ -10,7 +10,13 @@ const ENTRIES = 100_000
 const RARE = 7
 const LIMIT = 50
 
-interface Plan { 'Node Type': string, 'Actual Rows': number, 'Actual Loops': number, 'Rows Removed by Filter'?: number, Plans?: Plan[] }
+interface Plan {
+  'Node Type': string
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number
+  Plans?: Plan[]
+}
 
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 const rowsOf = (plan: Plan) => (plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0)) * plan['Actual Loops']
@@ -22,7 +28,9 @@ t.test('4 a page of the account log reads few other entries, whatever the filter
   const client = postgres(databaseUrl, { max: 1, onnotice: () => {}, connection: { search_path: schema } })
   t.teardown(() => client.end())
   const sent: CompiledQuery[] = []
-  const db = new Kysely<Tables>({ dialect: new PostgresJSDialect({ postgres: client }), log: ({ query }) => { sent.push(query) } })
+  const db = new Kysely<Tables>({
+    dialect: new PostgresJSDialect({ postgres: client }), log: ({ query }) => { sent.push(query) },
+  })
   const userId = usher.admin.id
   await db.transaction().execute(async (trx) => {
     await sql`set local statement_timeout = 0`.execute(trx)
@@ -31,7 +39,9 @@ t.test('4 a page of the account log reads few other entries, whatever the filter
         ${userId}::uuid, case when n % 1000 = 0 then gen_random_uuid() else ${userId}::uuid end, '192.0.2.1', ''
       from generate_series(1, ${sql.lit(ENTRIES)}) n`.execute(trx)
     await sql`analyze audit`.execute(trx)
-    const [row] = (await sql<{ middle: string }>`select id as middle from audit order by id offset ${ENTRIES / 2} limit 1`.execute(trx)).rows
+    const [row] =
+      (await sql<{ middle: string }>`select id as middle from audit order by id offset ${ENTRIES / 2} limit 1`
+        .execute(trx)).rows
     const filters: Omit<ListAuditQuery, 'limit'>[] = [
       {}, { userId }, { action: 'access.denied' }, { action: 'password.change' }, { action: 'keys.rotate' },
       { userId, action: 'access.denied' }, { userId, action: 'password.change' }, { userId, action: 'keys.rotate' },
@@ -45,7 +55,11 @@ t.test('4 a page of the account log reads few other entries, whatever the filter
         const { rows: [explained] } = await trx.executeQuery<{ 'QUERY PLAN': [{ Plan: Plan }] }>(explain)
         const nodes = nodesOf(explained!['QUERY PLAN'][0].Plan)
         const what = `${JSON.stringify(filter)} ${after}`
-        t.equal(page.rows.length, filter.action === 'password.change' ? RARE : filter.action === 'keys.rotate' ? 0 : LIMIT, what)
+        t.equal(
+          page.rows.length,
+          filter.action === 'password.change' ? RARE : filter.action === 'keys.rotate' ? 0 : LIMIT,
+          what
+        )
         t.notOk(nodes.some((node) => /Sort|Seq Scan|Bitmap/.test(node['Node Type'])), what)
         t.ok(nodes.every((node) => rowsOf(node) <= 4 * LIMIT), what)
       }

@@ -3,16 +3,22 @@ import t from 'tap'
 import { postponed, batchCalls } from '../../db/batching/batching.ts'
 import { createUsher } from '../helpers/app.ts'
 
-/** Creates a batched read whose statements the test completes itself. On a busy machine a turn takes long, which must not matter. */
+/**
+ * Creates a batched read whose statements the test completes itself. On a busy machine a turn takes long, which must
+ * not matter.
+ */
 function createReads ({ gathering = Infinity } = {}) {
   const statements: { keys: string[], answer: () => void, fail: (error: Error) => void }[] = []
   const read = batchCalls((keys: string[]) => new Promise<(string | undefined)[]>((resolve, reject) => {
-    statements.push({ keys, answer: () => resolve(keys.map((key) => key === 'unknown' ? undefined : `value of ${key}`)), fail: reject })
+    statements.push({
+      keys, answer: () => resolve(keys.map((key) => key === 'unknown' ? undefined : `value of ${key}`)), fail: reject,
+    })
   }), { gathering })
   return { read, statements }
 }
 
-// The number of cases of the model test. `MODEL_CASES=10000 npx tap test/db/batching.test.ts` runs more, which takes longer.
+// The number of cases of the model test. `MODEL_CASES=10000 npx tap test/db/batching.test.ts` runs more, which takes
+// longer.
 const CASES = Number(process.env['MODEL_CASES'] ?? 2000)
 
 const turn = () => new Promise(setImmediate)
@@ -132,7 +138,10 @@ t.test('1.12 a write is rejected if its client is no longer allowed to act when 
   await t.rejects(waiting.unknown, { message: 'nobody knows' })
   await turns()
   release()
-  t.same(await Promise.all([waiting.lives, waiting.askedAndLives, waiting.anonymous]), ['lives', 'asked and lives', 'anonymous'])
+  t.same(
+    await Promise.all([waiting.lives, waiting.askedAndLives, waiting.anonymous]),
+    ['lives', 'asked and lives', 'anonymous']
+  )
   await t.rejects(write('alone', client(() => false)), { code: 'INVALID_TOKEN' })
   t.same(written, [['first'], ['lives', 'asked and lives', 'anonymous']], 'an empty batch is not sent')
 })
@@ -204,7 +213,11 @@ t.test('SPEED 2 waiting items are limited in number and in time; items beyond a 
   await turns()
   const late = Promise.allSettled([read('a'), read('b')])
   await t.rejects(read('c'), { code: 'OVERLOADED' }, 'too many items wait: it fails at once')
-  t.match(await late, [{ reason: { code: 'OVERLOADED' } }, { reason: { code: 'OVERLOADED' } }], 'they have waited for too long')
+  t.match(
+    await late,
+    [{ reason: { code: 'OVERLOADED' } }, { reason: { code: 'OVERLOADED' } }],
+    'they have waited for too long'
+  )
   answer.resolve()
   t.equal(await first, 'first')
   t.equal(await read('d'), 'd')
@@ -215,7 +228,10 @@ t.test('SPEED 2 items that waited for too long only because the event loop was b
   const timeoutMs = 20
   const stall = () => { for (const since = performance.now(); performance.now() - since < 2 * timeoutMs;); }
   const answers: (() => void)[] = []
-  const read = batchCalls((keys: string[]) => new Promise<string[]>((resolve) => { answers.push(() => resolve(keys)) }), { inFlight: 1, timeoutMs })
+  const read = batchCalls(
+    (keys: string[]) => new Promise<string[]>((resolve) => { answers.push(() => resolve(keys)) }),
+    { inFlight: 1, timeoutMs }
+  )
   const first = read('first')
   stall()
   while (answers.length === 0) await turn()
@@ -265,7 +281,10 @@ t.test('SPEED 2 items of disconnected clients are not sent unless another client
   await turns()
   t.strictSame(statements[0]!.keys, ['shared', 'own'])
   statements[0]!.answer()
-  t.match(await answers, [{ reason: { code: 'CLIENT_DISCONNECTED' } }, { value: 'value of shared' }, { value: 'value of shared' }, { value: 'value of own' }])
+  t.match(await answers, [
+    { reason: { code: 'CLIENT_DISCONNECTED' } }, { value: 'value of shared' }, { value: 'value of shared' },
+    { value: 'value of own' },
+  ])
 
   const last = read('dropped', gone)
   await t.rejects(last, { code: 'CLIENT_DISCONNECTED' })
@@ -273,7 +292,8 @@ t.test('SPEED 2 items of disconnected clients are not sent unless another client
 })
 
 t.test('SPEED 3 each write of a batch has its own result', async (t) => {
-  const write = batchCalls(async (items: { value: number }[]) => items.map(({ value }) => value < 0 ? new Error('refused') : value))
+  const write =
+    batchCalls(async (items: { value: number }[]) => items.map(({ value }) => value < 0 ? new Error('refused') : value))
   const item = { value: 1 }
   const results = await Promise.allSettled([write(item), write({ value: 1 }), write({ value: -1 })])
   t.match(results, [{ value: 1 }, { value: 1 }, { reason: { message: 'refused' } }])
@@ -281,9 +301,13 @@ t.test('SPEED 3 each write of a batch has its own result', async (t) => {
 
 t.test('SPEED 2 for any order of writes and reads, a read sees every write that was acknowledged before it', async (t) => {
   // The database is a map of versions. A statement sees its state at some moment between being sent and returning.
-  const operation = fc.oneof(fc.record({ write: fc.constantFrom('a', 'b', 'c') }), fc.record({ read: fc.constantFrom('a', 'b', 'c') }))
+  const operation = fc.oneof(
+    fc.record({ write: fc.constantFrom('a', 'b', 'c') }), fc.record({ read: fc.constantFrom('a', 'b', 'c') })
+  )
   let cases = 0
-  await fc.assert(fc.asyncProperty(fc.scheduler(), fc.array(operation, { minLength: 1, maxLength: 12 }), async (scheduler, operations) => {
+  await fc.assert(fc.asyncProperty(fc.scheduler(), fc.array(operation, { minLength: 1, maxLength: 12 }), async (
+    scheduler, operations
+  ) => {
     cases++
     const stored = new Map<string, number>()
     const acknowledged = new Map<string, number>()
@@ -306,7 +330,9 @@ t.test('SPEED 2 for any order of writes and reads, a read sees every write that 
         if (seen < before) stale.push(operation.read)
       }
     }
-    const { task } = scheduler.scheduleSequence(operations.map((operation) => async () => { running.push(run(operation)) }))
+    const { task } = scheduler.scheduleSequence(
+      operations.map((operation) => async () => { running.push(run(operation)) })
+    )
     const running: Promise<void>[] = []
     const state = { done: false }
     const all = task.then(() => Promise.all(running)).then(() => { state.done = true })

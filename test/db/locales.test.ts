@@ -142,7 +142,8 @@ t.test('14.3 a Turkish database with two accounts of an address stops the start 
   await insert('info@example.com')
 
   const sentence = {
-    message: /^usher: several users .* the same address .*: info@example\.com \([\w-]{36}\) and info@.*users delete <id>/i,
+    message:
+      /^usher: several users .* the same address .*: info@example\.com \([\w-]{36}\) and info@.*users delete <id>/i,
   }
   await t.rejects(migrate(db, 'usher'), sentence)
   const restored = db.transaction().execute((trx) => runMigrations(trx, 'usher'))

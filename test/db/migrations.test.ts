@@ -31,7 +31,8 @@ t.test('8 if several nodes start at the same time, each migration runs once, and
   const schema = uniqueSchema(t.name)
   const database = await testDatabaseUrl()
   const nodes = Array.from({ length: 3 }, () => createUsher(t, { schema }))
-  const others = Array.from({ length: 5 }, async () => migrate((await openConnection(t, { database, schema })).db, schema))
+  const others =
+    Array.from({ length: 5 }, async () => migrate((await openConnection(t, { database, schema })).db, schema))
   const [ushers] = await Promise.all([Promise.all(nodes), Promise.all(others)])
   t.match((await migrationsOf(schema)).slice(0, 4), ALL)
   t.equal(new Set(await migrationsOf(schema)).size, (await migrationsOf(schema)).length)

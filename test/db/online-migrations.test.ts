@@ -28,7 +28,9 @@ async function createOlder (t: Test) {
 async function undo (sql: Sql): Promise<void> {
   // A new schema does not have them any more.
   for (const index of INDEXES) await sql`drop index if exists ${sql(index)}`
-  for (const event of ['insert', 'update', 'delete', 'truncate']) await sql`drop trigger ${sql(`uploads_counted_${event}`)} on uploads`
+  for (const event of ['insert', 'update', 'delete', 'truncate']) {
+    await sql`drop trigger ${sql(`uploads_counted_${event}`)} on uploads`
+  }
   await sql`drop table upload_usage, post_rates cascade`
   await sql`drop function if exists count_uploads(), add_upload_usage(uuid, bigint, bigint, text)`
   await sql`delete from migrations where name in ('0017-user-lists', '0018-quotas')`
@@ -36,18 +38,26 @@ async function undo (sql: Sql): Promise<void> {
 
 const indexesOf = async (sql: Sql, schema: string) => (await sql`
   select indexrelid::regclass::text as name from pg_index join pg_class on pg_class.oid = indexrelid
-  where relnamespace = ${schema}::regnamespace and indisvalid and relname in ${sql(INDEXES)} order by 1`).map(({ name }) => name)
+  where relnamespace = ${schema}::regnamespace and indisvalid and relname in ${sql(INDEXES)} order by 1`).map(
+  ({ name }) => name
+)
 
 t.test('14.3 an older database is migrated by several nodes at once, each migration once, with the same indexes as a new one, and those of the previous release', async (t) => {
   const { schema, sql, db } = await createOlder(t)
   const steps: MigrationStep[] = []
   const others = await Promise.all(Array.from({ length: 3 }, () => openConnection(t)))
-  await Promise.all([db, ...others.map(({ db }) => db)].map((db) => migrate(db, schema, { report: (step) => steps.push(step) })))
+  await Promise.all(
+    [db, ...others.map(({ db }) => db)].map((db) => migrate(db, schema, { report: (step) => steps.push(step) }))
+  )
   t.same(await indexesOf(sql, schema), INDEXES)
-  t.same(steps.filter(({ state }) => state === 'ended').map(({ migration }) => migration), ['0017-user-lists', '0018-quotas'])
+  t.same(
+    steps.filter(({ state }) => state === 'ended').map(({ migration }) => migration), ['0017-user-lists', '0018-quotas']
+  )
   const definitions = async (name: string) => (await sql`
     select replace(replace(indexdef, ${`${name}.`}, ''), ${name}, '') as text
-    from pg_indexes where schemaname = ${name} and indexname not in ${sql(INDEXES)} order by indexname`).map(({ text }) => text)
+    from pg_indexes where schemaname = ${name} and indexname not in ${sql(INDEXES)} order by indexname`).map(
+    ({ text }) => text
+  )
   const fresh = uniqueSchema(t.name)
   await migrate(db, fresh)
   t.same(await definitions(schema), await definitions(fresh))
@@ -56,7 +66,11 @@ t.test('14.3 an older database is migrated by several nodes at once, each migrat
 t.test('14.3 an index whose build was interrupted is built again', async (t) => {
   const { schema, sql, db } = await createOlder(t)
   await sql`insert into users (id, name, email, role) values (gen_random_uuid(), 'One', 'same@example.com', 'user'), (gen_random_uuid(), 'Two', 'other@example.com', 'user')`
-  await t.rejects(sql`create unique index concurrently users_name on users (role)`, { code: '23505' }, 'the build leaves an invalid index')
+  await t.rejects(
+    sql`create unique index concurrently users_name on users (role)`,
+    { code: '23505' },
+    'the build leaves an invalid index'
+  )
   await migrate(db, schema)
   t.same(await indexesOf(sql, schema), INDEXES)
 })
@@ -140,8 +154,11 @@ t.test('14.3 a migration does not make writers wait behind a long transaction, a
   await held.promise
   const steps: MigrationStep[] = []
   const migrated = migrate(db, schema, { report: (step) => steps.push(step) })
-  await until('the migration has been tried twice', () => steps.filter(({ migration, state }) => migration === '0018-quotas' && state === 'waiting').length >= 2)
-  for (let index = 0; index < 5; index++) await sql`insert into uploads (id, filename, media_type, size, sha256, description) values (gen_random_uuid(), '', '', 0, '', '')`
+  await until('the migration has been tried twice', () =>
+    steps.filter(({ migration, state }) => migration === '0018-quotas' && state === 'waiting').length >= 2)
+  for (let index = 0; index < 5; index++) {
+    await sql`insert into uploads (id, filename, media_type, size, sha256, description) values (gen_random_uuid(), '', '', 0, '', '')`
+  }
   t.notOk(steps.some(({ migration, state }) => migration === '0018-quotas' && state === 'ended'))
   release.resolve()
   await Promise.all([long, migrated])
@@ -152,8 +169,12 @@ t.test('14.3 a migration that gets no lock gives up with a sentence', async (t) 
   const { schema, sql, db } = await createOlder(t)
   await sql.begin(async (sql) => {
     await sql`lock table uploads in row exclusive mode`
-    const migrating = inShortTransaction(db, schema, async (trx) => { await raw`lock table ${raw.id(schema, 'uploads')}`.execute(trx) }, () => {}, 0)
-    await t.rejects(migrating, { message: /^usher: a migration of the schema .* did not get a lock .* End that transaction/ })
+    const migrating = inShortTransaction(
+      db, schema, async (trx) => { await raw`lock table ${raw.id(schema, 'uploads')}`.execute(trx) }, () => {}, 0
+    )
+    await t.rejects(
+      migrating, { message: /^usher: a migration of the schema .* did not get a lock .* End that transaction/ }
+    )
   })
 })
 
@@ -167,22 +188,30 @@ t.test('14.3 a build of an index that waits for a transaction says so, and gives
   })
   await held.promise
   const indexes = userListIndexes(schema)
-  await t.rejects(buildIndexes(db, schema, indexes, () => {}, 0), { message: /^usher: the build of an index did not get a lock .* End that transaction/ })
+  await t.rejects(buildIndexes(db, schema, indexes, () => {}, 0), {
+    message: /^usher: the build of an index did not get a lock .* End that transaction/,
+  })
   const steps: MigrationStep[] = []
   // The invalid index that the first build has left is dropped first, which waits, too.
   const migrated = migrate(db, schema, { report: (step) => steps.push(step) })
-  await until('it waits', () => steps.some(({ migration, state, index }) => migration === '0017-user-lists' && state === 'waiting' && index !== undefined))
+  await until('it waits', () => steps.some(({ migration, state, index }) =>
+    migration === '0017-user-lists' && state === 'waiting' && index !== undefined))
   release.resolve()
   await Promise.all([long, migrated])
   t.same(await indexesOf(sql, schema), INDEXES)
   // The other indexes may wait for transactions of other tests.
-  const repeated = steps.filter(({ state, index }, at) => state === 'waiting' && steps[at - 1]?.state === 'waiting' && steps[at - 1]!.index === index)
+  const repeated = steps.filter(({ state, index }, at) =>
+    state === 'waiting' && steps[at - 1]?.state === 'waiting' && steps[at - 1]!.index === index)
   t.same(repeated, [], 'it says so once')
 })
 
 t.test('14.3 migrations only add, and build no index that blocks writers of a table that exists', async (t) => {
   t.same(Object.keys(migrations), Object.keys(migrations).toSorted(), 'they are in order')
-  t.same(Object.keys(migrations).map((name) => Number.parseInt(name)), Object.keys(migrations).map((_, index) => index + 1), 'and none is missing')
+  t.same(
+    Object.keys(migrations).map((name) => Number.parseInt(name)),
+    Object.keys(migrations).map((_, index) => index + 1),
+    'and none is missing'
+  )
   const { db } = await openConnection(t)
   // Those before were released with other rules.
   const later = Object.entries(migrations).filter(([name]) => name > '0015')
@@ -193,10 +222,14 @@ t.test('14.3 migrations only add, and build no index that blocks writers of a ta
     await migration(recording, 'usher')
     const created = statements.flatMap((text) => /^\s*create table (\S+)/i.exec(text)?.[1] ?? [])
     for (const text of statements) {
-      const isSafe = name.includes('!') || !/^\s*alter table \S+ (drop|rename)|^\s*drop (table|column|view|function|trigger)|^\s*truncate/i.test(text)
+      const isSafe = name.includes('!') ||
+        !/^\s*alter table \S+ (drop|rename)|^\s*drop (table|column|view|function|trigger)|^\s*truncate/i.test(text)
       t.ok(isSafe, `${name} removes nothing that the previous release uses: ${text.slice(0, 80)}`)
       const table = /^\s*create (?:unique )?index .*? on (\S+)/i.exec(text)?.[1]
-      t.ok(table === undefined || created.includes(table), `${name} builds indexes with { indexes }, not: ${text.slice(0, 80)}`)
+      t.ok(
+        table === undefined || created.includes(table),
+        `${name} builds indexes with { indexes }, not: ${text.slice(0, 80)}`
+      )
       t.notMatch(text, /add column (?!.*default).* not null|set not null|alter column \S+ (set data )?type/i)
     }
   }
@@ -207,7 +240,9 @@ function recorder (db: Parameters<typeof migrate>[0], statements: string[]): Par
   const executor = db.getExecutor()
   const recording = new Proxy(executor, {
     get (target, name) {
-      if (name === 'executeQuery') return async ({ sql }: { sql: string }) => { statements.push(sql); return { rows: [] } }
+      if (name === 'executeQuery') {
+        return async ({ sql }: { sql: string }) => { statements.push(sql); return { rows: [] } }
+      }
       if (name.toString().startsWith('with')) return () => recording
       const value = Reflect.get(target, name)
       return typeof value === 'function' ? value.bind(target) : value

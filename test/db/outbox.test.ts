@@ -26,7 +26,9 @@ t.test('12.5 many events are delivered in time, although PostgreSQL has analyzed
   await sql`delete from outbox`
   await sql`analyze outbox`
   await add(100_000)
-  const { claimed, waiting } = await claimDeliveries(db, { consumer: 'consumer', types: ['user.created'], limit: 500, seconds: 30 })
+  const { claimed, waiting } = await claimDeliveries(
+    db, { consumer: 'consumer', types: ['user.created'], limit: 500, seconds: 30 }
+  )
   t.same([claimed.length, waiting], [500, 0])
   await deleteDeliveries(db, claimed.map(({ position, lease }) => ({ position, lease })))
   t.same(await sql`select count(*)::integer as rows from outbox`, [{ rows: 99_500 }])

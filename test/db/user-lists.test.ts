@@ -11,7 +11,13 @@ const USERS = 20_000
 const LIMIT = 20
 const sorts = ['createdAt', '-createdAt', 'name', '-name', 'email', '-email'] as const
 
-interface Plan { 'Node Type': string, 'Actual Rows': number, 'Actual Loops': number, 'Rows Removed by Filter'?: number, Plans?: Plan[] }
+interface Plan {
+  'Node Type': string
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number
+  Plans?: Plan[]
+}
 
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 const rowsOf = (plan: Plan) => (plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0)) * plan['Actual Loops']
@@ -23,7 +29,8 @@ t.test('10.5 what a page costs', async (t) => {
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {}, connection: { search_path: schema } })
   t.teardown(() => sql.end())
   const sent: CompiledQuery[] = []
-  const db = new Kysely<Tables>({ dialect: new PostgresJSDialect({ postgres: sql }), log: ({ query }) => { sent.push(query) } })
+  const db =
+    new Kysely<Tables>({ dialect: new PostgresJSDialect({ postgres: sql }), log: ({ query }) => { sent.push(query) } })
   setSchema(db, schema)
   await sql`insert into users (id, name, email, role)
     select gen_random_uuid(), case when n = 7 then 'Zenobia' else (array['Ada', 'Grace', 'Alan'])[n % 3 + 1] end || ' ' || md5(n::text), 'u' || n || '@example.com',
@@ -80,8 +87,10 @@ t.test('10.5 what a page costs', async (t) => {
         const query: ListUsersQuery = { q: 'com exam', sort, limit: LIMIT, addresses: { of: EVERYBODY }, after }
         const page = await listUsers(db, query)
         found.push(...page.rows.map(({ name }) => name))
-        // A part of the list has 10,000 users, and here as many follow. The index of words yields the places of all users who have them, without reading them.
-        const nodes = (await explain(query)).flatMap(nodesOf).filter((node) => node['Node Type'] !== 'Bitmap Index Scan')
+        // A part of the list has 10,000 users, and here as many follow. The index of words yields the places of all
+        // users who have them, without reading them.
+        const nodes = (await explain(query)).flatMap(nodesOf)
+          .filter((node) => node['Node Type'] !== 'Bitmap Index Scan')
         t.ok(nodes.every((node) => rowsOf(node) <= USERS / 2 + 1), sort)
         after = page.next ?? undefined
       } while (after)
@@ -105,9 +114,12 @@ t.test('10.5 what a page costs', async (t) => {
       return { names: response.json().map(({ name }: { name: string }) => name), next }
     }), ['com example'])
     t.same(await names(async (after) => {
-      const query = `{ users(q: "com exam"${after && `, after: "${after}"`}) { nodes { name } pageInfo { hasNextPage endCursor } } }`
+      const query =
+        `{ users(q: "com exam"${after && `, after: "${after}"`}) { nodes { name } pageInfo { hasNextPage endCursor } } }`
       const { nodes, pageInfo } = (await usher.inject('POST', '/graphql', { payload: { query } })).json().data.users
-      return { names: nodes.map(({ name }: { name: string }) => name), next: pageInfo.hasNextPage ? pageInfo.endCursor : '' }
+      return {
+        names: nodes.map(({ name }: { name: string }) => name), next: pageInfo.hasNextPage ? pageInfo.endCursor : '',
+      }
     }), ['com example'])
   })
 })

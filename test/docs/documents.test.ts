@@ -15,17 +15,25 @@ const documents = globSync(['*.md', 'docs/**/*.md', 'bench/*.md'], { cwd: root }
 /** Returns the text of a document without its blocks of code. */
 const prose = (file: string) => read(file).replaceAll(/^```[^]*?^```/gm, '')
 
-/** Returns the rows of the tables of a document whose first cell names something in code, as pairs of name and default value. */
+/**
+ * Returns the rows of the tables of a document whose first cell names something in code, as pairs of name and default
+ * value.
+ */
 function defaultsIn (file: string): Map<string, string> {
-  const rows = [...read(file).matchAll(/^\| (`[^|]*) \|(.*)\|$/gm)].map(([, names, rest]) => ({ names: names!, cells: rest!.split(' | ').map((cell) => cell.trim()) }))
+  const rows = [...read(file).matchAll(/^\| (`[^|]*) \|(.*)\|$/gm)]
+    .map(([, names, rest]) => ({ names: names!, cells: rest!.split(' | ').map((cell) => cell.trim()) }))
   // The default is the cell before the last one, which describes the effect.
-  return new Map(rows.flatMap(({ names, cells }) => [...names.matchAll(/`(\w+)`/g)].map(([, name]) => [name!, cells.at(-2) ?? ''])))
+  return new Map(
+    rows.flatMap(({ names, cells }) => [...names.matchAll(/`(\w+)`/g)].map(([, name]) => [name!, cells.at(-2) ?? '']))
+  )
 }
 
 /** Returns a default value as documents show it. */
 function shown (value: unknown): string {
   if (typeof value !== 'object' || value === null) return typeof value === 'string' ? `\`${value}\`` : `${value}`
-  return Array.isArray(value) ? '' : `\`{ ${Object.entries(value).map(([name, member]) => `${name}: ${member}`).join(', ')} }\``
+  return Array.isArray(value)
+    ? ''
+    : `\`{ ${Object.entries(value).map(([name, member]) => `${name}: ${member}`).join(', ')} }\``
 }
 
 t.test('every file that a document names exists, and every link leads to an existing heading', async (t) => {
@@ -33,24 +41,42 @@ t.test('every file that a document names exists, and every link leads to an exis
   t.ok(documents.length > 15)
   for (const document of documents) {
     const text = prose(document)
-    const links = [...text.matchAll(/\]\(([^)#:\s]*)(?:#([^)]+))?\)/g)].map(([, file, section]) => ({ file: file ? join(dirname(document), file) : document, section }))
-    const paths = [...text.matchAll(/`((?:db|node|plugins|routes|schema|test|bench|scripts)\/[\w./-]+\.(?:ts|graphql|md|sh))`/g)].map(([, path]) => path!)
+    const links = [...text.matchAll(/\]\(([^)#:\s]*)(?:#([^)]+))?\)/g)]
+      .map(([, file, section]) => ({ file: file ? join(dirname(document), file) : document, section }))
+    const paths =
+      [...text.matchAll(/`((?:db|node|plugins|routes|schema|test|bench|scripts)\/[\w./-]+\.(?:ts|graphql|md|sh))`/g)]
+        .map(([, path]) => path!)
     t.same([...paths, ...links.map(({ file }) => file)].filter((path) => !existsSync(join(root, path))), [], document)
     for (const { file, section } of links) {
       if (section === undefined || !file.endsWith('.md') || !existsSync(join(root, file))) continue
-      t.ok([...read(file).matchAll(/^#+ (.+)$/gm)].some(([, heading]) => slug(heading!) === section), `${document}: ${file}#${section}`)
+      t.ok(
+        [...read(file).matchAll(/^#+ (.+)$/gm)].some(([, heading]) => slug(heading!) === section),
+        `${document}: ${file}#${section}`
+      )
     }
   }
 })
 
 t.test('9 docs/options.md lists every option with its default', async (t) => {
-  const { throttle, live, graphql, pages: { texts: _, ...pages }, deadlines, ...options } = readOptions({ databaseUrl: 'postgres://localhost/usher' })
+  const { throttle, live, graphql, pages: { texts: _, ...pages }, deadlines, ...options } =
+    readOptions({ databaseUrl: 'postgres://localhost/usher' })
   const listed = defaultsIn('docs/options.md')
   const others = ['database', 'prefix', 'publicPath', 'policy', 'hooks', 'hostGraphql']
-  for (const [name, value] of Object.entries({ ...options, texts: undefined, ...pages, ...throttle, ...live, ...graphql, bufferedBytes: graphql.bufferedBytes, ...deadlines })) {
+  for (const [name, value] of Object.entries({
+    ...options,
+    texts: undefined,
+    ...pages,
+    ...throttle,
+    ...live,
+    ...graphql,
+    bufferedBytes: graphql.bufferedBytes,
+    ...deadlines,
+  })) {
     if (others.includes(name)) continue
     t.ok(listed.has(name), name)
-    if (value !== undefined) t.ok(listed.get(name)!.startsWith(shown(value)), `${name}: ${listed.get(name)} instead of ${shown(value)}`)
+    if (value !== undefined) {
+      t.ok(listed.get(name)!.startsWith(shown(value)), `${name}: ${listed.get(name)} instead of ${shown(value)}`)
+    }
   }
 })
 
@@ -58,7 +84,10 @@ t.test('8 docs/settings.md lists every setting with its default', async (t) => {
   const listed = defaultsIn('docs/settings.md')
   for (const [name, value] of Object.entries(parseSettings({}))) {
     t.ok(listed.has(name), name)
-    if (name !== 'TRUST_PROXY') t.ok(Array.isArray(value) || listed.get(name)!.startsWith(shown(value)), `${name}: ${listed.get(name)} instead of ${shown(value)}`)
+    if (name !== 'TRUST_PROXY') {
+      t.ok(Array.isArray(value) || listed.get(name)!
+        .startsWith(shown(value)), `${name}: ${listed.get(name)} instead of ${shown(value)}`)
+    }
   }
 })
 
@@ -86,7 +115,8 @@ t.test('8 pages of an origin in CORS_ORIGIN may send and read all headers that d
 
   const answer = await app.inject({ url: '/', headers: { origin } })
   // https://fetch.spec.whatwg.org/#cors-safelisted-response-header-name
-  const read = [...new Set(headersIn('docs/endpoints.md', 'of responses'))].filter((name) => !['cache-control', 'last-modified'].includes(name))
+  const read = [...new Set(headersIn('docs/endpoints.md', 'of responses'))]
+    .filter((name) => !['cache-control', 'last-modified'].includes(name))
   t.ok(read.includes('etag'))
   t.same(listIn(answer.headers['access-control-expose-headers']), read)
 })

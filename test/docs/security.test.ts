@@ -124,6 +124,9 @@ t.test('the numbers in the summaries match the tables', async (t) => {
   t.same(rowsOf('docs/asvs.md', /^\| `/).map((cells) => cells.slice(2)), summary)
   const [, listed = ''] = /^`not met`: ([^]+?)\n\n/m.exec(read('docs/asvs.md'))!
   t.same(listed.match(/V[\d.]+\d/g), requirements.filter(({ status }) => status === 'not met').map(({ id }) => id))
-  const sentence = /Of (\d+) requirements, Usher meets (\d+), (\d+) partly, and (\d+) not;\s(\d+) .+ (\d+) do not apply\./.exec(read('docs/security.md'))!
+  const sentence =
+    /Of (\d+) requirements, Usher meets (\d+), (\d+) partly, and (\d+) not;\s(\d+) .+ (\d+) do not apply\./.exec(
+      read('docs/security.md')
+    )!
   t.same(sentence.slice(1).map(Number), [requirements.length, ...statuses.map((status) => count(status))])
 })

@@ -17,10 +17,16 @@ t.test('SPEED 3 writes that share a batch with writes of others, on two nodes', 
     await socket.settle()
     return socket
   }))
-  const loads = await Promise.all(nodes.map(async (node) => startWrites({ url: `http://${await hostOf(node)}`, headers: node.admin.headers }, 16)))
-  const create = (email: string) => inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Somebody', email } })
+  const loads = await Promise.all(
+    nodes.map(async (node) => startWrites({ url: `http://${await hostOf(node)}`, headers: node.admin.headers }, 16))
+  )
+  const create = (email: string) =>
+    inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Somebody', email } })
   const write = async (authorId: string) => {
-    const { data, errors } = await post(usher, { query: 'mutation ($id: ID!) { createPost(input: { title: "Other", content: "", authorId: $id }) { title } }', variables: { id: authorId } }, admin)
+    const { data, errors } = await post(usher, {
+      query: 'mutation ($id: ID!) { createPost(input: { title: "Other", content: "", authorId: $id }) { title } }',
+      variables: { id: authorId },
+    }, admin)
     return data?.createPost?.title ?? errors?.[0]?.extensions.code
   }
 
@@ -30,7 +36,9 @@ t.test('SPEED 3 writes that share a batch with writes of others, on two nodes', 
         const first = create(`pair-${round}-${index}@example.com`)
         for (let turns = 0; turns < round % 10; turns++) await turn()
         const both = await Promise.all([first, create(`PAIR-${round}-${index}@example.com`)])
-        return both.map((answer) => answer.statusCode === 201 ? 'created' : `${answer.statusCode} ${answer.json().code}`).sort()
+        return both.map((answer) =>
+          answer.statusCode === 201 ? 'created' : `${answer.statusCode} ${answer.json().code}`)
+          .sort()
       })
       t.strictSame(await Promise.all(answers), Array(5).fill(['409 EMAIL_TAKEN', 'created']))
     }
@@ -39,10 +47,15 @@ t.test('SPEED 3 writes that share a batch with writes of others, on two nodes', 
 
   await t.test('7.6 if an author is being deleted or does not exist, only the posts with this author fail', async (t) => {
     for (let round = 0; round < 5; round++) {
-      const [gone, stays] = await Promise.all(['gone', 'stays'].map(async (name) => (await create(`${name}-${round}@example.com`)).json().id))
+      const [gone, stays] = await Promise.all(
+        ['gone', 'stays'].map(async (name) => (await create(`${name}-${round}@example.com`)).json().id)
+      )
       await sql.begin(async (deletion) => {
         await deletion`delete from users where id = ${gone}`
-        t.strictSame(await Promise.all([stays, gone, stays, gone, stays].map(write)), ['Other', 'OVERLOADED', 'Other', 'OVERLOADED', 'Other'])
+        t.strictSame(
+          await Promise.all([stays, gone, stays, gone, stays].map(write)),
+          ['Other', 'OVERLOADED', 'Other', 'OVERLOADED', 'Other']
+        )
       })
       t.strictSame(await Promise.all([stays, gone, stays].map(write)), ['Other', 'USER_NOT_FOUND', 'Other'])
     }

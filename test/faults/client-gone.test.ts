@@ -39,7 +39,9 @@ t.test('1.10 a waiting write is dropped if its client disconnects, and writes in
   const socket = connect(port, '127.0.0.1')
   await once(socket, 'connect')
   const asked = once(app.server, 'request')
-  socket.write(`POST /api/users HTTP/1.1\r\nhost: x\r\nauthorization: ${admin.headers.authorization}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+  socket.write(
+    `POST /api/users HTTP/1.1\r\nhost: x\r\nauthorization: ${admin.headers.authorization}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+  )
   const [request] = await asked
   await until('the body is read', () => request.complete)
   socket.destroy()
@@ -49,5 +51,8 @@ t.test('1.10 a waiting write is dropped if its client disconnects, and writes in
 
   t.same([(await first).status, (await second).status], [201, 201])
   t.equal((await create('later')).status, 201)
-  t.same((await sql`select name from users where role = 'user' order by id`).map(({ name }) => name), ['first', 'second', 'later'])
+  t.same(
+    (await sql`select name from users where role = 'user' order by id`).map(({ name }) => name),
+    ['first', 'second', 'later']
+  )
 })

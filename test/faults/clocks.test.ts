@@ -211,7 +211,8 @@ t.test('4 the time at which a session ended is that of its deletion, not the beg
 async function setDuring (offBy: number, run: () => Promise<unknown>): Promise<void> {
   const { Date: real } = globalThis
   globalThis.Date = new Proxy(real, {
-    construct: (target, given, self) => Reflect.construct(target, given.length > 0 ? given : [real.now() + offBy], self),
+    construct: (target, given, self) =>
+      Reflect.construct(target, given.length > 0 ? given : [real.now() + offBy], self),
     get: (target, name, self) => name === 'now' ? () => real.now() + offBy : Reflect.get(target, name, self),
   })
   await run().finally(() => { globalThis.Date = real })
@@ -226,7 +227,9 @@ async function createAt (url: string, authorization: string): Promise<[user: str
   form.set('description', 'Kept')
   form.set('file', new Blob(['kept']), 'kept.txt')
   const send = async (path: string, init: RequestInit) => await (await fetch(`${url}${path}`, init)).json() as any
-  const user = await send('/api/users', json({ authorization }, { name: 'Somebody', email: `${randomUUID()}@example.com` }))
+  const user = await send(
+    '/api/users', json({ authorization }, { name: 'Somebody', email: `${randomUUID()}@example.com` })
+  )
   const query = 'mutation { createPost(input: { title: "A", content: "" }) { id } }'
   const post = await send('/graphql', json({ authorization }, { query }))
   const upload = await send('/api/uploads', { method: 'POST', headers: { authorization }, body: form })

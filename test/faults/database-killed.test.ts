@@ -24,19 +24,27 @@ t.test('SPEED 3 kill -9 of PostgreSQL under write load', async (t) => {
       await writes.stop()
 
       const { sent } = writes
-      t.comment(`${sent.filter(({ id }) => id).length} acknowledged, ${sent.filter(({ refusal }) => refusal).length} refused`)
+      t.comment(
+        `${sent.filter(({ id }) => id).length} acknowledged, ${sent.filter(({ refusal }) => refusal).length} refused`
+      )
       t.strictSame(sent.filter(({ id, refusal }) => !id && !refusal), [], 'every write got a response')
-      t.strictSame(sent.filter((write) => write.refusal && !isAway(write)).slice(0, 3), [], 'rejected writes got 503 with Retry-After')
+      t.strictSame(
+        sent.filter((write) => write.refusal && !isAway(write)).slice(0, 3),
+        [],
+        'rejected writes got 503 with Retry-After'
+      )
       t.strictSame(await findFaults(openSql(t, usher), sent), noFaults)
 
-      // If one backend is killed, PostgreSQL ends all of them and recovers, sometimes before the next statement arrives.
+      // If one backend is killed, PostgreSQL ends all of them and recovers, sometimes before the next statement
+      // arrives.
       async function killBackend (): Promise<void> {
         const backends = await listBackends()
         process.kill(backends[0]!, 'SIGKILL')
         await until('the processes have ended', () => !backends.some(isAlive))
       }
 
-      // Returns the backends of Usher, one that writes first. It uses a new connection, because PostgreSQL has closed all others.
+      // Returns the backends of Usher, one that writes first. It uses a new connection, because PostgreSQL has closed
+      // all others.
       async function listBackends (): Promise<number[]> {
         const sql = openSql(t, usher)
         const rows = await sql`select pid from pg_stat_activity where application_name = 'usher'
@@ -48,9 +56,11 @@ t.test('SPEED 3 kill -9 of PostgreSQL under write load', async (t) => {
   }
 })
 
-// GraphQL responds with status 200 (contract 7.1). A write that has waited for too long while the database was unavailable gets
-// OVERLOADED.
-function isAway ({ kind, refusal: { status, retryAfter, code } = { status: 0, retryAfter: null, code: '' } }: Write): boolean {
+// GraphQL responds with status 200 (contract 7.1). A write that has waited for too long while the database was
+// unavailable gets OVERLOADED.
+function isAway (
+  { kind, refusal: { status, retryAfter, code } = { status: 0, retryAfter: null, code: '' } }: Write
+): boolean {
   const isAnswer = kind === 'post' ? status === 200 : status === 503 && retryAfter === '1'
   return isAnswer && ['DATABASE_UNAVAILABLE', 'OVERLOADED'].includes(code)
 }

@@ -51,9 +51,17 @@ async function outage (t: Test, load: Load, fail: () => unknown, restore: () => 
 function judge (t: Test, { answers, lag }: Load): void {
   const byStatus = Object.groupBy(answers, ({ status }) => status)
   const took = answers.map(({ took }) => took).sort((a, b) => a - b)
-  t.comment(Object.entries(byStatus).map(([status, some]) => `${status}: ${some!.length}`).join(', '), `slowest ${Math.round(took.at(-1)!)} ms`, `lag ${Math.round(lag)} ms`)
+  t.comment(
+    Object.entries(byStatus).map(([status, some]) => `${status}: ${some!.length}`).join(', '),
+    `slowest ${Math.round(took.at(-1)!)} ms`,
+    `lag ${Math.round(lag)} ms`
+  )
   t.strictSame(answers.filter(({ status }) => ![200, 201, 503].includes(status)).slice(0, 3), [], 'no other answer')
-  t.strictSame(answers.filter(({ status, retryAfter }) => status === 503 && retryAfter !== '1').slice(0, 3), [], 'says when to come back')
+  t.strictSame(
+    answers.filter(({ status, retryAfter }) => status === 503 && retryAfter !== '1').slice(0, 3),
+    [],
+    'says when to come back'
+  )
   // On an idle machine the limit is a second. A busy machine takes longer for everything.
   t.strictSame(answers.filter(({ took }) => took > HANG_MS).slice(0, 3), [], 'none hangs')
 }
@@ -72,7 +80,8 @@ t.test('1.10 PostgreSQL itself fails under load', async (t) => {
     async function stop (): Promise<void> {
       // First stops the process that would start new backends, and last the backend that lists the others.
       process.kill(main, 'SIGSTOP')
-      backends = (await direct`select pid from pg_stat_activity order by pid <> pg_backend_pid() desc`).map(({ pid }) => pid)
+      backends =
+        (await direct`select pid from pg_stat_activity order by pid <> pg_backend_pid() desc`).map(({ pid }) => pid)
       for (const pid of backends) process.kill(pid, 'SIGSTOP')
     }
 

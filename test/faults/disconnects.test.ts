@@ -13,7 +13,10 @@ import { until } from '../helpers/until.ts'
 const EVENTS = 'subscription { postCreated { title content } }'
 const CONTENT = 'x'.repeat(60_000)
 
-/** Sends the head and body of a request over a new connection. Resolves to its socket when the server has received the head. */
+/**
+ * Sends the head and body of a request over a new connection. Resolves to its socket when the server has received the
+ * head.
+ */
 async function send (t: Test, { app }: TestUsher, head: string[], body = '', length = body.length): Promise<Socket> {
   const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {})
   t.teardown(() => socket.destroy())
@@ -42,7 +45,9 @@ const OF_FASTIFY = ['incoming request', 'request completed', 'stream closed prem
 const createLog = (lines: Line[]) => ({ write: (line: string) => { lines.push(JSON.parse(line)) } })
 
 for (const [where, server] of Object.entries(servers)) {
-  t.test(`a client that disconnects at any moment causes no error in the log, ${where}`, (t) => disconnect(t, where, server))
+  t.test(
+    `a client that disconnects at any moment causes no error in the log, ${where}`, (t) => disconnect(t, where, server)
+  )
 }
 
 t.test('the node logs a response that fails', async (t) => {
@@ -55,7 +60,10 @@ t.test('the node logs a response that fails', async (t) => {
   })())))
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   await t.rejects(fetch(url).then((response) => response.text()))
-  t.match(lines.filter(({ level }) => level > DEBUG && level !== 30), [{ level: 40, err: { message: 'the disk is gone' }, msg: 'a response was cut off' }])
+  t.match(
+    lines.filter(({ level }) => level > DEBUG && level !== 30),
+    [{ level: 40, err: { message: 'the disk is gone' }, msg: 'a response was cut off' }]
+  )
 })
 
 async function disconnect (t: Test, where: string, server: (lines: Line[]) => FastifyServerOptions): Promise<void> {
@@ -68,7 +76,9 @@ async function disconnect (t: Test, where: string, server: (lines: Line[]) => Fa
   const form = new FormData()
   form.set('description', 'Large')
   form.set('file', new Blob([Buffer.alloc(8_000_000)]), 'large.bin')
-  const { fileUrl } = (await fetch(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}/api/uploads`, { method: 'POST', headers: admin.headers, body: form }).then((response) => response.json())) as { fileUrl: string }
+  const { fileUrl } = (await fetch(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}/api/uploads`, {
+    method: 'POST', headers: admin.headers, body: form,
+  }).then((response) => response.json())) as { fileUrl: string }
 
   const authorization = `authorization: ${admin.headers.authorization}`
   const json = 'content-type: application/json'
@@ -88,11 +98,14 @@ async function disconnect (t: Test, where: string, server: (lines: Line[]) => Fa
     'a wrong method': [['GET /graphql']],
     'a read': [['GET /api/users']],
     'a write whose body is half sent': [['POST /api/users', json, authorization], '{"name":', 100],
-    'an upload that is half sent': [['POST /api/uploads', 'content-type: multipart/form-data; boundary=x', authorization], part, 1000],
+    'an upload that is half sent': [
+      ['POST /api/uploads', 'content-type: multipart/form-data; boundary=x', authorization], part, 1000,
+    ],
     'a download': [[`GET ${fileUrl}`]],
     'an unknown path': [['GET /api/nothing']],
   }
-  const connections = () => new Promise<number>((resolve) => { app.server.getConnections((_, count) => resolve(count)) })
+  const connections = () =>
+    new Promise<number>((resolve) => { app.server.getConnections((_, count) => resolve(count)) })
   for (const [what, request] of Object.entries(requests)) {
     lines.length = 0
     for (const stage of ['at once', 'after the first bytes', 'while it does not read']) {
@@ -108,6 +121,8 @@ async function disconnect (t: Test, where: string, server: (lines: Line[]) => Fa
     }
     await until('the connections are closed', async () => await connections() <= 1)
     await createPost(usher, admin)
-    t.same(lines.filter(({ level, msg }) => level > DEBUG && !(where === 'in a host' && OF_FASTIFY.includes(msg))), [], what)
+    t.same(
+      lines.filter(({ level, msg }) => level > DEBUG && !(where === 'in a host' && OF_FASTIFY.includes(msg))), [], what
+    )
   }
 }

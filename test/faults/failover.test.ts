@@ -12,7 +12,8 @@ import { until } from '../helpers/until.ts'
 
 const admin = { email: 'admin@example.com', password: 'horse battery staple' }
 
-// PostgreSQL replicates sequences some numbers ahead. If more posts than this are lost, their positions are assigned again.
+// PostgreSQL replicates sequences some numbers ahead. If more posts than this are lost, their positions are assigned
+// again.
 const LOST = 40
 
 t.test('7.7 if a standby takes over without the latest posts, subscriptions that may miss posts fail with CURSOR_LOST', async (t) => {
@@ -23,7 +24,9 @@ t.test('7.7 if a standby takes over without the latest posts, subscriptions that
   const usher = await createUsher(t, { databaseUrl: replicas.url, deadlines: {}, uploadsDir: folder })
   const { admin } = usher
   const create = async (title: string): Promise<string> => {
-    const { data } = await post(usher, { query: `mutation { createPost(input: { title: "${title}", content: "" }) { cursor } }` }, admin)
+    const { data } = await post(
+      usher, { query: `mutation { createPost(input: { title: "${title}", content: "" }) { cursor } }` }, admin
+    )
     return data?.createPost.cursor
   }
   const subscribe = async (args = '') => {
@@ -32,7 +35,9 @@ t.test('7.7 if a standby takes over without the latest posts, subscriptions that
     return socket
   }
   const events = (lastEventId: string) => openEvents(t, usher, {
-    method: 'POST', body: JSON.stringify({ query: 'subscription { postCreated { title } }' }), headers: { 'last-event-id': lastEventId },
+    method: 'POST',
+    body: JSON.stringify({ query: 'subscription { postCreated { title } }' }),
+    headers: { 'last-event-id': lastEventId },
   })
   const lost = { extensions: { code: 'CURSOR_LOST' } }
 
@@ -56,7 +61,9 @@ t.test('7.7 if a standby takes over without the latest posts, subscriptions that
   t.match(await early.next(), { type: 'error', payload: [lost] }, 'a cursor after the last post fails')
   for (let count = 1; count < LOST + 40; count++) await createPost(usher, admin, `New ${count}`)
   const late = await subscribe(`(after: "${afterLost.at(-1)}")`)
-  t.match(await late.next(), { type: 'error', payload: [lost] }, 'it also fails when its position has been assigned again')
+  t.match(
+    await late.next(), { type: 'error', payload: [lost] }, 'it also fails when its position has been assigned again'
+  )
   t.match(await (await events(afterLost.at(-1)!)).answers(1), [{ data: null, errors: [lost] }])
   const query = `?${new URLSearchParams({ query: 'subscription { postCreated { title } }' })}`
   const { response } = await openEvents(t, usher, { query, headers: { 'last-event-id': afterLost.at(-1)! } })
@@ -64,7 +71,11 @@ t.test('7.7 if a standby takes over without the latest posts, subscriptions that
   t.match(await response.json(), { data: null, errors: [lost] })
 
   const before = await subscribe(`(after: "${replicated}")`)
-  t.same(await titles(before, LOST + 40), Array.from({ length: LOST + 40 }, (_, count) => `New ${count}`), 'an earlier cursor still works')
+  t.same(
+    await titles(before, LOST + 40),
+    Array.from({ length: LOST + 40 }, (_, count) => `New ${count}`),
+    'an earlier cursor still works'
+  )
   const after = await subscribe(`(after: "${first}")`)
   t.same(await titles(after, 1), ['New 1'])
 })
@@ -117,7 +128,9 @@ t.test('14.4 after a failover, commands make and restore backups on the server t
   t.teardown(() => {})
   const folder = t.testdir()
   const replicas = await startReplicas(t, folder)
-  const { app, createUser } = await createUsher(t, { databaseUrl: replicas.url, schema, uploadsDir: join(folder, 'uploads') })
+  const { app, createUser } = await createUsher(
+    t, { databaseUrl: replicas.url, schema, uploadsDir: join(folder, 'uploads') }
+  )
   const settings = (DATABASE_URL: string) => ({ DATABASE_URL, DATA_DIR: folder })
   const { id } = await createUser()
   const results: unknown[] = []

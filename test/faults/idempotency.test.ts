@@ -8,7 +8,9 @@ const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
 t.test('10.4 after kill -9 of a node, repeated requests return the same results, and every record exists once', async (t) => {
   const databaseUrl = await createDatabase(t)
-  const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' }
+  const settings = {
+    DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent',
+  }
   const cwd = t.testdir()
   const start = () => startNode(t, { cwd, settings })
   let [node, other] = await Promise.all([start(), start()])

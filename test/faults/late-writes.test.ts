@@ -17,11 +17,17 @@ t.test('1.11 a write that got 503 does not undo a later, acknowledged write', as
   const user = await one.createUser()
   const postId = await createPost(one, admin)
   const rename = async ({ inject }: TestUsher, name: string) =>
-    (await inject('PUT', `/api/users/${user.id}`, { headers: admin.headers, payload: { name, email: user.email } })).statusCode
+    (await inject(
+      'PUT', `/api/users/${user.id}`, { headers: admin.headers, payload: { name, email: user.email } }
+    )).statusCode
   const change = async (usher: TestUsher, title: string) =>
-    (await post(usher, { query: `mutation { updatePost(id: "${postId}", input: { title: "${title}" }) { id } }` }, admin)).errors?.[0]!.extensions.code
+    (await post(
+      usher, { query: `mutation { updatePost(id: "${postId}", input: { title: "${title}" }) { id } }` }, admin
+    )).errors?.[0]!.extensions.code
   const write = async (usher: TestUsher, text: string) => Promise.all([rename(usher, text), change(usher, text)])
-  const backends = async () => (await sql`select pid from pg_stat_activity where application_name = ${application}`).map(({ pid }) => pid as number)
+  const backends = async () =>
+    (await sql`select pid from pg_stat_activity where application_name = ${application}`).map(({ pid }) =>
+      pid as number)
   const signal = (pids: number[], name: NodeJS.Signals) => { for (const pid of pids) process.kill(pid, name) }
   const faults: Record<string, [begin: (pids: number[]) => void, end: (pids: number[]) => void]> = {
     'the network delays it': [proxy.freeze, proxy.thaw],
@@ -36,7 +42,9 @@ t.test('1.11 a write that got 503 does not undo a later, acknowledged write', as
       t.strictSame(await write(two, 'Late'), [503, 'DATABASE_UNAVAILABLE'], how)
       t.strictSame(await write(one, 'Acknowledged'), [200, undefined])
       end(former)
-      await until('the delayed connections are closed', async () => (await backends()).every((pid) => !former.includes(pid)))
+      await until(
+        'the delayed connections are closed', async () => (await backends()).every((pid) => !former.includes(pid))
+      )
       const [row] = await sql`select name, title from users, posts where users.id = ${user.id} and posts.id = ${postId}`
       t.strictSame({ ...row }, { name: 'Acknowledged', title: 'Acknowledged' }, how)
     }
@@ -47,7 +55,8 @@ t.test('1.11 a write that PostgreSQL receives too late, because others on its co
   const usher = await createUsher(t, { poolSize: 2 })
   const users = [await usher.createUser(), await usher.createUser(), await usher.createUser()]
   const sql = openSql(t, usher)
-  const put = (id: string, email: string) => usher.inject('PUT', `/api/users/${id}`, { headers: usher.admin.headers, payload: { name: 'New', email } })
+  const put = (id: string, email: string) =>
+    usher.inject('PUT', `/api/users/${id}`, { headers: usher.admin.headers, payload: { name: 'New', email } })
   let puts: Promise<{ statusCode: number }>[] = []
   await sql.begin(async (trx) => {
     await trx`select from users where id = ${users[0]!.id} for update`

@@ -10,7 +10,9 @@ const admin = { email: 'root@example.com', password: 'horse battery staple' }
 t.test('SPEED 3 kill -9 of a node under write load: acknowledged writes are stored once, and the next node returns them', async (t) => {
   const databaseUrl = await createDatabase(t)
   const cwd = t.testdir()
-  const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' }
+  const settings = {
+    DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent',
+  }
   const sql = openSql(t, { options: { databaseUrl, schema: 'usher' } })
   const sent: Write[] = []
 
@@ -23,7 +25,9 @@ t.test('SPEED 3 kill -9 of a node under write load: acknowledged writes are stor
     t.equal(await node.ended, 'SIGKILL')
     await writes.ended
     sent.push(...writes.sent)
-    t.equal(writes.sent.filter(({ id, refusal }) => !id && !refusal).length, 32, 'each client was waiting for one response')
+    t.equal(
+      writes.sent.filter(({ id, refusal }) => !id && !refusal).length, 32, 'each client was waiting for one response'
+    )
     // Writes that were sent may still be committed without a response.
     await until('the connections of the node are closed', async () => (await sql`
       select from pg_stat_activity where application_name = 'usher' and datname = current_database()`).length === 0)
@@ -47,7 +51,8 @@ async function listUsers (url: string): Promise<string[]> {
 
 async function listPosts (url: string): Promise<string[]> {
   const ids: string[] = []
-  const query = 'query ($after: String) { posts(first: 100, after: $after) { nodes { id } pageInfo { hasNextPage endCursor } } }'
+  const query =
+    'query ($after: String) { posts(first: 100, after: $after) { nodes { id } pageInfo { hasNextPage endCursor } } }'
   for (let after: string | null = null, more = true; more;) {
     const { body: { data: { posts } } } = await ask(`${url}/graphql`, {
       method: 'POST',

@@ -19,7 +19,12 @@ t.test('4 a node that was paused rejects tokens of sessions that ended meanwhile
   const one = await createUsher(t, { databaseUrl: url, schema: 'usher', uploadsDir: `${cwd}/uploads`, admin })
   const sql = openSql(t, one)
   const proxy = await createProxy(t, url)
-  const two = await startNode(t, { cwd, settings: { DATABASE_URL: proxy.url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' } })
+  const two = await startNode(t, {
+    cwd,
+    settings: {
+      DATABASE_URL: proxy.url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent',
+    },
+  })
   for (let round = 0; round < 5; round++) {
     const user = await one.createUser()
     const headers = { ...user.headers, 'content-type': 'application/json' }
@@ -31,13 +36,16 @@ t.test('4 a node that was paused rejects tokens of sessions that ended meanwhile
 
     two.child.kill('SIGSTOP')
     t.equal((await one.inject('POST', '/api/auth/logout', { headers: user.headers })).statusCode, 204)
-    // These requests are waiting when the node continues. It reads them before the notification of the database arrives.
+    // These requests are waiting when the node continues. It reads them before the notification of the database
+    // arrives.
     proxy.delayReplies(100)
     const onSocket = Promise.race([socket.run(mutation.query), socket.closed])
     const waiting: Promise<unknown>[] = [...Array.from({ length: 8 }, read), ...Array.from({ length: 4 }, write)]
     await delay(2 * LEASE_MS)
     two.child.kill('SIGCONT')
-    t.strictSame(await Promise.all(waiting), [...Array(8).fill(401), ...Array(4).fill('INVALID_TOKEN')], `round ${round}`)
+    t.strictSame(
+      await Promise.all(waiting), [...Array(8).fill(401), ...Array(4).fill('INVALID_TOKEN')], `round ${round}`
+    )
     await onSocket
     proxy.delayReplies(0)
   }
@@ -47,7 +55,12 @@ t.test('4 a node that was paused rejects tokens of sessions that ended meanwhile
 t.test('1.10 a node does not take its own pause for an outage', async (t) => {
   const url = await createDatabase(t)
   const proxy = await createProxy(t, url)
-  const node = await startNode(t, { cwd: t.testdir(), settings: { DATABASE_URL: proxy.url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' } })
+  const node = await startNode(t, {
+    cwd: t.testdir(),
+    settings: {
+      DATABASE_URL: proxy.url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent',
+    },
+  })
   const read = () => node.fetch('/api/users').then(({ status }) => status)
   t.equal(await read(), 200)
   proxy.freeze()
@@ -97,7 +110,8 @@ t.test('2.5 a node that stalls while it deletes an admin blocks changes of other
   const isWaiting = async () => (await sql`
     select from pg_stat_activity where query ilike '%for no key update%' and query like ${`%${one.options.schema}%`} and wait_event_type = 'Lock'`).length > 0
 
-  // Another transaction blocks the deletion until the connections of the node are frozen, so that the node cannot complete it.
+  // Another transaction blocks the deletion until the connections of the node are frozen, so that the node cannot
+  // complete it.
   const lock = await sql.reserve()
   await lock`begin`
   await lock`select from users where id = ${gone.id} for no key update`
@@ -108,7 +122,9 @@ t.test('2.5 a node that stalls while it deletes an admin blocks changes of other
   lock.release()
   await until('the deletion has the locks', async () => !await isWaiting())
 
-  const change = await one.inject('PUT', `/api/users/${other.id}`, { headers: one.admin.headers, payload: { name: 'Other', email: other.email, role: 'user' } })
+  const change = await one.inject('PUT', `/api/users/${other.id}`, {
+    headers: one.admin.headers, payload: { name: 'Other', email: other.email, role: 'user' },
+  })
   t.equal(change.statusCode, 200, 'not 503, after five seconds')
   t.equal((await deletion).statusCode, 503)
   t.equal((await one.inject('GET', `/api/users/${gone.id}`)).statusCode, 200, 'it was not deleted')

@@ -11,7 +11,9 @@ const HANG_MS = 8_000
 
 /** Returns Fastify options that collect the log messages about the database. */
 function keepLog (lines: string[]) {
-  const keep = ({ msg }: { msg: string }) => { if (msg.startsWith('The database') && !msg.endsWith('try again')) lines.push(msg) }
+  const keep = ({ msg }: { msg: string }) => {
+    if (msg.startsWith('The database') && !msg.endsWith('try again')) lines.push(msg)
+  }
   return { logger: { level: 'info', stream: { write: (line: string) => keep(JSON.parse(line)) } } }
 }
 
@@ -23,12 +25,16 @@ t.test('1.10 the database responds to heartbeats only', async (t) => {
   t.teardown(() => direct.end({ timeout: 0 }))
   const { id } = await usher.createUser()
   let heartbeats: number[] = []
-  await until('the process that answers heartbeats is known', async () => (heartbeats = await backends(HEARTBEAT)).length === 1)
+  await until(
+    'the process that answers heartbeats is known', async () => (heartbeats = await backends(HEARTBEAT)).length === 1
+  )
   let stopped: number[] = []
   t.teardown(resume)
 
   async function backends (query = '%'): Promise<number[]> {
-    return (await direct`select pid from pg_stat_activity where application_name = 'usher' and query like ${query}`).map(({ pid }) => pid)
+    return (
+      await direct`select pid from pg_stat_activity where application_name = 'usher' and query like ${query}`
+    ).map(({ pid }) => pid)
   }
 
   const read = () => usher.inject('GET', `/api/users/${id}`)
@@ -80,7 +86,9 @@ t.test('1.10 a statement that waits for a lock does not count as a stall: others
   const usher = await createUsher(t, {}, keepLog(lines))
   const sql = openSql(t, usher)
   const user = await usher.createUser()
-  const rename = () => usher.inject('PUT', `/api/users/${user.id}`, { headers: usher.admin.headers, payload: { name: 'New', email: user.email } })
+  const rename = () => usher.inject(
+    'PUT', `/api/users/${user.id}`, { headers: usher.admin.headers, payload: { name: 'New', email: user.email } }
+  )
   let renamed: ReturnType<TestUsher['inject']> | undefined
   await sql.begin(async (trx) => {
     await trx`select from users where id = ${user.id} for update`

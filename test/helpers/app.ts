@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import Fastify, { type FastifyInstance, type FastifyServerOptions, type InjectOptions, type LightMyRequestResponse } from 'fastify'
+import Fastify, {
+  type FastifyInstance, type FastifyServerOptions, type InjectOptions, type LightMyRequestResponse,
+} from 'fastify'
 import type { Test } from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
 import { slow } from './deadlines.ts'
@@ -30,7 +32,9 @@ export interface TestUsher {
   app: FastifyInstance
   options: UsherOptions
   prefix: string
-  inject (method: InjectOptions['method'], path: string, rest?: Omit<InjectOptions, 'method' | 'url'>): Promise<LightMyRequestResponse>
+  inject (method: InjectOptions['method'], path: string, rest?: Omit<InjectOptions, 'method' | 'url'>): Promise<
+    LightMyRequestResponse
+  >
   login (credentials: { email: string, password: string }): Promise<LoggedIn>
   /** Creates a user with a password and logs in as that user. */
   createUser (user?: { name?: string, email?: string, role?: 'admin' | 'user' }): Promise<LoggedIn>
@@ -42,7 +46,9 @@ export interface TestUsher {
  * PostgreSQL schema of its own, unless `options` names one that several apps share. The app is closed when the test
  * ends. The schema is dropped after the test run.
  */
-export async function createUsher (t: Test, options: UsherOptions = {}, server: FastifyServerOptions = {}): Promise<TestUsher> {
+export async function createUsher (
+  t: Test, options: UsherOptions = {}, server: FastifyServerOptions = {}
+): Promise<TestUsher> {
   const given: UsherOptions = {
     databaseUrl: await testDatabaseUrl(),
     schema: options.schema ?? await takeSchema(t),
@@ -58,7 +64,16 @@ export async function createUsher (t: Test, options: UsherOptions = {}, server: 
     uploadIdleSeconds: 300,
     // test/plugins/auth/passwords.test.ts tests the real ones.
     passwordHash: { memoryKiB: 8, passes: 1 },
-    throttle: { account: generous, address: generous, refresh: generous, reset: generous, signUp: generous, secondFactor: generous, mail: generous, verifiedMail: generous },
+    throttle: {
+      account: generous,
+      address: generous,
+      refresh: generous,
+      reset: generous,
+      signUp: generous,
+      secondFactor: generous,
+      mail: generous,
+      verifiedMail: generous,
+    },
     ...options,
   }
   // A start takes seconds on a busy machine.
@@ -78,8 +93,8 @@ export async function createUsher (t: Test, options: UsherOptions = {}, server: 
 }
 
 /**
- * Checks every response of an app by the OpenAPI document, also those to requests over sockets. `settle` throws an error
- * if one was wrong since it was called last.
+ * Checks every response of an app by the OpenAPI document, also those to requests over sockets. `settle` throws an
+ * error if one was wrong since it was called last.
  */
 function checkResponses (app: FastifyInstance, prefix: string) {
   const problems: string[] = []
@@ -104,8 +119,8 @@ function checkResponses (app: FastifyInstance, prefix: string) {
   }
 }
 
-// If the machine is very busy, PostgreSQL responds so late that a node answers 503 with Retry-After. The helpers then try again, as
-// any client should.
+// If the machine is very busy, PostgreSQL responds so late that a node answers 503 with Retry-After. The helpers then
+// try again, as any client should.
 async function repeat (send: () => Promise<LightMyRequestResponse>): Promise<LightMyRequestResponse> {
   for (let tries = 0; tries < 10; tries++) {
     const response = await send()
@@ -116,8 +131,8 @@ async function repeat (send: () => Promise<LightMyRequestResponse>): Promise<Lig
 }
 
 /**
- * Returns the same helpers for an app that has mounted Usher itself. They check the responses to their own requests, apart
- * from the headers that only the host sends.
+ * Returns the same helpers for an app that has mounted Usher itself. They check the responses to their own requests,
+ * apart from the headers that only the host sends.
  */
 export async function withUsers (app: FastifyInstance, options: UsherOptions): Promise<TestUsher> {
   const check = await openDocument(app, options.prefix ?? '', { hasHost: true })
@@ -142,7 +157,9 @@ async function createHelpers (app: FastifyInstance, options: UsherOptions, check
     if (response.statusCode !== 200) throw new Error(`login: ${response.statusCode} ${response.body}`)
     const { token, user } = response.json()
     const [{ name, value }] = response.cookies as [{ name: string, value: string }]
-    return { id: user.id, email, password, token, cookie: `${name}=${value}`, headers: { authorization: `Bearer ${token}` } }
+    return {
+      id: user.id, email, password, token, cookie: `${name}=${value}`, headers: { authorization: `Bearer ${token}` },
+    }
   }
 
   const admin = await login(options.admin!)
@@ -156,7 +173,9 @@ async function createHelpers (app: FastifyInstance, options: UsherOptions, check
     admin,
 
     async createUser (user = {}) {
-      const payload = { name: 'Somebody', email: `${randomUUID()}@example.com`, password: `pass ${randomUUID()}`, ...user }
+      const payload = {
+        name: 'Somebody', email: `${randomUUID()}@example.com`, password: `pass ${randomUUID()}`, ...user,
+      }
       const response = await inject('POST', '/api/users', { headers: admin.headers, payload })
       if (response.statusCode !== 201) throw new Error(`create: ${response.statusCode} ${response.body}`)
       return login(payload)

@@ -1,5 +1,7 @@
 import { createHash, generateKeyPairSync, randomBytes, randomUUID, sign, type KeyObject } from 'node:crypto'
-import type { AuthenticationResponse, CreationOptions, RegistrationResponse, RequestOptions } from '../../schema/auth/passkey.ts'
+import type {
+  AuthenticationResponse, CreationOptions, RegistrationResponse, RequestOptions,
+} from '../../schema/auth/passkey.ts'
 
 export type Algorithm = 'ES256' | 'EdDSA' | 'RS256'
 
@@ -36,7 +38,9 @@ export function encodeCbor (value: Cbor): Buffer {
   if (typeof value === 'string') return Buffer.concat([head(3, Buffer.byteLength(value)), Buffer.from(value)])
   if (value instanceof Uint8Array) return Buffer.concat([head(2, value.length), value])
   if (Array.isArray(value)) return Buffer.concat([head(4, value.length), ...value.map(encodeCbor)])
-  return Buffer.concat([head(5, value.size), ...[...value].flatMap(([key, member]) => [encodeCbor(key), encodeCbor(member)])])
+  return Buffer.concat([
+    head(5, value.size), ...[...value].flatMap(([key, member]) => [encodeCbor(key), encodeCbor(member)]),
+  ])
 }
 
 function head (major: number, length: number): Buffer {
@@ -94,19 +98,27 @@ export class Authenticator {
   }
 
   /** Creates a passkey for options, as `navigator.credentials.create()` does. */
-  create (options: CreationOptions, { algorithm = 'ES256', ...behaviour }: Behaviour & { algorithm?: Algorithm } = {}): RegistrationResponse {
+  create (
+    options: CreationOptions, { algorithm = 'ES256', ...behaviour }: Behaviour & { algorithm?: Algorithm } = {}
+  ): RegistrationResponse {
     const { privateKey, cose } = createKey(algorithm)
     const rpId = options.rp.id
-    const passkey: SoftwarePasskey = { id: randomBytes(32), rpId, userHandle: options.user.id, privateKey, algorithm, counter: 0 }
+    const passkey: SoftwarePasskey = {
+      id: randomBytes(32), rpId, userHandle: options.user.id, privateKey, algorithm, counter: 0,
+    }
     this.passkeys.push(passkey)
     return this.attest(passkey, options.challenge, encodeCbor(cose), behaviour)
   }
 
   /** Returns the response to a registration with any public key. */
-  attest (passkey: SoftwarePasskey, challenge: string, publicKey: Uint8Array, behaviour: Behaviour = {}): RegistrationResponse {
+  attest (
+    passkey: SoftwarePasskey, challenge: string, publicKey: Uint8Array, behaviour: Behaviour = {}
+  ): RegistrationResponse {
     const length = Buffer.alloc(2)
     length.writeUInt16BE(passkey.id.length)
-    const authData = this.#authenticatorData(passkey, behaviour, Buffer.concat([this.aaguid, length, passkey.id, publicKey]))
+    const authData = this.#authenticatorData(
+      passkey, behaviour, Buffer.concat([this.aaguid, length, passkey.id, publicKey])
+    )
     const attestationObject = behaviour.attestation?.(authData) ??
       encodeCbor(new Map<string, Cbor>([['fmt', 'none'], ['attStmt', new Map()], ['authData', authData]]))
     return {
@@ -120,7 +132,10 @@ export class Authenticator {
   }
 
   /** Signs a challenge with a passkey, by default the last one of the domain, as `navigator.credentials.get()` does. */
-  get ({ challenge, rpId }: Pick<RequestOptions, 'challenge' | 'rpId'>, behaviour: Behaviour = {}, passkey = this.#find(rpId)): AuthenticationResponse {
+  get (
+    { challenge, rpId }: Pick<RequestOptions, 'challenge' | 'rpId'>, behaviour: Behaviour = {},
+    passkey = this.#find(rpId)
+  ): AuthenticationResponse {
     const authenticatorData = this.#authenticatorData(passkey, behaviour)
     const clientDataJSON = this.#clientData('webauthn.get', challenge, behaviour)
     const signed = Buffer.concat([authenticatorData, sha256(clientDataJSON)])
@@ -141,15 +156,26 @@ export class Authenticator {
     return passkey
   }
 
-  #clientData (type: string, challenge: string, { origin = this.origin, crossOrigin = false, topOrigin, ...given }: Behaviour): Buffer {
-    return Buffer.from(JSON.stringify({ type: given.type ?? type, challenge: given.challenge ?? challenge, origin, crossOrigin, topOrigin }))
+  #clientData (
+    type: string, challenge: string, { origin = this.origin, crossOrigin = false, topOrigin, ...given }: Behaviour
+  ): Buffer {
+    return Buffer.from(JSON.stringify({
+      type: given.type ?? type, challenge: given.challenge ?? challenge, origin, crossOrigin, topOrigin,
+    }))
   }
 
   #authenticatorData (passkey: SoftwarePasskey, behaviour: Behaviour, attested?: Buffer): Buffer {
     const { userPresent = true, userVerified = true, backupEligible = true, tamper } = behaviour
-    const set = { userPresent, userVerified, backupEligible, backedUp: behaviour.backedUp ?? backupEligible, attested: attested !== undefined }
+    const set = {
+      userPresent,
+      userVerified,
+      backupEligible,
+      backedUp: behaviour.backedUp ?? backupEligible,
+      attested: attested !== undefined,
+    }
     const octets = Buffer.alloc(5)
-    octets[0] = Object.entries(flags).reduce((sum, [name, flag]) => set[name as keyof typeof flags] ? sum | flag : sum, 0)
+    octets[0] = Object.entries(flags)
+      .reduce((sum, [name, flag]) => set[name as keyof typeof flags] ? sum | flag : sum, 0)
     octets.writeUInt32BE(behaviour.counter ?? passkey.counter, 1)
     const data = Buffer.concat([sha256(behaviour.rpId ?? passkey.rpId), octets, ...attested ? [attested] : []])
     return tamper?.(data) ?? data
@@ -163,7 +189,9 @@ const idsOf = ({ id }: SoftwarePasskey) =>
 export function creationOptions (rpId: string, challenge = base64url(randomBytes(32))): CreationOptions {
   return {
     rp: { id: rpId, name: 'Test' },
-    user: { id: base64url(Buffer.from(randomUUID().replaceAll('-', ''), 'hex')), name: 'ada@example.com', displayName: 'Ada' },
+    user: {
+      id: base64url(Buffer.from(randomUUID().replaceAll('-', ''), 'hex')), name: 'ada@example.com', displayName: 'Ada',
+    },
     challenge,
     pubKeyCredParams: Object.values(identifiers).map((alg) => ({ type: 'public-key', alg })),
     timeout: 300_000,

@@ -21,7 +21,8 @@ export interface Place { readonly database: string, readonly uploadsDir: string 
 /** The schema that the commands use by default. */
 export const schema = 'usher'
 
-export const placeOf = ({ options }: Pick<TestUsher, 'options'>): Place => ({ database: options.databaseUrl!, uploadsDir: options.uploadsDir! })
+export const placeOf = ({ options }: Pick<TestUsher, 'options'>): Place =>
+  ({ database: options.databaseUrl!, uploadsDir: options.uploadsDir! })
 
 /** Makes a backup of a place. `onChunk` is called before each chunk is written. */
 export async function backUp (place: Place, file: string, onChunk = async () => {}): Promise<Result> {
@@ -37,11 +38,21 @@ export async function backUp (place: Place, file: string, onChunk = async () => 
 }
 
 /** Verifies a backup and restores it. Existing data are replaced if `replaces` is set. */
-export async function restore (file: string, place: Place, { replaces = false, ...options }: Partial<Destination> & { replaces?: boolean } = {}): Promise<Restored> {
+export async function restore (
+  file: string, place: Place, { replaces = false, ...options }: Partial<Destination> & { replaces?: boolean } = {}
+): Promise<Restored> {
   const confirm = async (existing: string) => { if (!replaces) throw new Error(`there is ${existing}`) }
   const verified = await verifyBackup(file, () => {})
   return restoreBackup({
-    file, ...place, schema, backend: createFolder(place.uploadsDir), keepsSessions: false, secret: undefined, confirm, onBytes () {}, ...options,
+    file,
+    ...place,
+    schema,
+    backend: createFolder(place.uploadsDir),
+    keepsSessions: false,
+    secret: undefined,
+    confirm,
+    onBytes () {},
+    ...options,
   }, verified)
 }
 
@@ -81,14 +92,17 @@ const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
 export async function usher (args: readonly string[], settings: Record<string, string>, cwd: string) {
   const { command: [file, words], env } = nodeCommand([server, ...args])
   return promisify(execFile)(file, words, { cwd, env: { ...env, DATABASE_URL: '', ...settings } })
-    .then((output) => ({ ...output, code: 0 }), (error: { stdout: string, stderr: string, code: number }) => ({ stdout: error.stdout, stderr: error.stderr, code: error.code }))
+    .then((output) => ({ ...output, code: 0 }), (error: { stdout: string, stderr: string, code: number }) =>
+      ({ stdout: error.stdout, stderr: error.stderr, code: error.code }))
 }
 
 /**
- * Writes a copy of a backup with correct checksums, in which `change` has replaced the content of entries. It gets each name and content, and
- * returns the entries to write instead.
+ * Writes a copy of a backup with correct checksums, in which `change` has replaced the content of entries. It gets each
+ * name and content, and returns the entries to write instead.
  */
-export async function rewrite (file: string, copy: string, change: (name: string, content: Buffer) => [name: string, content: Buffer][]): Promise<void> {
+export async function rewrite (
+  file: string, copy: string, change: (name: string, content: Buffer) => [name: string, content: Buffer][]
+): Promise<void> {
   const bytes = archive(async (copied) => {
     let summary
     for await (const { name, content } of readTar(createReadStream(file).pipe(createGunzip()))) {

@@ -7,7 +7,10 @@ import { createUsher } from './app.ts'
 import { TEST_TIMEOUT_MS } from './deadlines.ts'
 import { startNode } from './node.ts'
 
-const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
+const ARGS = [
+  '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync',
+]
 
 const DESKTOP = { width: 1280, height: 900 }
 const PHONE = { width: 390, height: 844 }
@@ -33,8 +36,13 @@ export async function startBrowser (t: Test): Promise<Browser> {
   return browser
 }
 
-/** Opens a page with a new profile, and records what the page does from its first request on. Starts Chromium unless it is given. */
-export async function openPage (t: Test, url: string, options: BrowserContextOptions = {}, browser?: Browser): Promise<Watched> {
+/**
+ * Opens a page with a new profile, and records what the page does from its first request on. Starts Chromium unless it
+ * is given.
+ */
+export async function openPage (
+  t: Test, url: string, options: BrowserContextOptions = {}, browser?: Browser
+): Promise<Watched> {
   const context = await (browser ?? await startBrowser(t)).newContext({ viewport: DESKTOP, ...options })
   t.teardown(() => context.close())
   const page = await context.newPage()
@@ -46,7 +54,9 @@ export async function openPage (t: Test, url: string, options: BrowserContextOpt
   }
   page.on('request', (request) => note(request.url()))
   page.on('websocket', (socket) => note(socket.url()))
-  page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) watched.problems.push(message.text()) })
+  page.on(
+    'console', (message) => { if (['error', 'warning'].includes(message.type())) watched.problems.push(message.text()) }
+  )
   page.on('pageerror', (error) => watched.problems.push(`${error}`))
   await page.goto(url)
   return watched
@@ -55,8 +65,10 @@ export async function openPage (t: Test, url: string, options: BrowserContextOpt
 /** Returns the brightness of the colour behind a page, from 0 to 255, and by how many pixels the page is too wide. */
 export function look (page: Page): Promise<{ brightness: number, excess: number }> {
   return page.evaluate(() => {
-    const colours = [document.body, document.documentElement].map((element) => getComputedStyle(element).backgroundColor)
-    const [red = 0, green = 0, blue = 0] = colours.find((colour) => colour !== 'rgba(0, 0, 0, 0)')!.match(/\d+/g)!.map(Number)
+    const colours = [document.body, document.documentElement]
+      .map((element) => getComputedStyle(element).backgroundColor)
+    const [red = 0, green = 0, blue = 0] = colours.find((colour) => colour !== 'rgba(0, 0, 0, 0)')!
+      .match(/\d+/g)!.map(Number)
     return { brightness: (red + green + blue) / 3, excess: document.documentElement.scrollWidth - innerWidth }
   })
 }

@@ -23,17 +23,19 @@ const LOST_MS = 10_500
 const PAUSE_MS = 20
 const SHOWN = 300
 const USERS_PER_CLIENT = 20
-const CREATE_POST = 'mutation ($title: String!, $content: String!) { createPost(input: { title: $title, content: $content }) { id title content } }'
+const CREATE_POST =
+  'mutation ($title: String!, $content: String!) { createPost(input: { title: $title, content: $content }) { id title content } }'
 const READ_POST = 'query ($id: ID!) { post(id: $id) { id title content } }'
 const READ_USER = 'query ($id: ID!) { user(id: $id) { id name email etag } }'
 
 /**
- * Starts clients that create, change, read, list and delete users, write and read posts and uploads, and look at their own account, on all
- * nodes in turn. Only one client changes a user, so it knows what each read must return, with which version. Every value occurs
- * once, so an answer that belongs to another request is recognised.
+ * Starts clients that create, change, read, list and delete users, write and read posts and uploads, and look at their
+ * own account, on all nodes in turn. Only one client changes a user, so it knows what each read must return, with which
+ * version. Every value occurs once, so an answer that belongs to another request is recognised.
  */
 export function startCheckedLoad (
-  nodes: readonly { url: string }[], { authorization, adminId }: { authorization: string, adminId: string }, clients = 30
+  nodes: readonly { url: string }[], { authorization, adminId }: { authorization: string, adminId: string },
+  clients = 30
 ): CheckedLoad {
   const [right, wrong, lost]: [Record<string, number>, string[], string[]] = [{}, [], []]
   let refused = 0
@@ -42,7 +44,9 @@ export function startCheckedLoad (
   let [number, next] = [0, 0]
 
   // Returns undefined if the answer is a refusal, or not what it must be.
-  async function request (kind: string, path: string, init: RequestInit, isRight: (answer: Answer) => boolean): Promise<Answer | undefined> {
+  async function request (
+    kind: string, path: string, init: RequestInit, isRight: (answer: Answer) => boolean
+  ): Promise<Answer | undefined> {
     await delay(Math.random() * PAUSE_MS)
     const { url } = nodes[next++ % nodes.length]!
     const headers = { authorization, ...typeof init.body === 'string' && { 'content-type': 'application/json' } }
@@ -51,11 +55,15 @@ export function startCheckedLoad (
       const response = await fetch(`${url}${path}`, { ...init, headers, signal: AbortSignal.timeout(DEADLINE_MS) })
       const text = await response.text()
       const isJson = response.headers.get('content-type')?.startsWith('application/json')
-      const answer = { status: response.status, etag: response.headers.get('etag'), body: isJson ? JSON.parse(text) : text }
+      const answer = {
+        status: response.status, etag: response.headers.get('etag'), body: isJson ? JSON.parse(text) : text,
+      }
       const code = answer.body?.code ?? answer.body?.errors?.[0]?.extensions?.code
       if (code === 'DATABASE_UNAVAILABLE' || code === 'OVERLOADED') {
         refused++
-        if (performance.now() - sent > LOST_MS) lost.push(`${new Date().toISOString()} ${kind} ${path}: ${text.slice(0, SHOWN)}`)
+        if (performance.now() - sent > LOST_MS) {
+          lost.push(`${new Date().toISOString()} ${kind} ${path}: ${text.slice(0, SHOWN)}`)
+        }
       } else if (!isRight(answer)) {
         wrong.push(`${kind} ${path}: ${response.status} ${text.slice(0, SHOWN)}`)
       } else {
@@ -69,7 +77,8 @@ export function startCheckedLoad (
 
   const json = (method: string, body: object): RequestInit => ({ method, body: JSON.stringify(body) })
   const graphql = (kind: string, query: string, variables: object, isRight: (data: any) => boolean) =>
-    request(kind, '/graphql', json('POST', { query, variables }), ({ status, body }) => status === 200 && body.errors === undefined && isRight(body.data))
+    request(kind, '/graphql', json('POST', { query, variables }), ({ status, body }) =>
+      status === 200 && body.errors === undefined && isRight(body.data))
   const isUser = (user: User) => ({ status, etag, body }: Answer): boolean =>
     status === 200 && body.id === user.id && body.name === user.name && body.email === user.email && etag === user.etag
 
@@ -84,14 +93,16 @@ export function startCheckedLoad (
 
   async function create (label: string, users: User[]): Promise<void> {
     const [name, email] = [`${label} ${++number}`, `${label}.${number}@example.com`]
-    const answer = await request('create', '/api/users', json('POST', { name, email }), ({ status, body }) => status === 201 && body.name === name && body.email === email)
+    const answer = await request('create', '/api/users', json('POST', { name, email }), ({ status, body }) =>
+      status === 201 && body.name === name && body.email === email)
     if (answer) users.push({ id: answer.body.id, name, email, etag: answer.etag! })
   }
 
   async function rename (user: User, users: User[]): Promise<void> {
     const changed = { name: `${user.name.split(' ')[0]} ${++number}`, email: user.email }
     const answer = await request('rename', `/api/users/${user.id}`, json('PUT', changed), ({ status, etag, body }) =>
-      status === 200 && body.id === user.id && body.name === changed.name && body.email === user.email && etag !== user.etag)
+      status === 200 && body.id === user.id && body.name === changed.name &&
+      body.email === user.email && etag !== user.etag)
     // Whether a refused change took effect is not known.
     if (answer) Object.assign(user, changed, { etag: answer.etag })
     else users.splice(users.indexOf(user), 1)
@@ -101,7 +112,11 @@ export function startCheckedLoad (
     users.splice(users.indexOf(user), 1)
     const path = `/api/users/${user.id}`
     const answer = await request('delete', path, { method: 'DELETE' }, ({ status }) => status === 204)
-    if (answer) await request('read a deleted user', path, {}, ({ status, body }) => status === 404 && body.code === 'USER_NOT_FOUND')
+    if (answer) {
+      await request(
+        'read a deleted user', path, {}, ({ status, body }) => status === 404 && body.code === 'USER_NOT_FOUND'
+      )
+    }
   }
 
   function read (user: User) {
@@ -109,7 +124,9 @@ export function startCheckedLoad (
   }
 
   function readByGraphql (user: User) {
-    return graphql('read by GraphQL', READ_USER, { id: user.id }, ({ user: found }) => isDeepStrictEqual({ ...found }, { ...user }))
+    return graphql(
+      'read by GraphQL', READ_USER, { id: user.id }, ({ user: found }) => isDeepStrictEqual({ ...found }, { ...user })
+    )
   }
 
   function readProtected () {
@@ -125,8 +142,10 @@ export function startCheckedLoad (
 
   async function post (): Promise<void> {
     const written = { title: `Title ${++number}`, content: `Content ${number}` }
-    const isPost = (id: string | undefined) => (found: any) => isDeepStrictEqual(found, { id: id ?? found.id, ...written })
-    const answer = await graphql('create a post', CREATE_POST, written, ({ createPost }) => isPost(undefined)(createPost))
+    const isPost = (id: string | undefined) => (found: any) =>
+      isDeepStrictEqual(found, { id: id ?? found.id, ...written })
+    const answer =
+      await graphql('create a post', CREATE_POST, written, ({ createPost }) => isPost(undefined)(createPost))
     const id = answer?.body.data.createPost.id
     if (id) await graphql('read a post', READ_POST, { id }, ({ post }) => isPost(id)(post))
   }
@@ -138,7 +157,10 @@ export function startCheckedLoad (
     body.set('file', new File([bytes], `${number}.txt`, { type: 'text/plain' }))
     const answer = await request('upload', '/api/uploads', { method: 'POST', body }, ({ status, body }) =>
       status === 200 && body.filename === `${bytes.slice(6)}.txt` && body.size === bytes.length)
-    if (answer) await request('download', new URL(answer.body.fileUrl, 'http://x').pathname, {}, ({ status, body }) => status === 200 && body === bytes)
+    if (answer) {
+      await request('download', new URL(answer.body.fileUrl, 'http://x').pathname, {}, ({ status, body }) =>
+        status === 200 && body === bytes)
+    }
   }
 
   const ended = Promise.all(Array.from({ length: clients }, (_, index) => client(`c${index}`)))

@@ -42,7 +42,8 @@ export const clients: Readonly<Record<string, (reader: Reader) => () => void>> =
   'urql, by a socket' ({ host, variables, take, back }) {
     const socket = createSocketClient(bySocket(host, back))
     const exchange = subscriptionExchange({
-      forwardSubscription: ({ query }) => ({ subscribe: (sink) => ({ unsubscribe: socket.subscribe({ query: query!, variables }, sink as never) }) }),
+      forwardSubscription: ({ query }) =>
+        ({ subscribe: (sink) => ({ unsubscribe: socket.subscribe({ query: query!, variables }, sink as never) }) }),
     })
     const client = new Client({ url: `http://${host}/graphql`, exchanges: [exchange] })
     return client.subscription(POSTS, {}).subscribe(take).unsubscribe
@@ -65,13 +66,18 @@ export const clients: Readonly<Record<string, (reader: Reader) => () => void>> =
   },
 
   'graphql-sse' ({ host, variables, take, back }) {
-    const client = createEventClient({ url: `http://${host}/graphql`, headers: () => ({ 'last-event-id': variables.after }), retry: back })
-    client.subscribe({ query: 'subscription { postCreated { title cursor } }' }, { next: take, error: fail, complete () {} })
+    const client = createEventClient({
+      url: `http://${host}/graphql`, headers: () => ({ 'last-event-id': variables.after }), retry: back,
+    })
+    client.subscribe(
+      { query: 'subscription { postCreated { title cursor } }' }, { next: take, error: fail, complete () {} }
+    )
     return () => client.dispose()
   },
 }
 
-const bySocket = (host: string, back: () => Promise<void>): ClientOptions => ({ url: `ws://${host}/graphql`, webSocketImpl: WebSocket, retryWait: back })
+const bySocket = (host: string, back: () => Promise<void>): ClientOptions =>
+  ({ url: `ws://${host}/graphql`, webSocketImpl: WebSocket, retryWait: back })
 
 function fail (error: unknown): never {
   throw new Error('a client has given up', { cause: error })

@@ -12,8 +12,13 @@ export interface TestConnection extends Connection {
   query: <Row>(text: string) => Promise<Row[]>
 }
 
-/** Opens a connection to the test database through a proxy, which serves requests at once. It is closed when the test ends. */
-export async function openConnection (t: Test, { isServing = true, ...options }: Partial<ConnectionOptions> & { isServing?: boolean } = {}): Promise<TestConnection> {
+/**
+ * Opens a connection to the test database through a proxy, which serves requests at once. It is closed when the test
+ * ends.
+ */
+export async function openConnection (
+  t: Test, { isServing = true, ...options }: Partial<ConnectionOptions> & { isServing?: boolean } = {}
+): Promise<TestConnection> {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const logged: string[] = []
   const note = (_: object, message: string) => { logged.push(message) }

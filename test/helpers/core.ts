@@ -9,12 +9,14 @@ import { readOptions } from '../../schema/options/read-options.ts'
 import { testDatabaseUrl, uniqueSchema } from './database.ts'
 
 /**
- * Opens what the parts of a capability are made from, on a bare Fastify, for tests of one part. Call `app.ready` when the parts are made.
+ * Opens what the parts of a capability are made from, on a bare Fastify, for tests of one part. Call `app.ready` when
+ * the parts are made.
  * @param given options; by default the database is that of the tests, with a schema of its own
  */
 export async function openCore (t: Test, given: Partial<UsherOptions> = {}) {
   const lines: string[] = []
-  const app = Fastify({ pluginTimeout: 0, logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
+  const app =
+    Fastify({ pluginTimeout: 0, logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
   t.teardown(() => app.close())
   const databaseUrl = await testDatabaseUrl()
   await app.register(optionsPlugin, { options: readOptions({ databaseUrl, schema: uniqueSchema(t.name), ...given }) })

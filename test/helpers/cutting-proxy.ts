@@ -7,7 +7,9 @@ export interface CuttingProxy {
   readonly url: string
   /** How many responses were lost so far. */
   readonly lost: number
-  /** Lets the server receive the next request that matches, and closes the connection as soon as the server responds. */
+  /**
+   * Lets the server receive the next request that matches, and closes the connection as soon as the server responds.
+   */
   loseResponse (request: RegExp): void
   /** Closes all connections, and forwards new ones to another server. */
   moveTo (url: string): void

@@ -52,8 +52,8 @@ export async function createDatabase (t: Test, options = ''): Promise<string> {
 }
 
 /**
- * Returns a folder, by default that of the test, with a database cluster in it. It is a copy, because creating a cluster takes
- * seconds.
+ * Returns a folder, by default that of the test, with a database cluster in it. It is a copy, because creating a
+ * cluster takes seconds.
  */
 export async function prepareFolder (t: Test, folder?: string): Promise<string> {
   // tap removes the folder of a test before the teardowns run, unless a teardown was added first.
@@ -70,15 +70,15 @@ export interface TestDatabase {
   /** Returns the id of its main process. */
   postmaster (): Promise<number>
   /**
-   * Kills the main process and resolves when there is another one. The processes that serve connections outlive the first for a moment
-   * and go on writing, but the other one only starts when they have ended.
+   * Kills the main process and resolves when there is another one. The processes that serve connections outlive the
+   * first for a moment and go on writing, but the other one only starts when they have ended.
    */
   killPostmaster (): Promise<void>
 }
 
 /**
- * Starts a separate PostgreSQL server with a port for a test that kills it. It is then restarted on the same port. It is stopped
- * when the test ends.
+ * Starts a separate PostgreSQL server with a port for a test that kills it. It is then restarted on the same port. It
+ * is stopped when the test ends.
  */
 export async function startDatabase (t: Test): Promise<TestDatabase> {
   const dataDir = await prepareFolder(t)

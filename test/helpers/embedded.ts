@@ -14,13 +14,17 @@ import { nodeCommand } from './node.ts'
 export const quick = { fsync: 'off' }
 
 /** Starts a server that is stopped when the test ends. */
-export async function start (t: Test, dataDir: string, options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedServer> {
+export async function start (
+  t: Test, dataDir: string, options: Partial<EmbeddedOptions> = {}
+): Promise<EmbeddedServer> {
   const server = await startEmbedded({ dataDir, settings: quick, deadlines: slowNode, ...options })
   t.teardown(() => server.stop())
   return server
 }
 
-/** Returns the test's folder. tap removes it before the teardowns run, unless there was a teardown before the folder. */
+/**
+ * Returns the test's folder. tap removes it before the teardowns run, unless there was a teardown before the folder.
+ */
 export function folder (t: Test, content?: Parameters<Test['testdir']>[0]): string {
   t.teardown(() => {})
   return t.testdir(content)
@@ -69,7 +73,9 @@ export interface OtherNode {
 }
 
 /** Starts the server in another process, which prints the result and runs until it is killed or its input ends. */
-export async function otherNode (t: Test, dataDir: string, { before = [], tcp = false, ...options }: OtherNodeOptions = {}): Promise<OtherNode> {
+export async function otherNode (
+  t: Test, dataDir: string, { before = [], tcp = false, ...options }: OtherNodeOptions = {}
+): Promise<OtherNode> {
   const code = `
     import { startEmbedded } from ${JSON.stringify(new URL('../../node/embedded/server.ts', import.meta.url).href)}
     const deadlines = ${JSON.stringify(slowNode)}

@@ -21,7 +21,8 @@ export function createEndDuring (t: Test, usher: TestUsher) {
   }
 
   /**
-   * Takes a lock, sends a request, ends the session of a user once the request waits for the lock, and releases it. Returns the response.
+   * Takes a lock, sends a request, ends the session of a user once the request waits for the lock, and releases it.
+   * Returns the response.
    * @param end what happens in place of a logout, by the same transaction or otherwise
    */
   async function endDuring<Result> (

@@ -28,9 +28,14 @@ async function startReceiver (t: Test, secret: string) {
     const body = await text(request).catch(() => undefined)
     if (body === undefined) return response.destroy()
     try {
-      const { type, data } = new Webhook(secret).verify(body, request.headers as Record<string, string>) as { type: string, data: any }
+      const { type, data } =
+        new Webhook(secret).verify(body, request.headers as Record<string, string>) as { type: string, data: any }
       const fails = ++count % 10 === 0
-      if (!fails) received.push({ id: String(request.headers['webhook-id']), type, data, subject: data.postId ?? data.uploadId ?? data.userId })
+      if (!fails) {
+        received.push({
+          id: String(request.headers['webhook-id']), type, data, subject: data.postId ?? data.uploadId ?? data.userId,
+        })
+      }
       response.writeHead(fails ? 500 : 204).end()
     } catch (error) {
       invalid.push(error)
@@ -43,10 +48,12 @@ async function startReceiver (t: Test, secret: string) {
 }
 
 /**
- * Kills a node under load in each round, and PostgreSQL in some, and checks what the receiver of a webhook got: every event of each
- * committed change, none of another, and those of a subject in order.
+ * Kills a node under load in each round, and PostgreSQL in some, and checks what the receiver of a webhook got: every
+ * event of each committed change, none of another, and those of a subject in order.
  */
-export async function testEventFaults (t: Test, { rounds, killsDatabase }: { rounds: number, killsDatabase: (round: number) => boolean }): Promise<void> {
+export async function testEventFaults (
+  t: Test, { rounds, killsDatabase }: { rounds: number, killsDatabase: (round: number) => boolean }
+): Promise<void> {
   const database = await startDatabase(t)
   const secret = `whsec_${randomBytes(24).toString('base64')}`
   const receiver = await startReceiver(t, secret)
@@ -93,14 +100,19 @@ export async function testEventFaults (t: Test, { rounds, killsDatabase }: { rou
   const { received } = receiver
   const first = [...new Map(received.toReversed().map((event) => [event.id, event])).values()].reverse()
   const subjects = (type: string) => first.filter((event) => event.type === type).map(({ subject }) => subject).sort()
-  const rows = async (table: string) => (await sql.unsafe(`select id from ${table}`)).map(({ id }) => id as string).sort()
+  const rows = async (table: string) =>
+    (await sql.unsafe(`select id from ${table}`)).map(({ id }) => id as string).sort()
   t.same(subjects('user.created'), await rows('users'), 'each committed user, and no other, once')
   t.same(subjects('post.created'), await rows('posts'), 'each committed post, and no other, once')
-  t.ok(sent.filter(({ id }) => id).every(({ id }) => first.some(({ subject }) => subject === id)), 'each that was acknowledged')
+  t.ok(
+    sent.filter(({ id }) => id).every(({ id }) => first.some(({ subject }) => subject === id)),
+    'each that was acknowledged'
+  )
 
   const bySubject = Map.groupBy(first.filter(({ type }) => type.startsWith('user.')), ({ subject }) => subject)
   // A change whose response was lost was sent again, so a name may follow itself.
-  const names = [...bySubject.values()].map((events) => events.map(({ data: { name } }) => name as string).filter((name, index, all) => name !== all[index - 1]))
+  const names = [...bySubject.values()].map((events) =>
+    events.map(({ data: { name } }) => name as string).filter((name, index, all) => name !== all[index - 1]))
   t.same(names.filter((names) => names.some((name, index) => index > 0 && name !== `Name ${index}`)), [], 'in order')
   t.equal(names.filter(({ length }) => length > 1).length, rounds * RENAMED)
   t.comment(`${first.length} events, ${received.length - first.length} delivered again`)

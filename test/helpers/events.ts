@@ -22,12 +22,16 @@ export interface Events {
 }
 
 /** Sends a request for server-sent events. The connection is closed when the test ends. */
-export async function openEvents (t: Test, usher: Pick<TestUsher, 'app' | 'prefix'>, init: RequestInit & { query?: string } = {}): Promise<Events> {
+export async function openEvents (
+  t: Test, usher: Pick<TestUsher, 'app' | 'prefix'>, init: RequestInit & { query?: string } = {}
+): Promise<Events> {
   const controller = new AbortController()
   t.teardown(() => controller.abort())
   const { query = '', headers, ...rest } = init
   const response = await fetch(`http://${await hostOf(usher)}${usher.prefix}/graphql${query}`, {
-    ...rest, signal: controller.signal, headers: { accept: 'text/event-stream', ...rest.body && { 'content-type': 'application/json' }, ...headers },
+    ...rest,
+    signal: controller.signal,
+    headers: { accept: 'text/event-stream', ...rest.body && { 'content-type': 'application/json' }, ...headers },
   })
   const events = read(response.body!)
   const any = async () => (await events.next()).value as ServerEvent | undefined
@@ -58,6 +62,10 @@ async function * read (body: ReadableStream<Uint8Array>): AsyncGenerator<ServerE
     text += decoder.decode(chunk, { stream: true })
     const blocks = text.split('\n\n')
     text = blocks.pop()!
-    for (const block of blocks) yield Object.fromEntries(block.split('\n').map((line) => [line.split(':', 1)[0] || 'comment', line.replace(/^[^:]*: ?/, '')]))
+    for (const block of blocks) {
+      yield Object.fromEntries(
+        block.split('\n').map((line) => [line.split(':', 1)[0] || 'comment', line.replace(/^[^:]*: ?/, '')])
+      )
+    }
   }
 }

@@ -12,7 +12,9 @@ interface Subscription { query: string, variables: { authorId: string | undefine
  * Passes all results of one connection to `take`. Resolves with the reason when the connection has closed or `hangUp`
  * was called.
  */
-type Connect = (url: string, subscription: Subscription, take: (answer: Answer) => void, onOpen: (hangUp: () => void) => void) => Promise<string>
+type Connect = (
+  url: string, subscription: Subscription, take: (answer: Answer) => void, onOpen: (hangUp: () => void) => void
+) => Promise<string>
 
 const bySocket = (protocol: Protocol): Connect => (url, subscription, take, onOpen) => new Promise((resolve) => {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/graphql`, protocol)
@@ -31,10 +33,17 @@ const bySocket = (protocol: Protocol): Connect => (url, subscription, take, onOp
   socket.on('close', (code) => resolve(reason ?? String(code)))
 })
 
-const byEvents = (method: 'GET' | 'POST', resume: 'header' | 'argument'): Connect => (url, { query, variables: { after, ...others } }, take, onOpen) => new Promise((resolve) => {
+const byEvents = (method: 'GET' | 'POST', resume: 'header' |
+  'argument'): Connect => (url, { query, variables: { after, ...others } }, take, onOpen) => new Promise((resolve) => {
   const variables = resume === 'header' ? others : { ...others, after }
-  const path = method === 'POST' ? '/graphql' : `/graphql?${new URLSearchParams({ query, variables: JSON.stringify(variables) })}`
-  const headers = { accept: 'text/event-stream', ...method === 'POST' && { 'content-type': 'application/json' }, ...resume === 'header' && { 'last-event-id': after } }
+  const path = method === 'POST'
+    ? '/graphql'
+    : `/graphql?${new URLSearchParams({ query, variables: JSON.stringify(variables) })}`
+  const headers = {
+    accept: 'text/event-stream',
+    ...method === 'POST' && { 'content-type': 'application/json' },
+    ...resume === 'header' && { 'last-event-id': after },
+  }
   const asked = request(`${url}${path}`, { method, headers }, (response) => {
     let text = ''
     let reason = String(response.statusCode)
@@ -106,12 +115,16 @@ export class Follower {
   /** Subscribes again and again until `stop` is called. `first` is the index of the first node. */
   async run (first: number): Promise<void> {
     const { urls, way, authorId, fields = '', patience } = this.options
-    const query = `subscription ($authorId: ID, $after: String) { postCreated(authorId: $authorId, after: $after) { cursor ${fields} } }`
+    const query =
+      `subscription ($authorId: ID, $after: String) { postCreated(authorId: $authorId, after: $after) { cursor ${fields} } }`
     for (let turn = first; !this.#stopped; turn++) {
       const { length } = this.seen
       const after = this.seen.at(-1)!
       this.#changesAt = length + patience
-      const reason = await ways[way]!(urls[turn % urls.length]!, { query, variables: { authorId, after } }, (answer) => this.#take(answer), (hangUp) => { this.#hangUp = hangUp })
+      const reason = await ways[way]!(
+        urls[turn % urls.length]!, { query, variables: { authorId, after } }, (answer) => this.#take(answer),
+        (hangUp) => { this.#hangUp = hangUp }
+      )
       this.ends.push(this.seen.length < this.#changesAt ? reason : 'changed')
       if (this.seen.length === length) await delay(PAUSE_MS)
     }
@@ -119,7 +132,9 @@ export class Follower {
 
   /** Resolves when the follower has received these posts. Call it only once at a time. */
   async sees (cursors: readonly string[]): Promise<void> {
-    while (!cursors.every((cursor) => this.seen.includes(cursor))) await new Promise<void>((resolve) => { this.#onSeen = resolve })
+    while (!cursors.every((cursor) => this.seen.includes(cursor))) {
+      await new Promise<void>((resolve) => { this.#onSeen = resolve })
+    }
   }
 
   stop (): void {

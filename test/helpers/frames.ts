@@ -10,7 +10,9 @@ export interface RawSocket {
 }
 
 /** Requests a WebSocket upgrade and sends `rest` in the same segment. The connection is closed when the test ends. */
-export async function upgrade (t: Test, at: string, { protocol = '', rest = Buffer.alloc(0) as Buffer } = {}): Promise<RawSocket> {
+export async function upgrade (
+  t: Test, at: string, { protocol = '', rest = Buffer.alloc(0) as Buffer } = {}
+): Promise<RawSocket> {
   const [host, port] = at.split(':')
   const socket = connect(Number(port), host)
   t.teardown(() => socket.destroy())
@@ -32,6 +34,8 @@ export async function upgrade (t: Test, at: string, { protocol = '', rest = Buff
 /** Returns a client frame, masked with zeros. `first` is its first byte. */
 export function frame (first: number, payload: Buffer | string = ''): Buffer {
   const bytes = Buffer.from(payload)
-  const length = bytes.length < 126 ? Buffer.from([0x80 | bytes.length]) : Buffer.from([0x80 | 126, bytes.length >> 8, bytes.length & 255])
+  const length = bytes.length < 126
+    ? Buffer.from([0x80 | bytes.length])
+    : Buffer.from([0x80 | 126, bytes.length >> 8, bytes.length & 255])
   return Buffer.concat([Buffer.from([first]), length, Buffer.alloc(4), bytes])
 }

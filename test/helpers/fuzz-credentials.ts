@@ -6,7 +6,10 @@ const ORIGIN = 'https://app.example.org'
 const RP_ID = 'example.org'
 const ALGORITHMS = ['ES256', 'EdDSA', 'RS256'] as const
 // Lengths, types and numbers at which parsers of CBOR fail.
-const OCTETS = [0x00, 0x01, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1f, 0x20, 0x40, 0x5f, 0x7f, 0x80, 0x9f, 0xa0, 0xbf, 0xc0, 0xf6, 0xf7, 0xf9, 0xfb, 0xff]
+const OCTETS = [
+  0x00, 0x01, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1f, 0x20, 0x40, 0x5f, 0x7f, 0x80, 0x9f, 0xa0, 0xbf, 0xc0, 0xf6, 0xf7,
+  0xf9, 0xfb, 0xff,
+]
 const AT_ONCE = 50
 
 /**
@@ -32,7 +35,9 @@ export async function fuzzCredentials (verifier: Verifier, { inputs, seed }: { i
     const { created, signed, publicKey } = samples[index % samples.length]!
     const isRegistration = random(2) === 0
     const original = isRegistration ? created.response : signed.response
-    const names = isRegistration ? ['attestationObject', 'attestationObject', 'clientDataJSON'] : ['authenticatorData', 'signature', 'clientDataJSON']
+    const names = isRegistration
+      ? ['attestationObject', 'attestationObject', 'clientDataJSON']
+      : ['authenticatorData', 'signature', 'clientDataJSON']
     const name = names[random(3)]!
     const octets = Buffer.from(Reflect.get(original, name) as string, 'base64url')
     const mutated = mutate(octets, random)
@@ -65,10 +70,18 @@ function mutate (octets: Buffer, random: (below: number) => number): Buffer {
     case 0: result[at]! ^= 1 << random(8); return result
     case 1: result[at] = OCTETS[random(OCTETS.length)]!; return result
     case 2: return result.subarray(0, at)
-    case 3: return Buffer.concat([result.subarray(0, at), Buffer.from(Array.from({ length: 1 + random(9) }, () => random(256))), result.subarray(at)])
+    case 3: return Buffer.concat([
+      result.subarray(0, at),
+      Buffer.from(Array.from({ length: 1 + random(9) }, () => random(256))),
+      result.subarray(at),
+    ])
     case 4: return Buffer.concat([result.subarray(0, at), result.subarray(at + 1 + random(8))])
-    case 5: return Buffer.concat([result, Buffer.from(Array.from({ length: 1 + random(40) }, () => OCTETS[random(OCTETS.length)]!))])
-    default: return Buffer.from(Array.from({ length: random(300) }, () => random(3) === 0 ? OCTETS[random(OCTETS.length)]! : random(256)))
+    case 5: return Buffer.concat([
+      result, Buffer.from(Array.from({ length: 1 + random(40) }, () => OCTETS[random(OCTETS.length)]!)),
+    ])
+    default: return Buffer.from(
+      Array.from({ length: random(300) }, () => random(3) === 0 ? OCTETS[random(OCTETS.length)]! : random(256))
+    )
   }
 }
 

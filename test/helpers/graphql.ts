@@ -75,13 +75,17 @@ export class TestSocket {
 
   /** Returns the next message that has not been returned yet. Rejects if the socket closes before it arrives. */
   async next (): Promise<Message> {
-    while (this.#arrived.length === 0) await this.whileOpen('the message', new Promise<void>((resolve) => { this.#wake = resolve }))
+    while (this.#arrived.length === 0) {
+      await this.whileOpen('the message', new Promise<void>((resolve) => { this.#wake = resolve }))
+    }
     return this.#arrived.shift()!
   }
 
   /** Waits for a promise. Rejects if the socket closes before. */
   async whileOpen (what: string, promise: Promise<unknown>): Promise<void> {
-    const closed = this.closed.then((code) => { if (this.#arrived.length === 0) throw new Error(`the socket was closed with ${code} before ${what}`) })
+    const closed = this.closed.then((code) => {
+      if (this.#arrived.length === 0) throw new Error(`the socket was closed with ${code} before ${what}`)
+    })
     await Promise.race([promise, closed])
   }
 

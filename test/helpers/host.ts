@@ -32,7 +32,11 @@ export function openHost (t: Test): FastifyInstance {
     exposeHeadRoutes: false,
     return503OnClosing: false,
     ajv: { customOptions: { removeAdditional: 'all', coerceTypes: 'array', allErrors: true } },
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 64, querystringParser: (text) => ({ ...Object.fromEntries(new URLSearchParams(text)), host: 'yes' }) },
+    routerOptions: {
+      ignoreTrailingSlash: true,
+      maxParamLength: 64,
+      querystringParser: (text) => ({ ...Object.fromEntries(new URLSearchParams(text)), host: 'yes' }),
+    },
   })
   t.teardown(() => app.close())
   return app
@@ -55,8 +59,15 @@ export async function mountOptions (t: Test, prefix = '/accounts'): Promise<Ushe
 
 /** Registers every plugin that Usher also uses at the root of the host, with different options. */
 export async function addPlugins (app: FastifyInstance): Promise<void> {
-  await app.register(jwt, { secret: 'the secret of the host', sign: { iss: 'host' }, verify: { allowedIss: 'host' }, cookie: { cookieName: 'usher_session', signed: false } })
-  await app.register(cookie, { secret: 'the secret of the host', hook: 'preParsing', parseOptions: { httpOnly: false, path: '/host' } })
+  await app.register(jwt, {
+    secret: 'the secret of the host',
+    sign: { iss: 'host' },
+    verify: { allowedIss: 'host' },
+    cookie: { cookieName: 'usher_session', signed: false },
+  })
+  await app.register(
+    cookie, { secret: 'the secret of the host', hook: 'preParsing', parseOptions: { httpOnly: false, path: '/host' } }
+  )
   await app.register(multipart, { attachFieldsToBody: true, limits: { fileSize: 100, fields: 3 } })
   await app.register(websocket, { options: { maxPayload: 1000, handleProtocols: (offered) => [...offered].at(-1)! } })
   await app.register(helmet, { contentSecurityPolicy: { directives: { defaultSrc: ["'self'"] } } })
@@ -73,23 +84,36 @@ export async function addPlugins (app: FastifyInstance): Promise<void> {
     schema: 'type Query { hosts: [Host!]! } type Host { name: String! guests: [String!]! } type Mutation { ring: Boolean! } type Subscription { rang: String! }',
     resolvers: {
       Query: { hosts: () => [{ name: 'one' }, { name: 'two' }] },
-      Mutation: { ring: async (_, __, { pubsub }) => { await pubsub.publish({ topic: 'RANG', payload: { rang: 'once' } }); return true } },
+      Mutation: {
+        ring: async (_, __, { pubsub }) => {
+          await pubsub.publish({ topic: 'RANG', payload: { rang: 'once' } })
+          return true
+        },
+      },
       Subscription: { rang: { subscribe: async (_, __, { pubsub }) => pubsub.subscribe('RANG') } },
     },
-    loaders: { Host: { guests: async (queries: { obj: { name: string } }[]) => queries.map(({ obj }) => [`${obj.name}, one of ${queries.length}`]) } },
+    loaders: {
+      Host: {
+        guests: async (queries: { obj: { name: string } }[]) =>
+          queries.map(({ obj }) => [`${obj.name}, one of ${queries.length}`]),
+      },
+    },
   })
 }
 
 /** Sets what a host can set for all of its routes: handlers, compilers, parsers and decorators. */
 export function addSettings (app: FastifyInstance): void {
-  for (const name of ['db', 'database', 'auth', 'events', 'storage', 'tokens']) app.decorate(name, `${name} of the host`)
+  for (const name of ['db', 'database', 'auth', 'events', 'storage', 'tokens']) {
+    app.decorate(name, `${name} of the host`)
+  }
   app.decorateRequest('options', '')
   app.decorateRequest('auth', '')
   app.decorateReply('events', '')
   app.setErrorHandler((error: Error & { statusCode?: number, code?: string }, _, reply) =>
     reply.code(error.statusCode ?? 500).send({ hostError: error.message, code: error.code }))
   app.setNotFoundHandler((request, reply) => reply.code(404).send({ hostNotFound: request.url }))
-  app.setValidatorCompiler(() => (value) => (value as { bad?: unknown } | null)?.bad ? { error: new Error('the host does not like it') } : { value })
+  app.setValidatorCompiler(() => (value) =>
+    (value as { bad?: unknown } | null)?.bad ? { error: new Error('the host does not like it') } : { value })
   app.setSerializerCompiler(() => (data) => `${JSON.stringify(data)} as the host writes it`)
   app.setSchemaErrorFormatter(() => new Error('as the host says it'))
   app.addSchema({ $id: 'greeting', type: 'string' })
@@ -107,12 +131,17 @@ export function addSettings (app: FastifyInstance): void {
 
 /** Adds hooks of every kind. They append their name to `seen` and add headers to the response. */
 export function addHooks (app: FastifyInstance, seen: string[] = []): void {
-  app.addHook('onRequest', async ({ method, url }, reply) => { seen.push(`onRequest ${method} ${url}`); reply.header('x-host', 'yes') })
+  app.addHook(
+    'onRequest',
+    async ({ method, url }, reply) => { seen.push(`onRequest ${method} ${url}`); reply.header('x-host', 'yes') }
+  )
   app.addHook('preParsing', async (_, __, payload) => { seen.push('preParsing'); return payload })
   app.addHook('preValidation', async () => { seen.push('preValidation') })
   app.addHook('preHandler', async () => { seen.push('preHandler') })
   app.addHook('preSerialization', async (_, __, payload) => { seen.push('preSerialization'); return payload })
-  app.addHook('onSend', async (_, reply, payload) => { seen.push('onSend'); reply.header('x-host-sent', 'yes'); return payload })
+  app.addHook(
+    'onSend', async (_, reply, payload) => { seen.push('onSend'); reply.header('x-host-sent', 'yes'); return payload }
+  )
   app.addHook('onResponse', async () => { seen.push('onResponse') })
   app.addHook('onError', async () => { seen.push('onError') })
 }
@@ -121,7 +150,11 @@ export function addHooks (app: FastifyInstance, seen: string[] = []): void {
 export function addRoutes (app: FastifyInstance): void {
   app.get('/mine', { schema: { response: { 200: { type: 'object', properties: { a: { type: 'string' } } } } } },
     async (request) => ({ a: 1, b: 2, query: request.query, actor: request.actor, cookies: request.cookies }))
-  app.post('/mine', { schema: { body: { type: 'object', properties: { bad: { type: 'boolean' } }, additionalProperties: false } } }, async ({ body }) => ({ body }))
+  app.post(
+    '/mine',
+    { schema: { body: { type: 'object', properties: { bad: { type: 'boolean' } }, additionalProperties: false } } },
+    async ({ body }) => ({ body })
+  )
   app.post('/upload', async ({ body }) => {
     const { file, text } = body as { file: { filename: string, toBuffer (): Promise<Buffer> }, text: { value: string } }
     return { name: file.filename, bytes: String(await file.toBuffer()), text: text.value }

@@ -7,7 +7,9 @@ import { createUsher, type TestUsher } from './app.ts'
 export const somebody = () => ({ name: 'Ada', email: `${randomUUID()}@example.com` })
 
 /** Creates a user as the admin with an idempotency key. */
-export async function create ({ inject, admin }: TestUsher, key: string, payload: object, headers: object = admin.headers): Promise<LightMyRequestResponse> {
+export async function create (
+  { inject, admin }: TestUsher, key: string, payload: object, headers: object = admin.headers
+): Promise<LightMyRequestResponse> {
   return inject('POST', '/api/users', { headers: { ...headers, 'idempotency-key': key }, payload })
 }
 
@@ -20,7 +22,9 @@ export const outcomeOf = (response: LightMyRequestResponse) => ({
 })
 
 /** Mounts two Ushers on one schema, like two nodes. */
-export async function createTwo (t: Test, options: Parameters<typeof createUsher>[1] = {}): Promise<[TestUsher, TestUsher]> {
+export async function createTwo (
+  t: Test, options: Parameters<typeof createUsher>[1] = {}
+): Promise<[TestUsher, TestUsher]> {
   const one = await createUsher(t, options)
   return [one, await createUsher(t, { ...options, schema: one.options.schema!, uploadsDir: one.options.uploadsDir! })]
 }

@@ -12,11 +12,15 @@ interface KeyedWrite {
   outcome?: string
 }
 
-const CREATE_POST = 'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id title createdAt } }'
+const CREATE_POST =
+  'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id title createdAt } }'
 const TIMEOUT_MS = 30_000
 const PAUSE_MS = 20
 
-/** Clients that create users and posts, each with a key, and repeat a request until it succeeds, whatever dies meanwhile. */
+/**
+ * Clients that create users and posts, each with a key, and repeat a request until it succeeds, whatever dies
+ * meanwhile.
+ */
 export class KeyedWrites {
   readonly writes: KeyedWrite[] = []
   /** Responses that differ from the first one to the same request, and unexpected ones. */
@@ -36,7 +40,11 @@ export class KeyedWrites {
     await Promise.all(Array.from({ length: clients }, async (_, index) => {
       while (!this.#stopped) {
         const kind = index % 2 === 0 ? 'user' : 'post'
-        const write: KeyedWrite = { kind, name: kind === 'user' ? `${crypto.randomUUID()}@example.org` : `Post ${crypto.randomUUID()}`, attempts: 0 }
+        const write: KeyedWrite = {
+          kind,
+          name: kind === 'user' ? `${crypto.randomUUID()}@example.org` : `Post ${crypto.randomUUID()}`,
+          attempts: 0,
+        }
         this.writes.push(write)
         while (!await this.send(write)) await delay(PAUSE_MS)
       }
@@ -64,15 +72,21 @@ export class KeyedWrites {
     try {
       const response = await fetch(`${this.#urlOf()}${path}`, {
         method: 'POST',
-        headers: { ...this.#headers, 'content-type': 'application/json', 'idempotency-key': `"${name.replaceAll(' ', '-')}"` },
+        headers: {
+          ...this.#headers, 'content-type': 'application/json', 'idempotency-key': `"${name.replaceAll(' ', '-')}"`,
+        },
         body: JSON.stringify(payload),
         signal: AbortSignal.timeout(TIMEOUT_MS),
       })
       const body = await response.text()
       const code = /"code":"(\w+)"/.exec(body)?.[1]
-      if (code !== undefined && ['DATABASE_UNAVAILABLE', 'OVERLOADED', 'IDEMPOTENCY_KEY_IN_USE'].includes(code)) return false
+      if (code !== undefined && ['DATABASE_UNAVAILABLE', 'OVERLOADED', 'IDEMPOTENCY_KEY_IN_USE'].includes(code)) {
+        return false
+      }
       const outcome = `${response.status} ${body} ${response.headers.get('location')}`
-      if (code !== undefined || outcome !== (write.outcome ?? outcome)) this.faults.push(`${outcome}, after ${write.outcome}`)
+      if (code !== undefined || outcome !== (write.outcome ?? outcome)) {
+        this.faults.push(`${outcome}, after ${write.outcome}`)
+      }
       write.outcome ??= outcome
       return true
     } catch {
@@ -80,19 +94,28 @@ export class KeyedWrites {
     }
   }
 
-  /** Repeats every write once more, and returns what is wrong: other responses, and records that do not exist exactly once. */
+  /**
+   * Repeats every write once more, and returns what is wrong: other responses, and records that do not exist exactly
+   * once.
+   */
   async check (sql: Sql): Promise<string[]> {
     for (let index = 0; index < this.writes.length; index += 20) {
-      await Promise.all(this.writes.slice(index, index + 20).map(async (write) => { while (!await this.send(write)) await delay(PAUSE_MS) }))
+      await Promise.all(this.writes.slice(index, index + 20)
+        .map(async (write) => { while (!await this.send(write)) await delay(PAUSE_MS) }))
     }
     const rows = await sql<{ name: string }[]>`
       select email as name from users where email like '%@example.org' union all select title from posts where title like 'Post %'`
     const counts = new Map<string, number>()
     for (const { name } of rows) counts.set(name, (counts.get(name) ?? 0) + 1)
-    const miscounted = this.writes.filter(({ name }) => counts.get(name) !== 1).map(({ name }) => `${name} exists ${counts.get(name) ?? 0} times`)
-    const [{ audited }] = await sql<[{ audited: number }]>`select count(*)::int as audited from audit inner join users on users.id = audit.user_id
+    const miscounted = this.writes.filter(({ name }) => counts.get(name) !== 1)
+      .map(({ name }) => `${name} exists ${counts.get(name) ?? 0} times`)
+    const [{ audited }] = await sql<[{
+      audited: number
+    }]>`select count(*)::int as audited from audit inner join users on users.id = audit.user_id
       where action = 'user.create' and email like '%@example.org'`
     const users = this.writes.filter(({ kind }) => kind === 'user').length
-    return [...this.faults, ...miscounted, ...audited === users ? [] : [`${audited} entries of the account log for ${users} users`]]
+    return [...this.faults, ...miscounted, ...audited === users
+      ? []
+      : [`${audited} entries of the account log for ${users} users`]]
   }
 }

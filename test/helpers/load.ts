@@ -3,7 +3,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { LoggedIn, TestUsher } from './app.ts'
 
 /** The response to one request. `sent` and `took` are in milliseconds. */
-export interface Answer { what: string, status: number, retryAfter: string | null, sent: number, took: number, body: string }
+export interface Answer {
+  what: string
+  status: number
+  retryAfter: string | null
+  sent: number
+  took: number
+  body: string
+}
 
 export interface Load {
   readonly answers: Answer[]
@@ -40,7 +47,9 @@ export async function createLoad ({ app, admin, createUser, options }: TestUsher
     () => ['/users?limit=5', {}],
     () => ['/protected', { headers: admin.headers }],
     (client) => [`/users/${users[client % 5]!.id}`, write('PUT', { name: 'Single', email: users[client % 5]!.email })],
-    (client) => [`/users/${users[client % 5]!.id}`, write('PUT', { name: 'Transaction', email: users[client % 5]!.email, role: 'user' })],
+    (client) => [`/users/${users[client % 5]!.id}`, write(
+      'PUT', { name: 'Transaction', email: users[client % 5]!.email, role: 'user' }
+    )],
     () => ['/users', write('POST', { name: 'New', email: `${crypto.randomUUID()}@example.com` })],
   ]
 
@@ -53,7 +62,14 @@ export async function createLoad ({ app, admin, createUser, options }: TestUsher
     const response = await fetch(`${api}${path}`, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
     const body = await response.text()
     const what = `${init.method ?? 'GET'} ${path.replace(/[0-9a-f-]{36}/, ':id')}`
-    const answer = { what, status: response.status, retryAfter: response.headers.get('retry-after'), sent, took: performance.now() - sent, body }
+    const answer = {
+      what,
+      status: response.status,
+      retryAfter: response.headers.get('retry-after'),
+      sent,
+      took: performance.now() - sent,
+      body,
+    }
     answers.push(answer)
     for (const listener of listeners) listener(answer)
     // The test measures how the node handles a missing database, not how much the machine can do.
@@ -67,7 +83,9 @@ export async function createLoad ({ app, admin, createUser, options }: TestUsher
   // Only one client logs in, because argon2 limits the number of logins per second.
   async function login (): Promise<void> {
     const { email, password } = users[0]!
-    while (!stopping.signal.aborted) await send(['/auth/login', { method: 'POST', headers: json, body: JSON.stringify({ email, password }) }])
+    while (!stopping.signal.aborted) {
+      await send(['/auth/login', { method: 'POST', headers: json, body: JSON.stringify({ email, password }) }])
+    }
   }
 
   const clients = Promise.all([login(), ...Array.from({ length: 49 }, (_, index) => client(index))])

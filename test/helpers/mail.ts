@@ -38,7 +38,9 @@ export function createMailer (): Inbox & { mailer: Mailer } {
  * Starts an SMTP server. It accepts every mail unless `answer` returns an SMTP status. It is stopped when the test
  * ends.
  */
-export async function startMailServer (t: Test, answer: (to: string) => number | undefined = () => undefined): Promise<Inbox & { url: string, raw: string[] }> {
+export async function startMailServer (
+  t: Test, answer: (to: string) => number | undefined = () => undefined
+): Promise<Inbox & { url: string, raw: string[] }> {
   const raw: string[] = []
   const mails: Mail[] = []
   const server = new SMTPServer({
@@ -131,6 +133,9 @@ function split (message: string): { head: string, body: string } {
 
 function decode (head: string, body: string): string {
   const quoted = /^content-transfer-encoding: quoted-printable$/mi.test(head)
-  const text = quoted ? body.replaceAll('=\r\n', '').replaceAll(/=([0-9A-F]{2})/g, (_, octet: string) => String.fromCharCode(parseInt(octet, 16))) : body
+  const text = quoted
+    ? body.replaceAll('=\r\n', '')
+      .replaceAll(/=([0-9A-F]{2})/g, (_, octet: string) => String.fromCharCode(parseInt(octet, 16)))
+    : body
   return text.replaceAll('\r\n', '\n')
 }

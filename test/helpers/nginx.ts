@@ -29,6 +29,8 @@ export async function startNginx (t: Test, folder: string, nodes: readonly { url
       ${temporary.join('\n')}
       include site.conf;
     }`)
-  await runProgram(t, port, ['/usr/sbin/nginx', '-p', folder, '-c', 'nginx.conf', '-e', 'error.log', '-g', 'daemon off;'])
+  await runProgram(
+    t, port, ['/usr/sbin/nginx', '-p', folder, '-c', 'nginx.conf', '-e', 'error.log', '-g', 'daemon off;']
+  )
   return `http://127.0.0.1:${port}`
 }

@@ -12,7 +12,12 @@ const OUTPUT_SHOWN = 5000
 
 const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
 const coverage = fileURLToPath(new URL('../../.tap/coverage', import.meta.url))
-const names = [...Object.keys(parseSettings({})), 'DATABASE_URL', 'NOTIFICATIONS_URL', 'PUBLIC_URL', 'ADMIN_EMAIL', 'ADMIN_PASSWORD', 'SECRET', 'SMTP_URL', 'MAIL_FROM', 'PASSWORD_URL', 'MAIL_TEMPLATES', 'PRODUCT_COLOR', 'PRINT_SECRETS', 'WEBHOOK_URL', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS', 'WEBHOOK_ALLOW_PRIVATE', 'METRICS_PORT', 'SIGNING_ALGORITHM', 'POOL_SIZE', 'SLOW_STATEMENT_MS']
+const names = [
+  ...Object.keys(parseSettings({})), 'DATABASE_URL', 'NOTIFICATIONS_URL', 'PUBLIC_URL', 'ADMIN_EMAIL', 'ADMIN_PASSWORD',
+  'SECRET', 'SMTP_URL', 'MAIL_FROM', 'PASSWORD_URL', 'MAIL_TEMPLATES', 'PRODUCT_COLOR', 'PRINT_SECRETS', 'WEBHOOK_URL',
+  'WEBHOOK_SECRET', 'WEBHOOK_EVENTS', 'WEBHOOK_ALLOW_PRIVATE', 'METRICS_PORT', 'SIGNING_ALGORITHM', 'POOL_SIZE',
+  'SLOW_STATEMENT_MS',
+]
 
 /** A node in a separate process. */
 export interface TestNode {
@@ -40,7 +45,9 @@ export interface Connection {
 export interface ServingNode extends TestNode {
   readonly url: string
   fetch (path: string, init?: RequestInit): Promise<Response>
-  login (credentials: { email: string, password: string }): Promise<{ token: string, cookie: string, headers: Record<string, string> }>
+  login (credentials: { email: string, password: string }): Promise<
+    { token: string, cookie: string, headers: Record<string, string> }
+  >
   /** Opens a raw connection. Its `answer` resolves with everything received when the node has closed it. */
   connect (): Promise<Connection>
   /**
@@ -68,22 +75,36 @@ export interface NodeOptions {
  * the tests. By default tap adds a module to every such process, which takes half a second of CPU time.
  * `NODE_V8_COVERAGE` collects the same data without it.
  */
-export function nodeCommand (args: readonly string[]): { command: [file: string, args: string[]], env: NodeJS.ProcessEnv } {
+export function nodeCommand (args: readonly string[]): {
+  command: [file: string, args: string[]], env: NodeJS.ProcessEnv
+} {
   // tap sets NODE_OPTIONS for every process that a test starts, even if the test passes its own environment.
   const command: [string, string[]] = ['env', ['-u', 'NODE_OPTIONS', process.execPath, ...args]]
   const isCovered = process.env['_TAPJS_PROCESSINFO_COVERAGE_'] === '1'
   // V8 only reports coverage for code that the process has compiled itself.
-  return { command, env: { ...process.env, ...isCovered && { NODE_V8_COVERAGE: coverage, NODE_DISABLE_COMPILE_CACHE: '1' } } }
+  return {
+    command, env: { ...process.env, ...isCovered && { NODE_V8_COVERAGE: coverage, NODE_DISABLE_COMPILE_CACHE: '1' } },
+  }
 }
 
 /** Starts `node node/server.ts`. It is stopped when the test ends. */
-export function spawnNode (t: Test, { settings = {}, cwd, program = server, inject, compileCache = false }: NodeOptions): TestNode {
-  const { command, env } = nodeCommand(inject ? ['--import', `data:text/javascript,${encodeURIComponent(inject)}`, program] : [program])
+export function spawnNode (
+  t: Test, { settings = {}, cwd, program = server, inject, compileCache = false }: NodeOptions
+): TestNode {
+  const { command, env } = nodeCommand(
+    inject ? ['--import', `data:text/javascript,${encodeURIComponent(inject)}`, program] : [program]
+  )
   for (const name of names) delete env[name]
   if (compileCache) for (const name of ['NODE_DISABLE_COMPILE_CACHE', 'NODE_COMPILE_CACHE']) delete env[name]
-  const child = spawn(...command, { cwd, env: { ...env, PORT: '0', POSTS_PER_HOUR: '1000000', DEADLINE_FACTOR: String(FACTOR), ...settings }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(...command, {
+    cwd,
+    env: { ...env, PORT: '0', POSTS_PER_HOUR: '1000000', DEADLINE_FACTOR: String(FACTOR), ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const output = { stdout: '', stderr: '' }
-  for (const name of ['stdout', 'stderr'] as const) child[name]!.setEncoding('utf8').on('data', (text: string) => { output[name] += text })
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]!.setEncoding('utf8').on('data', (text: string) => { output[name] += text })
+  }
   const ended = once(child, 'close').then(([code, signal]) => code ?? signal)
   // The process gets SIGTERM, because a killed process writes no coverage.
   t.teardown(async () => {
@@ -128,7 +149,9 @@ async function printed (node: TestNode, stream: 'stdout' | 'stderr', isSo: () =>
   over.catch(() => {})
   while (!isSo()) {
     const reason = await Promise.race([over, once(node.child[stream]!, 'data', { signal }).then(() => undefined)])
-    if (reason !== undefined && !isSo()) throw new Error(`${reason}: ${node.stderr}\n${node.stdout.slice(-OUTPUT_SHOWN)}`)
+    if (reason !== undefined && !isSo()) {
+      throw new Error(`${reason}: ${node.stderr}\n${node.stdout.slice(-OUTPUT_SHOWN)}`)
+    }
   }
   stop.abort()
 }
@@ -146,11 +169,17 @@ export async function startNode (t: Test, options: NodeOptions): Promise<Serving
     fetch: request,
 
     async login (credentials: { email: string, password: string }) {
-      const response = await request('/api/auth/login', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(credentials) })
+      const response = await request('/api/auth/login', {
+        method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(credentials),
+      })
       if (response.status !== 200) throw new Error(`login: ${response.status}`)
       const { token } = await response.json() as { token: string }
       const [cookie = ''] = response.headers.getSetCookie()
-      return { token, cookie: cookie.split(';', 1)[0]!, headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' } }
+      return {
+        token,
+        cookie: cookie.split(';', 1)[0]!,
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      }
     },
 
     connect: () => open(url),
@@ -158,7 +187,10 @@ export async function startNode (t: Test, options: NodeOptions): Promise<Serving
     async beginLogin (credentials: { email: string, password: string }) {
       const { socket, answer } = await open(url)
       const body = JSON.stringify(credentials)
-      const head = ['POST /api/auth/login HTTP/1.1', 'host: x', 'content-type: application/json', `content-length: ${body.length}`, 'expect: 100-continue']
+      const head = [
+        'POST /api/auth/login HTTP/1.1', 'host: x', 'content-type: application/json', `content-length: ${body.length}`,
+        'expect: 100-continue',
+      ]
       socket.write(`${head.join('\r\n')}\r\n\r\n${body.slice(0, 10)}`)
       await once(socket, 'data')
       return { socket, answer, rest: body.slice(10) }
@@ -177,7 +209,9 @@ async function open (url: string): Promise<Connection> {
 }
 
 /** Stops a node as an orchestrator does and returns its exit code. */
-export async function stopNode ({ child, ended }: TestNode, signal: NodeJS.Signals = 'SIGTERM'): Promise<number | NodeJS.Signals> {
+export async function stopNode (
+  { child, ended }: TestNode, signal: NodeJS.Signals = 'SIGTERM'
+): Promise<number | NodeJS.Signals> {
   child.kill(signal)
   return ended
 }

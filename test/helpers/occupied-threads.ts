@@ -7,8 +7,8 @@ import type { Test } from 'tap'
 const THREADS = 4
 
 /**
- * Occupies all threads of this process that hash passwords and read files, until they are released or the test ends. Each waits for
- * the other end of a pipe to be opened.
+ * Occupies all threads of this process that hash passwords and read files, until they are released or the test ends.
+ * Each waits for the other end of a pipe to be opened.
  */
 export function occupyThreads (t: Test): { release (): Promise<void> } {
   let released: Promise<void> | undefined

@@ -8,12 +8,15 @@ import { temporaryFolder } from './temporary-folder.ts'
 export const admin = { email: 'admin@example.com', password: 'horse battery staple' }
 
 export const eventNames: EventName[] = [
-  'user.created', 'user.updated', 'user.deleted', 'session.started', 'session.ended', 'password.changed', 'credential.added', 'credential.removed', 'upload.created', 'upload.deleted',
-  'post.created', 'post.updated', 'post.deleted',
+  'user.created', 'user.updated', 'user.deleted', 'session.started', 'session.ended', 'password.changed',
+  'credential.added', 'credential.removed', 'upload.created', 'upload.deleted', 'post.created', 'post.updated',
+  'post.deleted',
 ]
 
 /** Mounts Usher with a handler of all events, before the app is ready. Returns the events so far. */
-export async function startWithEvents (t: Test, options: UsherOptions = {}): Promise<{ usher: TestUsher, events: UsherEvent[] }> {
+export async function startWithEvents (
+  t: Test, options: UsherOptions = {}
+): Promise<{ usher: TestUsher, events: UsherEvent[] }> {
   const events: UsherEvent[] = []
   const given: UsherOptions = {
     databaseUrl: await testDatabaseUrl(),

@@ -7,20 +7,28 @@ const root = join(import.meta.dirname, '../..')
 /** The content of the package, as npm reports it. */
 export interface Packed { path: string, files: { path: string }[], size: number }
 
-const environment = { ...process.env, PATH: `${join(process.execPath, '..')}:${process.env['PATH']}`, NO_COLOR: '1', CI: 'true' }
+const environment = {
+  ...process.env, PATH: `${join(process.execPath, '..')}:${process.env['PATH']}`, NO_COLOR: '1', CI: 'true',
+}
 
 /** Packs Usher into a folder, as `npm publish` does. */
 export async function pack (folder: string): Promise<Packed> {
   const stdout = await run(root, 'npm', ['pack', '--json', '--pack-destination', folder])
-  const [{ filename, files, size }] = JSON.parse(stdout.slice(stdout.search(/^\[/m))) as [{ filename: string, files: Packed['files'], size: number }]
+  const [{ filename, files, size }] =
+    JSON.parse(stdout.slice(stdout.search(/^\[/m))) as [{ filename: string, files: Packed['files'], size: number }]
   return { path: join(folder, filename), files, size }
 }
 
 /** Runs a program in a folder and returns what it prints. Throws an error with its output if it fails. */
-export async function run (cwd: string, file: string, args: string[], env: Record<string, string> = {}): Promise<string> {
+export async function run (
+  cwd: string, file: string, args: string[], env: Record<string, string> = {}
+): Promise<string> {
   try {
-    // tap adds its options to the environment of every process that a test starts, and they would load tap into every program.
-    const running = promisify(execFile)('env', ['-u', 'NODE_OPTIONS', file, ...args], { cwd, env: { ...environment, ...env }, maxBuffer: 2 ** 26 })
+    // tap adds its options to the environment of every process that a test starts, and they would load tap into every
+    // program.
+    const running = promisify(execFile)(
+      'env', ['-u', 'NODE_OPTIONS', file, ...args], { cwd, env: { ...environment, ...env }, maxBuffer: 2 ** 26 }
+    )
     // Nobody answers questions.
     running.child.stdin!.end()
     return (await running).stdout

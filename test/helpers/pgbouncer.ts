@@ -9,7 +9,9 @@ import { runProgram } from './program.ts'
  * Starts PgBouncer with `docs/pgbouncer.ini`, or in another mode, until the test ends. Returns the URL of the database
  * through it. Its log is in the file `log` of the folder.
  */
-export async function startPgbouncer (t: Test, folder: string, databaseUrl: string, mode: 'transaction' | 'session' = 'transaction'): Promise<string> {
+export async function startPgbouncer (
+  t: Test, folder: string, databaseUrl: string, mode: 'transaction' | 'session' = 'transaction'
+): Promise<string> {
   const { port: databasePort, username, password } = new URL(databaseUrl)
   const port = await findPort()
   const file = join(folder, 'pgbouncer.ini')

@@ -48,7 +48,9 @@ export async function createPooler (
     for (const socket of sockets) socket.destroy()
   })
 
-  function join (from: Socket, to: Socket, first: 'startup' | 'messages', onMessage: (type: string, body: Buffer) => void): void {
+  function join (
+    from: Socket, to: Socket, first: 'startup' | 'messages', onMessage: (type: string, body: Buffer) => void
+  ): void {
     let [rest, isStartup] = [Buffer.alloc(0), first === 'startup']
     sockets.add(from)
     from.on('error', () => {}).on('close', () => to.destroy()).on('data', (chunk) => {
@@ -70,11 +72,13 @@ export async function createPooler (
   }
 
   const { port } = server.address() as AddressInfo
-  return { url: Object.assign(new URL(databaseUrl), { hostname: '127.0.0.1', port: String(port) }).href, overlapping, prepared }
+  return {
+    url: Object.assign(new URL(databaseUrl), { hostname: '127.0.0.1', port: String(port) }).href, overlapping, prepared,
+  }
 }
 
-// Changes the first character of the name of a prepared statement: in Parse at the beginning, in Bind after the name of the portal, in
-// Describe after the kind.
+// Changes the first character of the name of a prepared statement: in Parse at the beginning, in Bind after the name of
+// the portal, in Describe after the kind.
 function rename (type: string, body: Buffer): void {
   const at = { P: 0, B: body.indexOf(0) + 1, D: 1 }[type]
   if (at !== undefined && body[at] !== 0) body[at] = 'X'.charCodeAt(0)

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 
 /**
- * Returns a port for a program that needs to know it before it listens, or listens on it again. The port is below the range of ephemeral
- * ports, since another connection could otherwise take it in between.
+ * Returns a port for a program that needs to know it before it listens, or listens on it again. The port is below the
+ * range of ephemeral ports, since another connection could otherwise take it in between.
  */
 export async function findPort (): Promise<number> {
   for (;;) {

@@ -5,7 +5,16 @@ import { positionOf, RecentPosts } from '../../plugins/posts/recent-posts.ts'
 
 /** Returns a post with this position. */
 export const postAt = (position: number, { authorId = 'ada', content = '' } = {}): PostRow =>
-  ({ id: `post ${position}`, position: `${position}`, epoch: 1, authorId, title: `Post ${position}`, content, createdAt: new Date(0), rowVersion: '0' })
+  ({
+    id: `post ${position}`,
+    position: `${position}`,
+    epoch: 1,
+    authorId,
+    title: `Post ${position}`,
+    content,
+    createdAt: new Date(0),
+    rowVersion: '0',
+  })
 
 /** Posts in memory, in place of the table and of `plugins/posts/events.ts`. */
 export class PostSource implements Source {
@@ -43,7 +52,8 @@ export class PostSource implements Source {
       this.failures--
       throw new Error('the table cannot be read')
     }
-    return this.posts.filter((post) => positionOf(post) > after && (authorId === undefined || post.authorId === authorId)).slice(0, POSTS_PER_PAGE)
+    return this.posts.filter((post) => positionOf(post) > after &&
+      (authorId === undefined || post.authorId === authorId)).slice(0, POSTS_PER_PAGE)
   }
 
   async wait (): Promise<void> {

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-const CREATE = 'mutation ($title: String!, $authorId: ID) { createPost(input: { title: $title, content: "Words", authorId: $authorId }) { id cursor } }'
+const CREATE =
+  'mutation ($title: String!, $authorId: ID) { createPost(input: { title: $title, content: "Words", authorId: $authorId }) { id cursor } }'
 const TIMEOUT_MS = 60_000
 const PAUSE_MS = 150
 
@@ -66,7 +67,9 @@ export class Posting {
 
   /** Resolves when `count` more posts have been acknowledged. */
   async more (count: number): Promise<void> {
-    for (const { size } = this.acknowledged; this.acknowledged.size < size + count;) await new Promise<void>((resolve) => { this.#onAcknowledged = resolve })
+    for (const { size } = this.acknowledged; this.acknowledged.size < size + count;) {
+      await new Promise<void>((resolve) => { this.#onAcknowledged = resolve })
+    }
   }
 
   stop (): void {

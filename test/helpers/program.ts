@@ -6,11 +6,14 @@ import { until } from './until.ts'
 
 /** Starts a program of this machine and resolves when it listens. The program gets a signal when the test ends. */
 export async function runProgram (
-  t: Test, port: number, [file = '', ...args]: readonly string[], { stop = 'SIGTERM', ...options }: SpawnOptions & { stop?: NodeJS.Signals } = {}
+  t: Test, port: number, [file = '', ...args]: readonly string[],
+  { stop = 'SIGTERM', ...options }: SpawnOptions & { stop?: NodeJS.Signals } = {}
 ): Promise<ChildProcess> {
   const child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   let said = ''
-  for (const output of [child.stdout!, child.stderr!]) output.setEncoding('utf8').on('data', (text: string) => { said += text })
+  for (const output of [child.stdout!, child.stderr!]) {
+    output.setEncoding('utf8').on('data', (text: string) => { said += text })
+  }
   const ended = once(child, 'close')
   t.teardown(async () => {
     child.kill(stop)

@@ -4,8 +4,8 @@ import { openDatabase } from '../../db/driver/connection.ts'
 import { migrate } from '../../db/migrations/index.ts'
 import { testDatabaseUrl, uniqueSchema } from './database.ts'
 
-// Creating a schema with its hundred tables and indexes takes more CPU time than most tests, so an app that has closed gives its schema to the
-// next one: empty, and only if no test has changed its structure.
+// Creating a schema with its hundred tables and indexes takes more CPU time than most tests, so an app that has closed
+// gives its schema to the next one: empty, and only if no test has changed its structure.
 const MODEL = 'model_of_tests'
 const SPARE = 'spare_schemas'
 
@@ -27,8 +27,8 @@ const structure = `
     select md5(string_agg(replace(part, given, ''), ',' order by replace(part, given, ''))) from parts
   $$`
 
-// Returns a text that changes with the definition of anything in a schema. It takes less time than `structure`, and differs between schemas,
-// so it only tells whether one schema is still as it was.
+// Returns a text that changes with the definition of anything in a schema. It takes less time than `structure`, and
+// differs between schemas, so it only tells whether one schema is still as it was.
 const version = `
   create function ${SPARE}.version(given text) returns text language sql as $$
     with relations as (select oid, xmin from pg_class where relnamespace = given::regnamespace),
@@ -44,7 +44,8 @@ const version = `
     select md5(string_agg(concat(oid, ' ', xmin), ',' order by oid, xmin::text)) from parts
   $$`
 
-// Empties a schema. Triggers may write to tables that are empty already, so it looks again until all are. Fails if it cannot.
+// Empties a schema. Triggers may write to tables that are empty already, so it looks again until all are. Fails if it
+// cannot.
 const empty = `
   create procedure ${SPARE}.empty(given text) language plpgsql as $$
   declare
@@ -94,8 +95,8 @@ async function open (): Promise<Sql> {
 }
 
 /**
- * Returns the name of an empty schema that is up to date, or else of one that does not exist. When the test ends, another test may get the
- * schema, so close whatever uses it in teardowns that are added later.
+ * Returns the name of an empty schema that is up to date, or else of one that does not exist. When the test ends,
+ * another test may get the schema, so close whatever uses it in teardowns that are added later.
  */
 export async function takeSchema (t: Test): Promise<string> {
   const sql = await (opened ??= open())

@@ -29,9 +29,16 @@ export async function beginRequest (
   const answer = once(socket, 'close').then(() => received.replace('HTTP/1.1 100 Continue\r\n\r\n', ''))
   const text = JSON.stringify(body)
   const fields = Object.entries({
-    host, 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)), expect: '100-continue', connection: 'close', ...headers,
+    host,
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(text)),
+    expect: '100-continue',
+    connection: 'close',
+    ...headers,
   })
-  socket.write(`${method} ${usher.prefix}${path} HTTP/1.1\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${text[0]}`)
+  socket.write(
+    `${method} ${usher.prefix}${path} HTTP/1.1\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${text[0]}`
+  )
   await once(socket, 'data')
   await fetch(`http://${host}:${port}${usher.prefix}/health/live`)
   return { answer, drip: (bytes) => socket.write(bytes), finish: (rest = text.slice(1)) => socket.write(rest) }

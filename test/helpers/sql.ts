@@ -4,8 +4,8 @@ import type { TestUsher } from './app.ts'
 import { until } from './until.ts'
 
 /**
- * Opens up to `max` connections to the database of a test's Usher, with its schema as the default one. They are closed when
- * the test ends.
+ * Opens up to `max` connections to the database of a test's Usher, with its schema as the default one. They are closed
+ * when the test ends.
  */
 export function openSql (t: Test, { options }: Pick<TestUsher, 'options'>, max = 2): Sql {
   const sql = postgres(options.databaseUrl!, { max, onnotice: () => {}, connection: { search_path: options.schema! } })

@@ -60,7 +60,9 @@ export class SteadyRequests {
       this.count++
       return text ? JSON.parse(text) : undefined
     } catch (error) {
-      this.failed.push(`${method} ${path} at ${url}: ${(error as Error).message} ${((error as Error).cause as Error | undefined)?.message ?? ''}`)
+      this.failed.push(
+        `${method} ${path} at ${url}: ${(error as Error).message} ${((error as Error).cause as Error | undefined)?.message ?? ''}`
+      )
     }
   }
 }

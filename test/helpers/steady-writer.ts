@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 
-const CREATE_POST = 'mutation ($title: String!, $authorId: ID) { createPost(input: { title: $title, content: "Words", authorId: $authorId }) { id } }'
+const CREATE_POST =
+  'mutation ($title: String!, $authorId: ID) { createPost(input: { title: $title, content: "Words", authorId: $authorId }) { id } }'
 const TIMEOUT_MS = 30_000
 const PAUSE_MS = 20
 
@@ -29,7 +30,10 @@ export interface Acknowledged {
  * A client that sends one write after the other, some of them transactions, and records which ones were acknowledged.
  */
 export class SteadyWriter {
-  readonly acknowledged: Acknowledged = { users: new Map(), deleted: new Set(), posts: new Set(), ended: new Set(), cookies: [] }
+  readonly acknowledged: Acknowledged = {
+    users: new Map(), deleted: new Set(), posts: new Set(), ended: new Set(), cookies: [],
+  }
+
   /** Requests that were rejected or have an unknown outcome. */
   failures = 0
   readonly #options: SteadyWriterOptions
@@ -60,9 +64,13 @@ export class SteadyWriter {
     for (let round = 0; round < 5; round++) {
       const name = `Round ${round}`
       users.delete(id)
-      if (!await this.#send('PUT', `/api/users/${id}`, { name, email, role: round % 5 === 0 ? 'user' : undefined })) return
+      if (!await this.#send('PUT', `/api/users/${id}`, { name, email, role: round % 5 === 0 ? 'user' : undefined })) {
+        return
+      }
       users.set(id, name)
-      const { data } = await this.#send('POST', '/graphql', { query: CREATE_POST, variables: { title: randomUUID(), authorId: id } }) ?? {}
+      const { data } = await this.#send(
+        'POST', '/graphql', { query: CREATE_POST, variables: { title: randomUUID(), authorId: id } }
+      ) ?? {}
       if (data?.createPost) posts.add(data.createPost.id)
     }
     if (Math.random() > 0.1) return
@@ -94,8 +102,14 @@ export class SteadyWriter {
     return response.status === 204 ? {} : response.json()
   }
 
-  async #fetch (method: string, path: string, body?: object, headers = this.#options.headers): Promise<Response | undefined> {
-    const init = { method, headers: { ...headers, ...body && { 'content-type': 'application/json' } }, ...body && { body: JSON.stringify(body) } }
+  async #fetch (
+    method: string, path: string, body?: object, headers = this.#options.headers
+  ): Promise<Response | undefined> {
+    const init = {
+      method,
+      headers: { ...headers, ...body && { 'content-type': 'application/json' } },
+      ...body && { body: JSON.stringify(body) },
+    }
     try {
       const response = await fetch(`${this.#options.url}${path}`, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
       if (!response.ok) this.failures++

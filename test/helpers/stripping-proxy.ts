@@ -5,8 +5,8 @@ import { pipeline } from 'node:stream'
 import type { Test } from 'tap'
 
 /**
- * Starts a reverse proxy that forwards what is below a path, such as `/base`, without it, as nginx does with a slash at the
- * end of `proxy_pass`. All other paths are 404. It is stopped when the test ends.
+ * Starts a reverse proxy that forwards what is below a path, such as `/base`, without it, as nginx does with a slash at
+ * the end of `proxy_pass`. All other paths are 404. It is stopped when the test ends.
  */
 export async function startStrippingProxy (
   t: Test, path: string

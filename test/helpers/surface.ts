@@ -16,22 +16,32 @@ export async function surface (t: Test, usher: TestUsher): Promise<void> {
     const created = await inject('POST', '/api/users', { headers: admin.headers, payload })
     t.equal(created.statusCode, 201)
     const ada = created.json()
-    t.strictSame(Object.keys(ada), ['id', 'name', 'role', 'createdAt', 'updatedAt', 'email', 'emailVerified', 'disabled'])
+    t.strictSame(
+      Object.keys(ada), ['id', 'name', 'role', 'createdAt', 'updatedAt', 'email', 'emailVerified', 'disabled']
+    )
     t.equal(created.headers.location, `${prefix}/api/users/${ada.id}`)
     t.match(created.headers['content-type'], /^application\/json/)
     t.strictSame((await inject('GET', `/api/users/${ada.id}`)).json(), ada)
     t.strictSame((await inject('GET', '/api/users?role=user')).json(), [ada])
-    t.strictSame((await inject('PUT', `/api/users/${ada.id}`, { headers: admin.headers, payload: { ...payload, name: 'Lovelace' } })).json().name, 'Lovelace')
+    t.strictSame((await inject(
+      'PUT', `/api/users/${ada.id}`, { headers: admin.headers, payload: { ...payload, name: 'Lovelace' } }
+    )).json().name, 'Lovelace')
     const invalid = await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 1 } })
-    t.strictSame([invalid.statusCode, invalid.json()], [400, { errors: ['name must be a string', 'email is required'] }])
-    const removed = await inject('DELETE', `/api/users/${ada.id}`, { headers: { ...admin.headers, 'content-type': 'application/json' } })
+    t.strictSame(
+      [invalid.statusCode, invalid.json()], [400, { errors: ['name must be a string', 'email is required'] }]
+    )
+    const removed = await inject(
+      'DELETE', `/api/users/${ada.id}`, { headers: { ...admin.headers, 'content-type': 'application/json' } }
+    )
     t.strictSame([removed.statusCode, removed.body], [204, ''])
     const gone = await inject('GET', `/api/users/${ada.id}`)
     t.strictSame([gone.statusCode, gone.json()], [404, { error: 'User not found', code: 'USER_NOT_FOUND' }])
     t.equal((await inject('GET', `/api/users/${'x'.repeat(200)}`)).json().code !== undefined, true)
     const [page] = [await inject('GET', '/api/users?limit=1')]
     await createUser()
-    t.match((await inject('GET', '/api/users?limit=1')).headers.link, new RegExp(`^<${prefix}/api/users\\?limit=1&after=[\\w-]+>; rel="next"$`))
+    t.match((await inject('GET', '/api/users?limit=1')).headers.link, new RegExp(
+      `^<${prefix}/api/users\\?limit=1&after=[\\w-]+>; rel="next"$`
+    ))
     t.equal(page.headers.link, undefined)
     t.strictSame((await inject('GET', '/api/users?role=a&role=b')).statusCode, 400)
   })
@@ -40,13 +50,29 @@ export async function surface (t: Test, usher: TestUsher): Promise<void> {
     const { headers } = admin
     const refusals: [InjectOptions['method'], string, object, number, object][] = [
       ['POST', '/api/users', {}, 401, { error: 'A bearer token is required', code: 'UNAUTHENTICATED' }],
-      ['POST', '/api/users', { headers: { ...headers, 'content-type': 'application/json' }, payload: '{' }, 400, { errors: ['body is not valid JSON'] }],
-      ['POST', '/api/users', { headers: { ...headers, 'content-type': 'application/xml' }, payload: '<a/>' }, 415, { error: 'The content type must be application/json', code: 'UNSUPPORTED_MEDIA_TYPE' }],
-      ['POST', '/api/users', { headers: { ...headers, 'content-type': 'multipart/form-data; boundary=x' }, payload: '--x--' }, 415, { error: 'The content type must be application/json', code: 'UNSUPPORTED_MEDIA_TYPE' }],
-      ['POST', '/api/users', { headers, payload: { name: 'x'.repeat(2 ** 20) } }, 413, { error: 'The request body is too large', code: 'PAYLOAD_TOO_LARGE' }],
+      [
+        'POST', '/api/users', { headers: { ...headers, 'content-type': 'application/json' }, payload: '{' }, 400,
+        { errors: ['body is not valid JSON'] },
+      ],
+      [
+        'POST', '/api/users', { headers: { ...headers, 'content-type': 'application/xml' }, payload: '<a/>' }, 415,
+        { error: 'The content type must be application/json', code: 'UNSUPPORTED_MEDIA_TYPE' },
+      ],
+      [
+        'POST', '/api/users',
+        { headers: { ...headers, 'content-type': 'multipart/form-data; boundary=x' }, payload: '--x--' }, 415,
+        { error: 'The content type must be application/json', code: 'UNSUPPORTED_MEDIA_TYPE' },
+      ],
+      [
+        'POST', '/api/users', { headers, payload: { name: 'x'.repeat(2 ** 20) } }, 413,
+        { error: 'The request body is too large', code: 'PAYLOAD_TOO_LARGE' },
+      ],
       ['GET', '/api/unknown', {}, 404, { error: 'Not found', code: 'NOT_FOUND' }],
       ['PATCH', '/api/users', {}, 405, { error: 'PATCH is not allowed here', code: 'METHOD_NOT_ALLOWED' }],
-      ['GET', '/api/users', { headers: { accept: 'application/vnd.api.v9+json' } }, 406, { error: 'None of the accepted media types is available. Available: application/json, application/vnd.api.v1+json, application/vnd.api.v2+json', code: 'NOT_ACCEPTABLE' }],
+      ['GET', '/api/users', { headers: { accept: 'application/vnd.api.v9+json' } }, 406, {
+        error: 'None of the accepted media types is available. Available: application/json, application/vnd.api.v1+json, application/vnd.api.v2+json',
+        code: 'NOT_ACCEPTABLE',
+      }],
     ]
     for (const [method, path, rest, status, body] of refusals) {
       const response = await inject(method, path, rest)
@@ -66,7 +92,10 @@ export async function surface (t: Test, usher: TestUsher): Promise<void> {
     const user = await createUser()
     t.match(user.cookie, /^usher_session=[\w.-]+$/)
     const login = await inject('POST', '/api/auth/login', { payload: { email: user.email, password: user.password } })
-    t.match(login.headers['set-cookie'], /; Max-Age=\d+; Path=\/accounts\/api\/auth; Expires=[^;]+ GMT; HttpOnly; SameSite=Lax$/)
+    t.match(
+      login.headers['set-cookie'],
+      /; Max-Age=\d+; Path=\/accounts\/api\/auth; Expires=[^;]+ GMT; HttpOnly; SameSite=Lax$/
+    )
     t.match((await inject('GET', '/api/protected', { headers: user.headers })).json(), { user: { id: user.id } })
     t.equal((await inject('POST', '/api/auth/logout', { headers: { cookie: user.cookie } })).statusCode, 204)
     const refused = await inject('GET', '/api/protected', { headers: user.headers })
@@ -90,14 +119,27 @@ export async function surface (t: Test, usher: TestUsher): Promise<void> {
     t.equal(socket.socket.protocol, 'graphql-transport-ws')
     socket.say({ type: 'connection_init' })
     t.strictSame(JSON.parse(await socket.hear()).type, 'connection_ack')
-    socket.say({ type: 'subscribe', id: '1', payload: { query: 'subscription { postCreated { title author { id } } }' } })
+    socket.say({
+      type: 'subscribe', id: '1', payload: { query: 'subscription { postCreated { title author { id } } }' },
+    })
     socket.say({ type: 'subscribe', id: '2', payload: { query: '{ __typename }' } })
     t.match(JSON.parse(await socket.hear()), { type: 'next', id: '2' })
     t.match(JSON.parse(await socket.hear()), { type: 'complete', id: '2' })
-    const created = await inject('POST', '/graphql', { headers: admin.headers, payload: { mutation: '{ createPost(input: { title: "Hello", content: "all" }) { id title author { posts { title } } } }' } })
-    t.match([created.statusCode, created.json()], [200, { data: { createPost: { id: UUID, title: 'Hello', author: { posts: [{ title: 'Hello' }] } } } }])
-    t.match(JSON.parse(await socket.hear()), { type: 'next', id: '1', payload: { data: { postCreated: { title: 'Hello', author: { id: admin.id } } } } })
-    const malformed = await inject('POST', '/graphql', { headers: { 'content-type': 'application/json' }, payload: '{' })
+    const created = await inject('POST', '/graphql', {
+      headers: admin.headers,
+      payload: {
+        mutation: '{ createPost(input: { title: "Hello", content: "all" }) { id title author { posts { title } } } }',
+      },
+    })
+    t.match([created.statusCode, created.json()], [
+      200, { data: { createPost: { id: UUID, title: 'Hello', author: { posts: [{ title: 'Hello' }] } } } },
+    ])
+    t.match(JSON.parse(await socket.hear()), {
+      type: 'next', id: '1', payload: { data: { postCreated: { title: 'Hello', author: { id: admin.id } } } },
+    })
+    const malformed = await inject(
+      'POST', '/graphql', { headers: { 'content-type': 'application/json' }, payload: '{' }
+    )
     t.strictSame([malformed.statusCode, malformed.json().errors.length], [200, 1])
     const unknown = await inject('POST', '/graphql', { payload: { query: '{ user(id: "none") { id } }' } })
     t.match(unknown.json(), { errors: [{ message: 'User not found' }] })

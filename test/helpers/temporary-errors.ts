@@ -6,7 +6,9 @@ const PAUSE_MS = 500
 const TEMPORARY = /^(DATABASE_UNAVAILABLE|OVERLOADED)$/
 
 /** Sends a request again, as any client should, until its code is not temporary. */
-export async function whileTemporary<Result> (send: () => Promise<Result>, codeOf: (result: Result) => string | undefined): Promise<Result> {
+export async function whileTemporary<Result> (
+  send: () => Promise<Result>, codeOf: (result: Result) => string | undefined
+): Promise<Result> {
   for (;;) {
     const result = await send()
     if (!TEMPORARY.test(codeOf(result) ?? '')) return result

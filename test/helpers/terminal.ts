@@ -16,14 +16,22 @@ export interface TerminalProcess {
 }
 
 /** Runs Node.js with arguments on a terminal, by the program `script` of util-linux. */
-export function spawnOnTerminal (t: Test, args: readonly string[], { cwd, settings }: { cwd: string, settings: Record<string, string> }): TerminalProcess {
+export function spawnOnTerminal (
+  t: Test, args: readonly string[], { cwd, settings }: { cwd: string, settings: Record<string, string> }
+): TerminalProcess {
   const { command: [file, words], env } = nodeCommand(args)
   // Without exec, the shell would get the signals, too.
   const line = `exec ${[file, ...words].map((word) => `'${word}'`).join(' ')}`
-  const child = spawn('script', ['-qfec', line, '/dev/null'], { cwd, env: { ...env, SHELL: '/bin/sh', TERM: 'xterm-256color', NO_COLOR: '', ...settings }, stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn('script', ['-qfec', line, '/dev/null'], {
+    cwd,
+    env: { ...env, SHELL: '/bin/sh', TERM: 'xterm-256color', NO_COLOR: '', ...settings },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
   let output = ''
-  // eslint-disable-next-line no-control-regex
-  child.stdout.setEncoding('utf8').on('data', (text: string) => { output = (output + text).replaceAll(/\u001B\[[\d;]*[A-Za-z]/g, '').replaceAll('\r\n', '\n') })
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    // eslint-disable-next-line no-control-regex
+    output = (output + text).replaceAll(/\u001B\[[\d;]*[A-Za-z]/g, '').replaceAll('\r\n', '\n')
+  })
   child.stdin.on('error', () => {})
   let isOver = false
   const ended = once(child, 'close').then(([code]) => {

@@ -24,7 +24,9 @@ export const unlike = (answers: Traffic['answers'], expected: readonly string[])
  * Starts clients that read, create users and create posts in turn. Their connections are kept alive and are idle for
  * short times.
  */
-export function startTraffic ({ url, headers }: { url: string, headers: Record<string, string> }, clients = 20): Traffic {
+export function startTraffic (
+  { url, headers }: { url: string, headers: Record<string, string> }, clients = 20
+): Traffic {
   const answers: Record<string, number> = {}
   const writes: Write[] = []
   const stopping = new AbortController()
@@ -54,7 +56,9 @@ export function startTraffic ({ url, headers }: { url: string, headers: Record<s
   async function send (path: string, init: RequestInit = {}): Promise<any> {
     await delay(Math.random() * PAUSE_MS)
     try {
-      const response = await fetch(`${url}${path}`, { ...init, headers: { ...headers, 'content-type': 'application/json' }, signal: AbortSignal.timeout(TIMEOUT_MS) })
+      const response = await fetch(`${url}${path}`, {
+        ...init, headers: { ...headers, 'content-type': 'application/json' }, signal: AbortSignal.timeout(TIMEOUT_MS),
+      })
       const text = await response.text()
       const body = response.ok ? JSON.parse(text) : undefined
       const isUnexpected = response.status === 503 && !TEMPORARY.test(text)

@@ -10,28 +10,40 @@ const BOUNDARY = 'the-boundary'
 
 /** Returns one part of a multipart form, from its header fields and its content. */
 export function part (header: string, content: string | Buffer, encoding: BufferEncoding = 'utf8'): Buffer {
-  return Buffer.concat([Buffer.from(`--${BOUNDARY}\r\n${header}\r\n\r\n`, encoding), Buffer.from(content), Buffer.from('\r\n')])
+  return Buffer.concat([
+    Buffer.from(`--${BOUNDARY}\r\n${header}\r\n\r\n`, encoding), Buffer.from(content), Buffer.from('\r\n'),
+  ])
 }
 
 export const filePart = (content: string | Buffer, filename = 'notes.txt', name = 'file') =>
-  part(`Content-Disposition: form-data; name="${name}"; filename="${filename}"\r\nContent-Type: application/x-claimed`, content)
+  part(
+    `Content-Disposition: form-data; name="${name}"; filename="${filename}"\r\nContent-Type: application/x-claimed`,
+    content
+  )
 
-export const fieldPart = (name: string, value: string | Buffer) => part(`Content-Disposition: form-data; name="${name}"`, value)
+export const fieldPart = (name: string, value: string | Buffer) =>
+  part(`Content-Disposition: form-data; name="${name}"`, value)
 
 export const END = Buffer.from(`--${BOUNDARY}--\r\n`)
 export const FORM = `multipart/form-data; boundary=${BOUNDARY}`
 
 /** Posts the parts as the admin. Adds the final boundary unless `raw` is set. */
-export async function post ({ inject, admin }: TestUsher, parts: Buffer[], { raw = false, type = FORM, headers = admin.headers as object } = {}) {
+export async function post (
+  { inject, admin }: TestUsher, parts: Buffer[], { raw = false, type = FORM, headers = admin.headers as object } = {}
+) {
   const payload = Buffer.concat(raw ? parts : [...parts, END])
   return inject('POST', '/api/uploads', { headers: { ...headers, 'content-type': type }, payload })
 }
 
 /** Uploads a file and returns the response body. Throws if the upload fails. */
 export async function upload (usher: TestUsher, content: string | Buffer, filename?: string, headers?: object) {
-  const response = await post(usher, [filePart(content, filename), fieldPart('description', 'Something')], headers && { headers })
+  const response = await post(
+    usher, [filePart(content, filename), fieldPart('description', 'Something')], headers && { headers }
+  )
   if (response.statusCode !== 200) throw new Error(`upload: ${response.statusCode} ${response.body}`)
-  return response.json() as { fileUrl: string, id: string, filename: string, mediaType: string, size: number, sha256: string }
+  return response.json() as {
+    fileUrl: string, id: string, filename: string, mediaType: string, size: number, sha256: string
+  }
 }
 
 /** Counts the files on the disk and the rows in the table. */
@@ -55,7 +67,9 @@ export async function open (t: Test, { app, admin, prefix }: TestUsher, framing:
   const { port } = app.server.address() as { port: number }
   const socket = connect(port, '127.0.0.1')
   t.teardown(() => socket.destroy())
-  socket.write(`POST ${prefix}/api/uploads HTTP/1.1\r\nHost: usher\r\nAuthorization: Bearer ${admin.token}\r\nContent-Type: ${FORM}\r\n${framing}\r\n\r\n`)
+  socket.write(
+    `POST ${prefix}/api/uploads HTTP/1.1\r\nHost: usher\r\nAuthorization: Bearer ${admin.token}\r\nContent-Type: ${FORM}\r\n${framing}\r\n\r\n`
+  )
   return socket
 }
 

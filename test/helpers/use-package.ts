@@ -1,5 +1,6 @@
-// Loaded with `--import`, this makes tests run the modules of the packed package, whose folder USHER_PACKAGE names, in place of the source.
-// Each module of the source has one there, so tests that import inner modules share them with the app.
+// Loaded with `--import`, this makes tests run the modules of the packed package, whose folder USHER_PACKAGE names, in
+// place of the source. Each module of the source has one there, so tests that import inner modules share them with the
+// app.
 import { existsSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -12,7 +13,9 @@ registerHooks({
   resolve (specifier, context, nextResolve) {
     const resolved = nextResolve(specifier, context)
     const { url } = resolved
-    if (!url.startsWith(source) || url.startsWith(tests) || url.startsWith(built) || !url.endsWith('.ts')) return resolved
+    if (!url.startsWith(source) || url.startsWith(tests) || url.startsWith(built) || !url.endsWith('.ts')) {
+      return resolved
+    }
     const replacement = `${built}${url.slice(source.length, -'ts'.length)}js`
     if (!existsSync(fileURLToPath(replacement))) throw new Error(`The package lacks ${replacement}`)
     return { ...resolved, url: replacement, format: 'module' }

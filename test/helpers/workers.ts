@@ -16,7 +16,8 @@ function linesOf ({ stdout }: TestNode): Line[] {
 export function workersOf (node: TestNode): number[] {
   const lines = linesOf(node).filter(({ worker }) => worker !== undefined)
   const ended = new Set(lines.filter(({ msg }) => msg.startsWith('A worker has ended')).map(({ worker }) => worker))
-  return lines.filter(({ msg, worker }) => msg === 'A worker listens' && !ended.has(worker)).map(({ worker }) => worker!)
+  return lines.filter(({ msg, worker }) => msg === 'A worker listens' && !ended.has(worker))
+    .map(({ worker }) => worker!)
 }
 
 /** Resolves when a number of workers serves, none of which is one of `others`. */
@@ -34,10 +35,14 @@ export async function gone (pids: readonly number[]): Promise<void> {
 export interface Pinned {
   /** The process that serves the connection. */
   readonly pid: number
-  send (path: string, init?: { method?: string, headers?: Record<string, string> }): Promise<{ status: number, body: string }>
+  send (path: string, init?: { method?: string, headers?: Record<string, string> }): Promise<
+    { status: number, body: string }
+  >
 }
 
-/** Opens connections that are kept alive until they are served by two processes. The node needs the log level `debug`. */
+/**
+ * Opens connections that are kept alive until they are served by two processes. The node needs the log level `debug`.
+ */
 export async function pinToWorkers (t: Test, node: ServingNode): Promise<[Pinned, Pinned]> {
   const found = new Map<number, Pinned>()
   while (found.size < 2) {

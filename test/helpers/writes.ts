@@ -52,9 +52,13 @@ export function startWrites ({ url, headers }: { url: string, headers: Record<st
     if (!answer) return false
     const { status, retryAfter, body } = answer
     const created = status === 201 ? body : body.data?.createPost
-    if (!created) write.refusal = { status, retryAfter, code: body.code ?? body.errors[0].extensions.code }
-    else if ((created.email ?? created.title) !== write.name) throw new Error(`${write.name} got ${JSON.stringify(body)}`)
-    else write.id = created.id
+    if (!created) {
+      write.refusal = { status, retryAfter, code: body.code ?? body.errors[0].extensions.code }
+    } else if ((created.email ?? created.title) !== write.name) {
+      throw new Error(`${write.name} got ${JSON.stringify(body)}`)
+    } else {
+      write.id = created.id
+    }
     for (const look of watchers) look()
     // After a rejection the client pauses, which leaves the CPU to the node that recovers.
     if (!created) await delay(PAUSE_MS)
@@ -69,7 +73,9 @@ export function startWrites ({ url, headers }: { url: string, headers: Record<st
         body: JSON.stringify(payload),
         signal: AbortSignal.timeout(TIMEOUT_MS),
       })
-      return { status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.json() as any }
+      return {
+        status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.json() as any,
+      }
     } catch (error) {
       if ((error as Error).name === 'TimeoutError') throw error
     }
@@ -78,11 +84,15 @@ export function startWrites ({ url, headers }: { url: string, headers: Record<st
   async function acknowledge (count: number): Promise<void> {
     const since = sent.length
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const timer = setTimeout(() => reject(new Error(`fewer than ${count} writes of each kind were acknowledged within 60 s`)), TIMEOUT_MS)
-    const isDone = (kind: Write['kind']) => sent.slice(since).filter((write) => write.kind === kind && write.id).length >= count
+    const timer = setTimeout(
+      () => reject(new Error(`fewer than ${count} writes of each kind were acknowledged within 60 s`)), TIMEOUT_MS
+    )
+    const isDone = (kind: Write['kind']) =>
+      sent.slice(since).filter((write) => write.kind === kind && write.id).length >= count
     const look = () => { if (isDone('user') && isDone('post')) resolve() }
     watchers.add(look)
-    await Promise.race([promise, ended.then(() => { throw new Error('the node is gone') })]).finally(() => clearTimeout(timer))
+    await Promise.race([promise, ended.then(() => { throw new Error('the node is gone') })])
+      .finally(() => clearTimeout(timer))
     watchers.delete(look)
   }
 

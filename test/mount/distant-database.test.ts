@@ -37,8 +37,8 @@ t.test('12.1 a host with the defaults of Fastify starts with a database that is 
     await app.close()
     return rounds - before
   }
-  // What is sent together counts as two round trips if the machine is so busy that an answer arrives in between. That can
-  // only add some, so the start is repeated from the same state at a greater distance, and the least counts.
+  // What is sent together counts as two round trips if the machine is so busy that an answer arrives in between. That
+  // can only add some, so the start is repeated from the same state at a greater distance, and the least counts.
   const startsSoon = async (t: Test, more?: UsherOptions): Promise<void> => {
     const rounds: number[] = []
     for (const delayMs of DELAYS_MS) {

@@ -46,7 +46,11 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     pingSeconds: 20,
     bodyLimit: 65_536,
     bodySeconds: 20,
-    graphql: { maxCost: 1000, typeDefs: 'extend type Query { greeting: String! }', resolvers: { Query: { greeting: () => 'Hello' } } },
+    graphql: {
+      maxCost: 1000,
+      typeDefs: 'extend type Query { greeting: String! }',
+      resolvers: { Query: { greeting: () => 'Hello' } },
+    },
     without: [],
     deadlines: slow,
     hookSeconds: 60,
@@ -66,7 +70,11 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     claims: () => ({ plan: 'pro' }),
     mailer: (mail) => { mails.push(mail) },
     mailTemplates: (name) => name === 'invitation' ? { subject: 'Come in', text: 'Please' } : undefined,
-    webhooks: [{ url: 'https://hooks.example.com', secret: `whsec_${Buffer.alloc(32).toString('base64')}`, events: ['post.deleted'] }],
+    webhooks: [{
+      url: 'https://hooks.example.com',
+      secret: `whsec_${Buffer.alloc(32).toString('base64')}`,
+      events: ['post.deleted'],
+    }],
     onFirstAdmin: () => {},
     onNoAdmin: () => {},
     onAdminIgnored: () => {},
@@ -74,12 +82,16 @@ t.test('9 a host that sets every option starts, and each part responds', async (
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   await app.register(usher, options)
-  app.get('/mine', { onRequest: (app as never as { accounts: typeof app.usher }).accounts.authenticate }, async (request) =>
-    (request as never as { account: typeof request.actor }).account)
+  app.get(
+    '/mine', { onRequest: (app as never as { accounts: typeof app.usher }).accounts.authenticate }, async (request) =>
+      (request as never as { account: typeof request.actor }).account
+  )
 
   const host = await withUsers(app, options)
   const { inject, admin: { headers } } = host
-  const created = await inject('POST', '/api/users', { headers, payload: { name: 'Ada', email: 'ada@example.com', bio: 'Counts' } })
+  const created = await inject(
+    'POST', '/api/users', { headers, payload: { name: 'Ada', email: 'ada@example.com', bio: 'Counts' } }
+  )
   t.match(created.json(), { name: 'Ada Lovelace', bio: 'Counts' })
   t.match((await app.inject({ url: '/mine', headers })).json(), { role: 'admin', claims: { plan: 'pro' } })
   const uploaded = (await post(host, [filePart('Hello'), fieldPart('description', 'Text')])).json()
@@ -89,12 +101,18 @@ t.test('9 a host that sets every option starts, and each part responds', async (
   t.strictSame(await query({ query: '{ greeting users { nodes { bio } } }' }), {
     data: { greeting: 'Hello', users: { nodes: [{ bio: 'Counts' }, { bio: null }] } },
   })
-  t.match(await query({ mutation: 'mutation { createPost(input: { title: "First", content: "" }) { title } }' }), { data: { createPost: { title: 'First' } } })
+  t.match(await query({ mutation: 'mutation { createPost(input: { title: "First", content: "" }) { title } }' }), {
+    data: { createPost: { title: 'First' } },
+  })
   t.equal((await inject('POST', `/api/users/${created.json().id}/invitation`, { headers })).statusCode, 202)
   await until('the invitation is sent', async () => mails.some(({ subject }) => subject === 'Come in'))
   t.equal((await inject('GET', '/api/redirect')).headers.location, '/elsewhere')
-  for (const [path, content] of Object.entries({ '/login': 'Welcome', '/sign-up': 'Bookmarks', '/docs/': 'html', '/docs/json': '"bio"', '/graphql': 'graphiql' })) {
-    const { statusCode, body } = await inject('GET', path, { headers: { accept: path === '/docs/json' ? 'application/json' : 'text/html' } })
+  for (const [path, content] of Object.entries({
+    '/login': 'Welcome', '/sign-up': 'Bookmarks', '/docs/': 'html', '/docs/json': '"bio"', '/graphql': 'graphiql',
+  })) {
+    const { statusCode, body } = await inject(
+      'GET', path, { headers: { accept: path === '/docs/json' ? 'application/json' : 'text/html' } }
+    )
     t.strictSame([statusCode, body.includes(content)], [200, true], path)
   }
 })

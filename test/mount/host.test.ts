@@ -7,7 +7,10 @@ import { surface } from '../helpers/surface.ts'
 import { listen, openSocket, sendRaw, withoutDate } from '../helpers/wire.ts'
 
 const PREFIX = '/accounts'
-const form = ['--x', 'content-disposition: form-data; name="file"; filename="a.txt"', '', 'bytes', '--x', 'content-disposition: form-data; name="text"', '', 'words', '--x--', ''].join('\r\n')
+const form = [
+  '--x', 'content-disposition: form-data; name="file"; filename="a.txt"', '', 'bytes', '--x',
+  'content-disposition: form-data; name="text"', '', 'words', '--x--', '',
+].join('\r\n')
 
 type Mount = (app: FastifyInstance) => Promise<void>
 
@@ -29,9 +32,18 @@ const requests: InjectOptions[] = [
   { method: 'POST', url: '/mine', payload: 'a', headers: { 'content-type': 'not a type' } },
   { method: 'DELETE', url: '/mine' },
   { method: 'HEAD', url: '/mine' },
-  { method: 'OPTIONS', url: '/mine', headers: { origin: 'https://host.example', 'access-control-request-method': 'GET' } },
+  {
+    method: 'OPTIONS',
+    url: '/mine',
+    headers: { origin: 'https://host.example', 'access-control-request-method': 'GET' },
+  },
   { method: 'POST', url: '/upload', payload: form, headers: { 'content-type': 'multipart/form-data; boundary=x' } },
-  { method: 'POST', url: '/upload', payload: form.replace('bytes', 'b'.repeat(200)), headers: { 'content-type': 'multipart/form-data; boundary=x' } },
+  {
+    method: 'POST',
+    url: '/upload',
+    payload: form.replace('bytes', 'b'.repeat(200)),
+    headers: { 'content-type': 'multipart/form-data; boundary=x' },
+  },
   { method: 'POST', url: '/upload', payload: form, headers: { 'content-type': 'multipart/form-data' } },
   { url: '/fails' },
   { url: '/unknown' },
@@ -50,7 +62,9 @@ const requests: InjectOptions[] = [
   { method: 'POST', url: '/graphql', payload: { query: '{ hosts { name guests } }' } },
   { method: 'POST', url: '/graphql', payload: { query: '{ users { nodes { id } } }' } },
   { method: 'POST', url: '/graphql', payload: '{', headers: { 'content-type': 'application/json' } },
-  { method: 'POST', url: '/graphql', payload: '{ hosts { name } }', headers: { 'content-type': 'application/graphql' } },
+  {
+    method: 'POST', url: '/graphql', payload: '{ hosts { name } }', headers: { 'content-type': 'application/graphql' },
+  },
 ]
 
 async function answers (app: FastifyInstance): Promise<object[]> {
@@ -73,12 +87,20 @@ async function conversations (t: Test, app: FastifyInstance): Promise<object> {
   graphql.say({ type: 'subscribe', id: '1', payload: { query: 'subscription { rang }' } })
   graphql.say({ type: 'subscribe', id: '2', payload: { query: '{ hosts { name guests } }' } })
   const queried = [await graphql.hear(), await graphql.hear()]
-  await fetch(`${url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"query":"mutation { ring }"}' })
+  await fetch(`${url}/graphql`, {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"query":"mutation { ring }"}',
+  })
   return {
     own: [own.socket.protocol, await own.hear()],
     graphql: [graphql.socket.protocol, acknowledged, ...queried, await graphql.hear()],
-    h2c: withoutDate(await sendRaw(port, 'GET /mine HTTP/1.1\r\nhost: x\r\nconnection: upgrade, http2-settings, close\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n')),
-    upgradeOfNone: withoutDate(await sendRaw(port, `GET /mine HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${btoa('0123456789012345')}\r\n\r\n`)),
+    h2c: withoutDate(await sendRaw(
+      port,
+      'GET /mine HTTP/1.1\r\nhost: x\r\nconnection: upgrade, http2-settings, close\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n'
+    )),
+    upgradeOfNone: withoutDate(await sendRaw(
+      port,
+      `GET /mine HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${btoa('0123456789012345')}\r\n\r\n`
+    )),
     noHttp: await sendRaw(port, 'NONSENSE\r\n\r\n'),
   }
 }
@@ -113,11 +135,14 @@ for (const [name, build] of Object.entries(hosts)) {
 
     await t.test('9 the responses of the host are the same as without Usher', async (t) => {
       const [before, after] = [await answers(without), await answers(app)]
-      for (const [index, request] of requests.entries()) t.strictSame(after[index], before[index], `${request.method ?? 'GET'} ${request.url}`)
+      for (const [index, request] of requests.entries()) {
+        t.strictSame(after[index], before[index], `${request.method ?? 'GET'} ${request.url}`)
+      }
       t.strictSame(await conversations(t, app), await conversations(t, without))
     })
 
-    await t.test('9 the responses of Usher are the same as without other plugins', async (t) => surface(t, await withUsers(app, options)))
+    await t.test('9 the responses of Usher are the same as without other plugins', async (t) =>
+      surface(t, await withUsers(app, options)))
   })
 }
 
@@ -125,7 +150,9 @@ t.test('9 a preSerialization hook and a serializer of the host do not change the
   const app = openHost(t)
   app.addHook('preSerialization', async (_, __, payload) => ({ envelope: payload }))
   app.setReplySerializer((payload) => `${JSON.stringify(payload)} of the host`)
-  app.addHook('onRequest', async ({ headers }) => { if (headers['x-limit']) throw Object.assign(new Error('slow down'), { statusCode: 429, code: 'LIMIT' }) })
+  app.addHook('onRequest', async ({ headers }) => {
+    if (headers['x-limit']) throw Object.assign(new Error('slow down'), { statusCode: 429, code: 'LIMIT' })
+  })
   const options = await mountOptions(t)
   await app.register(usher, options)
   app.get('/mine', async () => ({ a: 1 }))
@@ -141,7 +168,8 @@ t.test('9 what a hook of the host responds itself reaches the client as the host
   const answer = async ({ headers }: FastifyRequest, reply: FastifyReply, phase: string) => {
     if (headers['x-phase'] !== phase) return
     const status = Number(headers['x-status'])
-    return reply.code(status).header('retry-after', '77').header('connection', 'close').send({ message: 'of the host', at: 1, errors: { a: 1 }, data: 'x' })
+    return reply.code(status).header('retry-after', '77').header('connection', 'close')
+      .send({ message: 'of the host', at: 1, errors: { a: 1 }, data: 'x' })
   }
   app.addHook('onRequest', (request, reply) => answer(request, reply, 'onRequest'))
   app.addHook('preParsing', async (request, reply) => { await answer(request, reply, 'preParsing') })
@@ -159,16 +187,26 @@ t.test('9 what a hook of the host responds itself reaches the client as the host
     ['DELETE', `/api/users/${admin.id}`],
     ['GET', '/health/ready'],
     ['POST', '/graphql', { query: '{ me { id } }' }],
-    ['POST', '/login', `email=${admin.email}&password=x`, { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' }],
+    [
+      'POST', '/login', `email=${admin.email}&password=x`,
+      { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' },
+    ],
   ]
   for (const [method, path, payload, headers] of targets) {
     for (const phase of ['onRequest', 'preParsing', 'preValidation', 'preHandler']) {
       for (const status of [200, 201, 400, 403, 429, 500, 503]) {
         const response = await app.inject({
-          method, url: `${PREFIX}${path}`, headers: { ...admin.headers, ...headers, 'x-phase': phase, 'x-status': `${status}` }, ...payload && { payload },
+          method,
+          url: `${PREFIX}${path}`,
+          headers: { ...admin.headers, ...headers, 'x-phase': phase, 'x-status': `${status}` },
+          ...payload && { payload },
         })
         const { 'retry-after': retryAfter, connection, location } = response.headers
-        t.same([response.statusCode, response.json(), retryAfter, connection, location], [status, body, '77', 'close', undefined], `${phase} ${method} ${path}`)
+        t.same(
+          [response.statusCode, response.json(), retryAfter, connection, location],
+          [status, body, '77', 'close', undefined],
+          `${phase} ${method} ${path}`
+        )
       }
     }
   }

@@ -40,6 +40,9 @@ for (const without of [...parts.map((part) => [part]), parts]) {
     const loaded = await modulesWith(options)
     t.ok(loaded.some((url) => url.endsWith('/app.ts')))
     for (const part of without) t.strictSame(loaded.filter((url) => modulesOf[part].test(url)), [], part)
-    t.notOk(loaded.some((url) => url.endsWith('/outbox/webhooks.ts')), 'that of webhooks is not loaded either, because there are none')
+    t.notOk(
+      loaded.some((url) => url.endsWith('/outbox/webhooks.ts')),
+      'that of webhooks is not loaded either, because there are none'
+    )
   })
 }

@@ -41,14 +41,23 @@ t.test('9 an invalid option makes the start fail with a sentence that names it',
     [{ databaseUrl: '' }, 'databaseUrl or sql is required'],
     [{ databaseUrl, sql }, 'databaseUrl and sql exclude each other: pass only one of them'],
     [{ databaseUrl: 5432 }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
-    [{ databaseUrl: 'mysql://user:secret@host/db' }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
-    [{ databaseUrl: 'postgres://user:secret@ho st:x/db' }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
+    [
+      { databaseUrl: 'mysql://user:secret@host/db' },
+      'databaseUrl must be a URL such as postgres://user:password@host:5432/database',
+    ],
+    [
+      { databaseUrl: 'postgres://user:secret@ho st:x/db' },
+      'databaseUrl must be a URL such as postgres://user:password@host:5432/database',
+    ],
     ...['p@ss/word', '12/ab', 'pa#ss', 'pa?ss', 'pa%ss'].map((password): [object, string] => [
       { databaseUrl: `postgres://user:${password}@host/db` },
       'databaseUrl must be a URL such as postgres://user:password@host:5432/database. ' +
         'Characters such as / # ? % @ in the password must be percent-encoded (/ is %2F).',
     ]),
-    [{ ...needed, notificationsUrl: 'mysql://user:secret@host/db' }, 'notificationsUrl must be a URL such as postgres://user:password@host:5432/database'],
+    [
+      { ...needed, notificationsUrl: 'mysql://user:secret@host/db' },
+      'notificationsUrl must be a URL such as postgres://user:password@host:5432/database',
+    ],
     [{ sql: 'postgres://' }, 'sql must be a client created by postgres.js'],
     [{ sql: () => {} }, 'sql must be a client created by postgres.js'],
     [{ ...needed, databaseURL: databaseUrl }, 'there is no option databaseURL'],
@@ -104,11 +113,17 @@ t.test('9 Usher does not change the options that the host passes', async (t) => 
   await app.register(usher, Object.freeze(options))
   const { createUser, inject } = await withUsers(app, { ...options, admin })
   const { headers } = await createUser()
-  t.equal((await inject('POST', '/api/users', { headers, payload: { name: 'Ada', email: 'ada@example.com' } })).statusCode, 201, 'a rule of the host')
+  t.equal(
+    (await inject('POST', '/api/users', { headers, payload: { name: 'Ada', email: 'ada@example.com' } })).statusCode,
+    201,
+    'a rule of the host'
+  )
 })
 
 t.test('9 if the database cannot be reached, the start fails with the cause', async () => {
   const app = Fastify({ pluginTimeout: 0 })
-  await t.rejects(async () => app.register(usher, { databaseUrl }), { code: 'DATABASE_UNAVAILABLE', cause: { code: 'ECONNREFUSED' } })
+  await t.rejects(
+    async () => app.register(usher, { databaseUrl }), { code: 'DATABASE_UNAVAILABLE', cause: { code: 'ECONNREFUSED' } }
+  )
   await app.close()
 })

@@ -12,7 +12,9 @@ const { prefix: _, ...options } = await mountOptions(t)
 
 async function pathsIn (t: Test, app: FastifyInstance, prefix: string) {
   const usher = await withUsers(app, { ...options, prefix })
-  const created = await usher.inject('POST', '/api/users', { headers: usher.admin.headers, payload: { name: 'Ada', email: `${randomUUID()}@example.com` } })
+  const created = await usher.inject('POST', '/api/users', {
+    headers: usher.admin.headers, payload: { name: 'Ada', email: `${randomUUID()}@example.com` },
+  })
   const login = await usher.inject('POST', '/api/auth/login', { payload: options.admin! })
   const { fileUrl, id } = await upload(usher, 'x')
   const { ws } = await listen(app)
@@ -20,7 +22,8 @@ async function pathsIn (t: Test, app: FastifyInstance, prefix: string) {
   const document = (await usher.inject('GET', '/docs/json')).json()
   return {
     location: created.headers.location!.toString().replace(created.json().id, '{id}'),
-    link: (await usher.inject('GET', '/api/users?limit=1')).headers.link!.toString().replace(/after=[\w-]+/, 'after={cursor}'),
+    link: (await usher.inject('GET', '/api/users?limit=1')).headers.link!.toString()
+      .replace(/after=[\w-]+/, 'after={cursor}'),
     redirect: (await usher.inject('GET', '/api/redirect')).headers.location,
     cookie: /Path=([^;]+)/.exec(`${login.headers['set-cookie']}`)![1],
     fileUrl: fileUrl.replace(id, '{id}'),
@@ -59,7 +62,8 @@ const mounts: [name: string, prefix: string, outer: string | undefined, given: s
 for (const [name, prefix, outer, given] of mounts) {
   t.test(`9 all addresses in responses contain the prefix: ${name}`, async (t) => {
     const app = openHost(t)
-    const mount = (scope: FastifyInstance) => scope.register(usher, { ...options, ...given !== undefined && { prefix: given } })
+    const mount = (scope: FastifyInstance) =>
+      scope.register(usher, { ...options, ...given !== undefined && { prefix: given } })
     if (outer === undefined) await mount(app)
     else await app.register(async (scope) => { await mount(scope) }, { prefix: outer })
     t.strictSame(await pathsIn(t, app, prefix), under(prefix))
@@ -69,9 +73,15 @@ for (const [name, prefix, outer, given] of mounts) {
 
 t.test('9 a prefix that is not a fixed path is rejected', async (t) => {
   for (const prefix of ['/:tenant', '/a*', '/a//b', '//', '/ü', '/a?b', 'http://x']) {
-    await t.rejects(async () => Fastify().register(usher, { ...options, prefix }), { message: 'usher: prefix must be a path such as /accounts' }, prefix)
+    await t.rejects(
+      async () => Fastify().register(usher, { ...options, prefix }),
+      { message: 'usher: prefix must be a path such as /accounts' },
+      prefix
+    )
   }
   const app = Fastify({ pluginTimeout: 0 })
   app.register(async (scope) => { await scope.register(usher, options) }, { prefix: '/:tenant/of' })
-  await t.rejects(async () => app.ready(), { message: 'usher: the prefix /:tenant/of must be a fixed path such as /accounts' })
+  await t.rejects(
+    async () => app.ready(), { message: 'usher: the prefix /:tenant/of must be a fixed path such as /accounts' }
+  )
 })

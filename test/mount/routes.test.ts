@@ -13,7 +13,8 @@ t.test('9 app.usher.authenticate protects routes of the host', async (t) => {
   app.get('/mine', { onRequest: app.usher.authenticate }, async ({ actor }) => actor)
   app.get('/open', async ({ actor }) => ({ actor }))
   const { admin, createUser } = await withUsers(app, options)
-  const get = (url: string, authorization?: string) => app.inject({ url, headers: authorization === undefined ? {} : { authorization } })
+  const get = (url: string, authorization?: string) =>
+    app.inject({ url, headers: authorization === undefined ? {} : { authorization } })
 
   await t.test('with a valid token, request.actor is the user', async (t) => {
     const { statusCode, body } = await get('/mine', admin.headers.authorization)
@@ -52,9 +53,13 @@ t.test('9 hooks of the host, except those that rewrite payloads, run for the rou
   const { inject, admin } = await withUsers(app, options)
 
   seen.length = 0
-  const response = await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: 'ada@example.com' } })
+  const response = await inject(
+    'POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: 'ada@example.com' } }
+  )
   t.strictSame([response.statusCode, response.headers['x-host'], response.headers['x-host-sent']], [201, 'yes', 'yes'])
-  t.strictSame(seen, ['onRequest POST /accounts/api/users', 'preParsing', 'preValidation', 'preHandler', 'onSend', 'onResponse'])
+  t.strictSame(
+    seen, ['onRequest POST /accounts/api/users', 'preParsing', 'preValidation', 'preHandler', 'onSend', 'onResponse']
+  )
 
   // The status is the host's, so the document does not have it.
   const limited = await app.inject({ url: '/accounts/api/users', headers: { 'x-limit': '1' } })

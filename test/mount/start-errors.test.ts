@@ -56,7 +56,9 @@ t.test('12.11 a database user without privileges: the start fails, and says whic
   // The role of the tests may not create roles, but an owner can take privileges away from itself.
   await sql.unsafe(`revoke create on database ${database} from current_user, public`)
   await refused(/permission denied for database/)
-  await sql.unsafe(`grant create on database ${database} to current_user; create schema ${schema}; revoke all on schema ${schema} from current_user`)
+  await sql.unsafe(
+    `grant create on database ${database} to current_user; create schema ${schema}; revoke all on schema ${schema} from current_user`
+  )
   await refused(/permission denied for schema/)
   await sql.unsafe(`grant all on schema ${schema} to current_user`)
   await migrate({ databaseUrl, schema })
@@ -66,7 +68,9 @@ t.test('12.11 a database user without privileges: the start fails, and says whic
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   await app.register(usher, { ...await mountOptions(t), databaseUrl, schema })
-  await t.rejects(async () => app.ready(), { message: /lacks a privilege .*permission denied for table users/, code: '42501' })
+  await t.rejects(
+    async () => app.ready(), { message: /lacks a privilege .*permission denied for table users/, code: '42501' }
+  )
 })
 
 t.test('12.11 a wrong password, an unknown database and a server that is not there: the start fails without the password', async (t) => {
@@ -74,8 +78,16 @@ t.test('12.11 a wrong password, an unknown database and a server that is not the
   const schema = uniqueSchema(t.name)
   const at = (changes: Partial<URL>) => Object.assign(new URL(url), { password: 'correct horse', ...changes }).href
   const cases: [url: string, message: RegExp, code: string | RegExp][] = [
-    [at({ username: 'nobody_here' }), /^usher: PostgreSQL rejects the login \(28...: .*nobody_here.*Check the user and the password/, /^28/],
-    [at({ username: url.username, password: url.password, pathname: '/nowhere' }), /^usher: the database cannot be used \(database "nowhere" does not exist\)/, '3D000'],
+    [
+      at({ username: 'nobody_here' }),
+      /^usher: PostgreSQL rejects the login \(28...: .*nobody_here.*Check the user and the password/,
+      /^28/,
+    ],
+    [
+      at({ username: url.username, password: url.password, pathname: '/nowhere' }),
+      /^usher: the database cannot be used \(database "nowhere" does not exist\)/,
+      '3D000',
+    ],
     [at({ port: '1' }), /^usher: the database cannot be reached \(ECONNREFUSED\)$/, 'DATABASE_UNAVAILABLE'],
   ]
   for (const [databaseUrl, message, code] of cases) {
@@ -94,35 +106,60 @@ t.test('12.11 a database that a newer version has changed: a warning, or a failu
   await sql`insert into ${sql(schema)}.migrations values ('9998-future', 'later')`
   const lines: { level: number, msg: string, migrations?: string[] }[] = []
   const start = async (admin: { email: string, password: string }, more: UsherOptions = {}) => {
-    const app = Fastify({ pluginTimeout: 0, logger: { level: 'warn', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
+    const app = Fastify({
+      pluginTimeout: 0,
+      logger: { level: 'warn', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } },
+    })
     t.teardown(() => app.close())
     await app.register(usher, { ...options, ...more, admin })
     await app.ready()
   }
   await start(options.admin)
-  t.match(lines.splice(0), [{ level: 40, msg: 'a newer version of Usher has migrated the database', migrations: ['9998-future'] }])
+  t.match(
+    lines.splice(0),
+    [{ level: 40, msg: 'a newer version of Usher has migrated the database', migrations: ['9998-future'] }]
+  )
   await start(options.admin)
-  t.match(lines.splice(0).map(({ msg }) => msg), ['a newer version of Usher has migrated the database'], 'the admin exists')
+  t.match(
+    lines.splice(0).map(({ msg }) => msg), ['a newer version of Usher has migrated the database'], 'the admin exists'
+  )
   await start({ ...options.admin, email: 'other@example.com' })
-  t.match(lines.splice(0).map(({ msg }) => msg), ['a newer version of Usher has migrated the database', 'the option admin is ignored, because another admin exists'])
+  t.match(
+    lines.splice(0).map(({ msg }) => msg),
+    ['a newer version of Usher has migrated the database', 'the option admin is ignored, because another admin exists']
+  )
   let ignored = 0
   await start({ ...options.admin, email: 'other@example.com' }, { onAdminIgnored: () => { ignored++ } })
   t.equal(ignored, 1)
-  t.match(lines.map(({ msg }) => msg), ['a newer version of Usher has migrated the database'], 'onAdminIgnored is called instead of a warning')
+  t.match(
+    lines.map(({ msg }) => msg),
+    ['a newer version of Usher has migrated the database'],
+    'onAdminIgnored is called instead of a warning'
+  )
   await sql`insert into ${sql(schema)}.migrations values ('9999-drop!', 'later')`
   const { message } = await failureOf(t, { databaseUrl, schema })
   t.match(message, `a newer version of Usher has changed the schema "${schema}" so that this version cannot use it (9999-drop!): the database is at 9999-drop!, and this version knows the migrations up to ${Object.keys(migrations).at(-1)}. Start the newer version`)
   await sql`update ${sql(schema)}.migrations set name = ${`9999-drop!${Object.keys(migrations).at(-1)}`} where name = '9999-drop!'`
   await start(options.admin)
   await sql`update ${sql(schema)}.migrations set name = '9999-drop!9998-future' where name like '9999-drop!%'`
-  t.match((await failureOf(t, { databaseUrl, schema })).message, '(9999-drop!9998-future)', 'it removes what only releases use that do not know 9998')
+  t.match(
+    (await failureOf(t, { databaseUrl, schema })).message,
+    '(9999-drop!9998-future)',
+    'it removes what only releases use that do not know 9998'
+  )
 })
 
 t.test('12.11 a PostgreSQL that is too old, and wrong options of migrate', async (t) => {
   const { db } = await openConnection(t)
   const schema = uniqueSchema(t.name)
-  await t.rejects(migrateTo(db, schema, { oldest: 99 }), { message: /^usher: PostgreSQL 99 or later is required, but this server has version \d+/ })
-  await t.rejects(migrate({ databaseUrl: 'postgres://localhost/x', schema: 'x', prefix: '/x' } as never), { message: 'usher: migrate has no option prefix, only databaseUrl, sql, schema and userFields' })
+  await t.rejects(migrateTo(db, schema, { oldest: 99 }), {
+    message: /^usher: PostgreSQL 99 or later is required, but this server has version \d+/,
+  })
+  await t.rejects(migrate({ databaseUrl: 'postgres://localhost/x', schema: 'x', prefix: '/x' } as never), {
+    message: 'usher: migrate has no option prefix, only databaseUrl, sql, schema and userFields',
+  })
   await t.rejects(migrate({}), { message: 'usher: databaseUrl or sql is required' })
-  await t.rejects(migrate({ databaseUrl: 'postgres://localhost/x', schema: 'Not a name' }), { message: /^usher: schema / })
+  await t.rejects(
+    migrate({ databaseUrl: 'postgres://localhost/x', schema: 'Not a name' }), { message: /^usher: schema / }
+  )
 })

@@ -21,7 +21,8 @@ async function describe (app: FastifyInstance) {
     request: [...membersOf(request), ...membersOf(Object.getPrototypeOf(request))],
     reply: [...membersOf(reply), ...membersOf(Object.getPrototypeOf(reply))],
     hooks: hooksOf(app),
-    parsers: ['application/json', 'text/plain', 'multipart/form-data', 'application/graphql', '*'].filter((type) => app.hasContentTypeParser(type)),
+    parsers: ['application/json', 'text/plain', 'multipart/form-data', 'application/graphql', '*']
+      .filter((type) => app.hasContentTypeParser(type)),
     schemas: Object.keys(app.getSchemas()),
     server: listenersOf(app.server),
     process: listenersOf(process),
@@ -29,7 +30,8 @@ async function describe (app: FastifyInstance) {
   }
 }
 
-const listenersOf = (emitter: EventEmitter) => Object.fromEntries(emitter.eventNames().map((event) => [String(event), emitter.listenerCount(event)]))
+const listenersOf = (emitter: EventEmitter) =>
+  Object.fromEntries(emitter.eventNames().map((event) => [String(event), emitter.listenerCount(event)]))
 
 const membersOf = (value: object) => Reflect.ownKeys(value).map(String).sort()
 
@@ -66,7 +68,8 @@ for (const [name, build] of Object.entries(hosts)) {
     for (const kind of ['reply', 'hooks', 'parsers', 'schemas'] as const) t.strictSame(after[kind], before[kind], kind)
     t.strictSame(after.functions, [errorHandler, validatorCompiler, serializerCompiler])
     t.strictSame([...Object.keys(Object.getOwnPropertyDescriptors(Reflect.get(app, 'accounts')))].sort(), [
-      'allow', 'authenticate', 'credentials', 'events', 'identify', 'metrics', 'on', 'posts', 'requireRole', 'schema', 'sessions', 'uploads', 'users',
+      'allow', 'authenticate', 'credentials', 'events', 'identify', 'metrics', 'on', 'posts', 'requireRole', 'schema',
+      'sessions', 'uploads', 'users',
     ])
 
     t.strictSame(after.process, before.process)
@@ -78,17 +81,28 @@ for (const [name, build] of Object.entries(hosts)) {
 t.test('9 decoratorName renames the decorator, and a name that exists already is rejected', async (t) => {
   const app = openHost(t)
   app.decorate('accounts', 'mine')
-  await t.rejects(async () => app.register(usher, { ...options, decoratorName: 'accounts' }), { message: 'usher: decoratorName accounts is taken in this app: choose another name' })
+  await t.rejects(async () => app.register(usher, { ...options, decoratorName: 'accounts' }), {
+    message: 'usher: decoratorName accounts is taken in this app: choose another name',
+  })
   const other = openHost(t)
   other.decorateRequest('actor', null)
-  await t.rejects(async () => other.register(usher, options), { message: 'usher: this app already has a request decorator named actor: rename it' })
+  await t.rejects(async () => other.register(usher, options), {
+    message: 'usher: this app already has a request decorator named actor: rename it',
+  })
 })
 
 t.test('9 Usher reads no environment variables, writes no output, handles no signals and does not keep the process alive', async (t) => {
   const child = fork(new URL('./fixtures/silent-host.ts', import.meta.url), {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     // If Usher read these settings of the node, it would fail or behave differently.
-    env: { PATH: process.env.PATH, PORT: 'nonsense', DATABASE_URL: 'nonsense', PUBLIC_URL: 'nonsense', ADMIN_EMAIL: 'nonsense', UPLOAD_MAX_BYTES: '1' },
+    env: {
+      PATH: process.env.PATH,
+      PORT: 'nonsense',
+      DATABASE_URL: 'nonsense',
+      PUBLIC_URL: 'nonsense',
+      ADMIN_EMAIL: 'nonsense',
+      UPLOAD_MAX_BYTES: '1',
+    },
   })
   const output = Promise.all([text(child.stdout!), text(child.stderr!)])
   child.send(options)

@@ -13,7 +13,9 @@ t.test('9 two mounts in one app are independent of each other', async (t) => {
   await app.register(usher, ours)
   await app.register(usher, theirs)
   for (const name of ['ours', 'theirs']) {
-    app.get(`/guarded-by/${name}`, { onRequest: (Reflect.get(app, name) as Usher).authenticate }, async ({ actor }) => actor)
+    app.get(
+      `/guarded-by/${name}`, { onRequest: (Reflect.get(app, name) as Usher).authenticate }, async ({ actor }) => actor
+    )
   }
   await app.ready()
   const [one, two] = [await withUsers(app, ours), await withUsers(app, theirs)]
@@ -29,10 +31,15 @@ t.test('9 two mounts in one app are independent of each other', async (t) => {
   await t.test('tokens and cookies', async (t) => {
     for (const [own, other, name] of [[one, two, 'ours'], [two, one, 'theirs']] as const) {
       t.equal((await own.inject('GET', '/api/protected', { headers: own.admin.headers })).statusCode, 200)
-      t.match(await own.inject('GET', '/api/protected', { headers: other.admin.headers }), { statusCode: 401, headers: { 'www-authenticate': 'Bearer error="invalid_token"' } })
+      t.match(await own.inject('GET', '/api/protected', { headers: other.admin.headers }), {
+        statusCode: 401, headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+      })
       t.equal((await app.inject({ url: `/guarded-by/${name}`, headers: own.admin.headers })).json().id, own.admin.id)
       t.equal((await app.inject({ url: `/guarded-by/${name}`, headers: other.admin.headers })).statusCode, 401)
-      t.match(await own.inject('POST', '/graphql', { headers: other.admin.headers, payload: { query: '{ me { id } }' } }), { statusCode: 200, body: /INVALID_TOKEN/ })
+      t.match(
+        await own.inject('POST', '/graphql', { headers: other.admin.headers, payload: { query: '{ me { id } }' } }),
+        { statusCode: 200, body: /INVALID_TOKEN/ }
+      )
     }
     await two.inject('POST', '/api/auth/logout', { headers: { cookie: one.admin.cookie } })
     t.equal((await one.inject('GET', '/api/protected', { headers: one.admin.headers })).statusCode, 200)
@@ -40,14 +47,20 @@ t.test('9 two mounts in one app are independent of each other', async (t) => {
 
   await t.test('an actor of one mount, set by a hook of the host, is not an actor of the other mount', async (t) => {
     const host = openHost(t)
-    const [first, second] = [{ ...ours, prefix: '/first', decoratorName: 'first' }, { ...theirs, prefix: '/second', decoratorName: 'second' }]
+    const [first, second] = [
+      { ...ours, prefix: '/first', decoratorName: 'first' }, { ...theirs, prefix: '/second', decoratorName: 'second' },
+    ]
     host.addHook('onRequest', async (request, reply) => {
-      if (request.url.startsWith('/second/api/auth/login') && request.headers.authorization) await (Reflect.get(host, 'first') as Usher).authenticate(request, reply)
+      if (request.url.startsWith('/second/api/auth/login') && request.headers.authorization) {
+        await (Reflect.get(host, 'first') as Usher).authenticate(request, reply)
+      }
     })
     await host.register(usher, first)
     await host.register(usher, second)
     await host.ready()
-    const response = await host.inject({ method: 'POST', url: '/second/api/auth/login', headers: one.admin.headers, payload: two.admin })
+    const response = await host.inject({
+      method: 'POST', url: '/second/api/auth/login', headers: one.admin.headers, payload: two.admin,
+    })
     t.equal(response.statusCode, 200)
   })
 
@@ -62,11 +75,16 @@ t.test('9 two mounts in one app are independent of each other', async (t) => {
       say({ type: 'subscribe', id: '2', payload: { query: '{ __typename }' } })
       await hear()
       await hear()
-      const post = (title: string) => inject('POST', '/graphql', { headers: admin.headers, payload: { mutation: `{ createPost(input: { title: "${title}", content: "x" }) { id } }` } })
+      const post = (title: string) => inject('POST', '/graphql', {
+        headers: admin.headers,
+        payload: { mutation: `{ createPost(input: { title: "${title}", content: "x" }) { id } }` },
+      })
       await post(`post of ${prefix}`)
       heard.push(await hear())
     }
-    t.strictSame(heard.map((message) => JSON.parse(message).payload.data.postCreated.title), ['post of /ours', 'post of /theirs'])
+    t.strictSame(
+      heard.map((message) => JSON.parse(message).payload.data.postCreated.title), ['post of /ours', 'post of /theirs']
+    )
   })
 
   await t.test('uploads', async (t) => {
@@ -87,7 +105,8 @@ t.test('9 of two apps in one process, one can close while the other continues to
 t.test('4 after a logout on one node, another node on the same database rejects the token', async (t) => {
   const second = await createUsher(t, first.options)
   const user = await first.createUser()
-  const on = async (node: TestUsher) => (await node.inject('GET', '/api/protected', { headers: user.headers })).statusCode
+  const on = async (node: TestUsher) =>
+    (await node.inject('GET', '/api/protected', { headers: user.headers })).statusCode
   t.strictSame([await on(first), await on(second)], [200, 200])
   t.equal((await first.inject('POST', '/api/auth/logout', { headers: user.headers })).statusCode, 204)
   t.equal(await on(first), 401)

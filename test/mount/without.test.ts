@@ -24,14 +24,21 @@ for (const without of [...names.map((name) => [name]), names]) {
       const isThere = statusCode !== 404 || body.includes('UPLOAD_NOT_FOUND')
       t.equal(isThere, !without.includes(name as Part), `${path} ${statusCode}`)
     }
-    t.equal((await inject('POST', '/api/uploads', { headers: admin.headers })).statusCode, without.includes('uploads') ? 404 : 415)
+    t.equal(
+      (await inject('POST', '/api/uploads', { headers: admin.headers })).statusCode,
+      without.includes('uploads') ? 404 : 415
+    )
 
     // What remains works.
-    const { id } = (await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: 'ada@example.com' } })).json()
+    const { id } = (await inject(
+      'POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: 'ada@example.com' } }
+    )).json()
     t.equal((await inject('GET', `/api/users/${id}`)).statusCode, 200)
     t.equal((await inject('DELETE', `/api/users/${id}`, { headers: admin.headers })).statusCode, 204)
     if (!without.includes('docs')) {
-      const { paths, info, tags } = (await inject('GET', '/docs/json')).json<{ paths: object, info: { description: string }, tags: { name: string }[] }>()
+      const { paths, info, tags } = (await inject('GET', '/docs/json')).json<{
+        paths: object, info: { description: string }, tags: { name: string }[]
+      }>()
       t.equal('/api/uploads' in paths, !without.includes('uploads'))
       t.equal(tags.some(({ name }) => name === 'uploads'), !without.includes('uploads'))
       t.equal(info.description.includes('GraphQL'), !without.includes('graphql'))
@@ -45,9 +52,13 @@ t.test('12.10 without posts, the GraphQL schema has users only', async (t) => {
   const schema = buildSchema((await inject('GET', '/docs/schema.graphql')).body)
   t.strictSame(Object.keys(schema.getQueryType()!.getFields()), ['user', 'users', 'me'])
   t.notOk(schema.getType('Post') ?? schema.getMutationType() ?? schema.getSubscriptionType())
-  const answer = await inject('POST', '/graphql', { headers: admin.headers, payload: { query: '{ me { email } users { nodes { role } } }' } })
+  const answer = await inject(
+    'POST', '/graphql', { headers: admin.headers, payload: { query: '{ me { email } users { nodes { role } } }' } }
+  )
   t.strictSame(answer.json(), { data: { me: { email: admin.email }, users: { nodes: [{ role: 'admin' }] } } })
-  const rejected = await inject('POST', '/graphql', { headers: admin.headers, payload: { query: 'mutation { deletePost(id: "1") }' } })
+  const rejected = await inject(
+    'POST', '/graphql', { headers: admin.headers, payload: { query: 'mutation { deletePost(id: "1") }' } }
+  )
   t.match(rejected.json(), { errors: [{ extensions: { code: /\w/ } }] })
 })
 

@@ -5,7 +5,12 @@ import { until } from '../helpers/until.ts'
 import { logged, spawnNode, startNode, stopNode, type ServingNode } from '../helpers/node.ts'
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
-const settings = { DATABASE_URL: await createDatabase(t), SECRET: 'a secret of many words', ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
+const settings = {
+  DATABASE_URL: await createDatabase(t),
+  SECRET: 'a secret of many words',
+  ADMIN_EMAIL: admin.email,
+  ADMIN_PASSWORD: admin.password,
+}
 
 interface Line { level: number, msg: string, reqId?: string, route?: string, [name: string]: unknown }
 
@@ -29,10 +34,13 @@ t.test('14.5 with ACCESS_LOG=1, every request has one line with its ids, pattern
     level: 30, method: 'GET', route: '/api/protected', status: 200, ms: Number, bytes: size, traceId,
   })
   t.same(accesses.map(({ method, route, status }) => [method, route, status]), [
-    ['POST', '/api/auth/login', 200], ['GET', '/api/protected', 200], ['GET', '/api/users/:id', 404], ['GET', 'unknown', 404], ['GET', '/health/live', 200],
+    ['POST', '/api/auth/login', 200], ['GET', '/api/protected', 200], ['GET', '/api/users/:id', 404],
+    ['GET', 'unknown', 404], ['GET', '/health/live', 200],
   ])
   t.notOk(accesses.find(({ route }) => route === 'unknown')!['traceId'], 'a trace of zeros is none')
-  for (const secret of ['sesame', token, cookie, admin.password]) t.notOk(node.stdout.includes(secret), 'no secret in the log')
+  for (const secret of ['sesame', token, cookie, admin.password]) {
+    t.notOk(node.stdout.includes(secret), 'no secret in the log')
+  }
   t.equal(await stopNode(node), 0)
 })
 

@@ -18,7 +18,9 @@ const admin = { email: 'root@example.com', password: 'horse battery staple' }
 const SECRET = 'a secret of many words'
 const DATABASE_URL = await createDatabase(t)
 const cwd = t.testdir()
-const settings = { DATABASE_URL, SECRET, DATA_DIR: join(cwd, 'data'), ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
+const settings = {
+  DATABASE_URL, SECRET, DATA_DIR: join(cwd, 'data'), ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password,
+}
 
 // Commands read their settings from the environment of the process.
 Object.assign(process.env, { ...settings, PRINT_SECRETS: 'false' })
@@ -30,7 +32,8 @@ async function run (name: string, values: Values = {}, ...args: string[]): Promi
 }
 
 /** Runs a command, and returns what it prints with --json. */
-const json = async <Result>(name: string, values: Values = {}, ...args: string[]) => JSON.parse(JSON.stringify((await run(name, values, ...args)).json)) as Result
+const json = async <Result>(name: string, values: Values = {}, ...args: string[]) =>
+  JSON.parse(JSON.stringify((await run(name, values, ...args)).json)) as Result
 
 interface ShownUser { id: string, email: string, role: string, disabled: boolean }
 type WithUser = { user: ShownUser, password: string | null, endedSessions: number }
@@ -43,22 +46,32 @@ t.test('14.4 every command has help, and docs/operations/commands.md describes i
     t.match(all, new RegExp(`^  ${name} +${command.summary.slice(0, 10)}`, 'm'), name)
     const help = describeCommand(name, command)
     t.ok(help.startsWith(`Usage: npm start -- ${[name, ...command.arguments ?? []].join(' ')}`), help)
-    const [, section = ''] = new RegExp(`^### \`${[name, ...command.arguments ?? []].join(' ')}\`\n([^]*?)(?=^##|(?![^]))`, 'm').exec(document) ?? []
+    const [, section = ''] = new RegExp(
+      `^### \`${[name, ...command.arguments ?? []].join(' ')}\`\n([^]*?)(?=^##|(?![^]))`, 'm'
+    ).exec(document) ?? []
     t.not(section, '', `${name} has a section`)
     for (const option of Object.keys(command.options)) {
       t.match(help, `--${option}`, `${name} --${option}`)
       t.match(section, `--${option}`, `${name} --${option} in the document`)
     }
-    if (command.json !== undefined) t.ok(section.replaceAll(/\s+/g, ' ').includes(command.json.replaceAll(/\s+/g, ' ')), `${name}: ${command.json}`)
+    if (command.json !== undefined) {
+      t.ok(section.replaceAll(/\s+/g, ' ').includes(command.json.replaceAll(/\s+/g, ' ')), `${name}: ${command.json}`)
+    }
   }
-  t.same([...document.matchAll(/^### `([a-z -]+?)(?: [A-Z]+)?`$/gm)].map(([, name]) => name).sort(), Object.keys(commands).sort())
+  t.same(
+    [...document.matchAll(/^### `([a-z -]+?)(?: [A-Z]+)?`$/gm)].map(([, name]) => name).sort(),
+    Object.keys(commands).sort()
+  )
   const group = await describeGroup(commands, 'users')
   t.equal(group.match(/^ {2}users /gm)?.length, 10)
   t.notMatch(group, 'sessions list')
 })
 
 t.test('14.4 a table shows control characters and invisible ones as a replacement', async (t) => {
-  t.equal(formatTable(['A', 'B'], [['\u001B[31mx\u009B', null], ['y\u202E', true]]), 'A        B\n\uFFFD[31mx\uFFFD  -\ny\uFFFD       yes')
+  t.equal(
+    formatTable(['A', 'B'], [['\u001B[31mx\u009B', null], ['y\u202E', true]]),
+    'A        B\n\uFFFD[31mx\uFFFD  -\ny\uFFFD       yes'
+  )
 })
 
 t.test('14.4 commands for accounts have the effects of the API', async (t) => {
@@ -73,11 +86,20 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     const { user, password } = await json<WithUser>('users create', { email: 'ada@example.com', name: 'Ada' })
     t.match(user, { email: 'ada@example.com', role: 'user', disabled: false })
     t.equal(await status((await login(user.email, password)).headers), 200)
-    t.match((await run('users create', { email: 'bob@example.com', name: 'Bob', role: 'admin' })).text, /^User bob@example\.com was created with the id \S{36}, password \S{20} \(not shown again\)$/)
-    await t.rejects(run('users create', { email: 'ADA@example.com', name: 'Ada' }), { message: 'This email address is already taken' })
+    t.match(
+      (await run('users create', { email: 'bob@example.com', name: 'Bob', role: 'admin' })).text,
+      /^User bob@example\.com was created with the id \S{36}, password \S{20} \(not shown again\)$/
+    )
+    await t.rejects(
+      run('users create', { email: 'ADA@example.com', name: 'Ada' }), { message: 'This email address is already taken' }
+    )
     await t.rejects(run('users create', { email: 'x' }), { message: '--name is required.' })
-    await t.rejects(run('users create', { email: 'c@example.com', name: 'C', role: 'king' }), { message: /^role must be / })
-    await t.rejects(run('users create', { email: 'c@example.com', name: 'C', invite: true }), { message: 'No mails can be sent: set SMTP_URL and MAIL_FROM, or leave out --invite.' })
+    await t.rejects(
+      run('users create', { email: 'c@example.com', name: 'C', role: 'king' }), { message: /^role must be / }
+    )
+    await t.rejects(run('users create', { email: 'c@example.com', name: 'C', invite: true }), {
+      message: 'No mails can be sent: set SMTP_URL and MAIL_FROM, or leave out --invite.',
+    })
     await t.rejects(run('users show', {}, 'c@example.com'), { message: 'There is no user c@example.com.' })
   })
 
@@ -89,7 +111,10 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     t.same([second.users.map(({ email }) => email), second.next], [[admin.email], null])
     t.match((await run('users list', { limit: '2' })).text, `\n\nThere are more: add --after ${first.next}`)
     t.same((await json<Page>('users list', { search: 'bo', role: 'admin' })).users.length, 1)
-    t.same((await json<Page>('users list', { sort: 'name' })).users.map(({ email }) => email), ['ada@example.com', admin.email, 'bob@example.com'])
+    t.same(
+      (await json<Page>('users list', { sort: 'name' })).users.map(({ email }) => email),
+      ['ada@example.com', admin.email, 'bob@example.com']
+    )
     await t.rejects(run('users list', { limit: 'x' }), { message: /^limit must be/ })
     await t.rejects(run('users list', { after: 'x' }), { message: /^after must be/ })
   })
@@ -131,13 +156,19 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     const { user } = await json<WithUser>('users create', { email: 'owen@example.com', name: 'Owen' })
     for (const command of ['users reset-password', 'users promote', 'users disable', 'sessions end'] as const) {
       for (const table of ['undo_tokens', 'password_tokens', 'email_tokens']) {
-        const values = { hash: Buffer.from(`${command} ${table}`), user_id: user.id, expires_at: new Date(Date.now() + 86_400_000) }
-        const more = table === 'password_tokens' ? {} : { email: 'thief@example.com', ...table === 'undo_tokens' && { email_verified: true } }
+        const values = {
+          hash: Buffer.from(`${command} ${table}`), user_id: user.id, expires_at: new Date(Date.now() + 86_400_000),
+        }
+        const more = table === 'password_tokens'
+          ? {}
+          : { email: 'thief@example.com', ...table === 'undo_tokens' && { email_verified: true } }
         await sql`insert into usher.${sql(table)} ${sql({ ...values, ...more })}`
       }
       await (command === 'sessions end' ? run(command, { user: user.id }) : run(command, { yes: true }, user.id))
       for (const table of ['undo_tokens', 'password_tokens', 'email_tokens']) {
-        t.equal((await sql`select 1 from usher.${sql(table)} where user_id = ${user.id}`).length, 0, `${command}: ${table}`)
+        t.equal(
+          (await sql`select 1 from usher.${sql(table)} where user_id = ${user.id}`).length, 0, `${command}: ${table}`
+        )
       }
     }
     await run('users delete', { yes: true }, user.id)
@@ -145,7 +176,9 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
 
   await t.test('11.6 after ten wrong passwords and users reset-password, the new password works at once', async (t) => {
     const attempt = async (password: string) => (await node.fetch('/api/auth/login', {
-      method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email: 'ada@example.com', password }),
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ email: 'ada@example.com', password }),
     })).status
     while (await attempt('a wrong one') !== 429);
     const { password } = await json<WithUser>('users reset-password', {}, 'ada@example.com')
@@ -160,31 +193,51 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     await until401(headers)
     await t.rejects(login('ada@example.com', before.password), { message: 'login: 401' })
     t.equal(await status((await login('ada@example.com', after.password)).headers), 200)
-    await t.rejects(run('users reset-password', { mail: true }, 'ada@example.com'), { message: /^No mails can be sent/ })
+    await t.rejects(
+      run('users reset-password', { mail: true }, 'ada@example.com'), { message: /^No mails can be sent/ }
+    )
   })
 
   await t.test('16.4 reset-second-factor helps who has lost the device, and removes passkeys only if asked', async (t) => {
     const { user, password } = await json<WithUser>('users create', { email: 'lost@example.com', name: 'Lost' })
-    t.equal((await run('users reset-second-factor', {}, user.id)).text, 'lost@example.com has no authenticator app: nothing was changed.')
+    t.equal(
+      (await run('users reset-second-factor', {}, user.id)).text,
+      'lost@example.com has no authenticator app: nothing was changed.'
+    )
     const { headers } = await login('lost@example.com', password)
     await sql`insert into usher.totp (user_id, secret, confirmed_at) values (${user.id}, 'x', now())`
     await sql`insert into usher.passkeys (id, user_id, credential_id, public_key, counter, transports, name, backed_up)
       values (gen_random_uuid(), ${user.id}, 'x', 'x', 0, '{}', 'a key', false)`
     await t.rejects(login('lost@example.com', password), { message: 'login: 401' })
-    t.equal((await run('users reset-second-factor', {}, 'LOST@example.com')).text, 'Removed the authenticator app of lost@example.com. 1 session ended.')
+    t.equal(
+      (await run('users reset-second-factor', {}, 'LOST@example.com')).text,
+      'Removed the authenticator app of lost@example.com. 1 session ended.'
+    )
     await until401(headers)
     t.equal(await status((await login('lost@example.com', password)).headers), 200)
-    t.match(await json('users reset-second-factor', { passkeys: true }, user.id), { user: { id: user.id }, totp: false, passkeys: 1, endedSessions: 1 })
-    const actions = await sql`select action, user_agent from usher.audit where user_id = ${user.id} and action in ('totp.remove', 'passkey.remove') order by id`
-    t.same(actions.map(({ action, user_agent: agent }) => [action, agent]), [['totp.remove', 'usher command line'], ['passkey.remove', 'usher command line']])
-    await t.rejects(run('users reset-second-factor', {}, 'nobody@example.com'), { message: 'There is no user nobody@example.com.' })
+    t.match(await json('users reset-second-factor', { passkeys: true }, user.id), {
+      user: { id: user.id }, totp: false, passkeys: 1, endedSessions: 1,
+    })
+    const actions =
+      await sql`select action, user_agent from usher.audit where user_id = ${user.id} and action in ('totp.remove', 'passkey.remove') order by id`
+    t.same(
+      actions.map(({ action, user_agent: agent }) => [action, agent]),
+      [['totp.remove', 'usher command line'], ['passkey.remove', 'usher command line']]
+    )
+    await t.rejects(
+      run('users reset-second-factor', {}, 'nobody@example.com'), { message: 'There is no user nobody@example.com.' }
+    )
     await run('users delete', { yes: true }, user.id)
   })
 
   await t.test('14.4 sessions list shows those of a user or of all', async (t) => {
-    const { sub, sid } = JSON.parse(Buffer.from((await login(admin.email, admin.password)).token.split('.')[1]!, 'base64url').toString())
+    const { sub, sid } = JSON.parse(
+      Buffer.from((await login(admin.email, admin.password)).token.split('.')[1]!, 'base64url').toString()
+    )
     type List = { sessions: { id: string, userId: string, userAgent: string }[] }
-    t.match(await json<List>('sessions list', { user: admin.email }), { sessions: [{ id: sid, userId: sub, userAgent: 'node' }] })
+    t.match(await json<List>('sessions list', { user: admin.email }), {
+      sessions: [{ id: sid, userId: sub, userAgent: 'node' }],
+    })
     t.ok((await json<List>('sessions list')).sessions.length > 1)
     t.match((await run('sessions list')).text, new RegExp(`^${sid} +${admin.email} `, 'm'), 'people get the address')
     t.match(await json('users show', {}, sub), { user: { email: admin.email }, hasPassword: true, sessions: 1 })
@@ -197,7 +250,9 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     await t.rejects(run('users delete', {}, 'bob@example.com'), { message: /repeat the command with --yes\.$/ })
     t.match(await json('users delete', { yes: true }, 'bob@example.com'), { email: 'bob@example.com', deleted: true })
     for (const name of ['users delete', 'users demote', 'users disable']) {
-      await t.rejects(run(name, { yes: true }, admin.email), { message: 'The last admin can be neither deleted nor demoted nor disabled' })
+      await t.rejects(run(name, { yes: true }, admin.email), {
+        message: 'The last admin can be neither deleted nor demoted nor disabled',
+      })
     }
   })
 
@@ -206,14 +261,22 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     const { entries } = await json<Page>('audit', { user: 'ada@example.com', limit: '1000' })
     const ours = entries.filter(({ userAgent }) => userAgent === 'usher command line')
     t.same(ours.map(({ action }) => action).reverse(), [
-      'user.create', 'password.reset', 'user.disable', 'user.enable', 'password.reset', 'user.role-change', 'user.role-change', 'user.role-change',
-      'user.role-change', 'password.reset', 'password.reset', 'password.reset',
+      'user.create', 'password.reset', 'user.disable', 'user.enable', 'password.reset', 'user.role-change',
+      'user.role-change', 'user.role-change', 'user.role-change', 'password.reset', 'password.reset', 'password.reset',
     ])
     for (const { actorId } of ours) t.equal(actorId, null)
     const deleted = await json<Page>('audit', { action: 'user.delete', limit: '1' })
     t.match(deleted.entries, [{ action: 'user.delete', userAgent: 'usher command line' }])
-    t.match((await run('audit', { action: 'user.create' })).text, / user\.create +ada@example\.com +- /, 'people get the address')
-    t.match((await run('audit', { action: 'user.delete' })).text, new RegExp(` user\\.delete +${deleted.entries[0]!.userId} `), 'or the id of a deleted user')
+    t.match(
+      (await run('audit', { action: 'user.create' })).text,
+      / user\.create +ada@example\.com +- /,
+      'people get the address'
+    )
+    t.match(
+      (await run('audit', { action: 'user.delete' })).text,
+      new RegExp(` user\\.delete +${deleted.entries[0]!.userId} `),
+      'or the id of a deleted user'
+    )
     await t.rejects(run('audit', { action: 'nothing' }), { message: /^action must be/ })
   })
 
@@ -241,7 +304,9 @@ t.test('14.4 mails of commands are sent before they end, and status checks the m
   const { url, token, of } = await startMailServer(t)
   Object.assign(process.env, { SMTP_URL: url, MAIL_FROM: 'usher@example.com', PUBLIC_URL: 'https://api.example.com' })
   t.teardown(() => { for (const name of ['SMTP_URL', 'MAIL_FROM', 'PUBLIC_URL']) process.env[name] = '' })
-  const { user, password } = await json<WithUser>('users create', { email: 'eve@example.com', name: 'Eve', invite: true })
+  const { user, password } = await json<WithUser>(
+    'users create', { email: 'eve@example.com', name: 'Eve', invite: true }
+  )
   t.equal(password, null)
   t.match(await token(user.email), /^[\w-]{43}$/)
   t.match(await json('users reset-password', { mail: true }, user.email), { password: null, mailed: true })
@@ -287,7 +352,8 @@ t.test('14.4 status counts the processes that listen, not connections, which a p
   t.teardown(() => kept.end())
   await kept.unsafe(HEARTBEAT)
   t.equal(await detailOf(), 'no node is connected')
-  // The limits are those of the node, which has counted failed logins above. With others, the count means something else.
+  // The limits are those of the node, which has counted failed logins above. With others, the count means something
+  // else.
   const options = {
     databaseUrl: DATABASE_URL, notificationsUrl: DATABASE_URL, schema: 'usher', secret: SECRET, admin, throttle: {},
   }
@@ -318,10 +384,15 @@ t.test('16.4 keys rotate encrypts the secrets of authenticator apps with another
   const { user } = await json<WithUser>('users create', { email: 'app@example.com', name: 'App' })
   const former = 'the secret from before this one'
   await sql`insert into usher.totp (user_id, secret, confirmed_at) values (${user.id}, ${sealTotp({ secret: former }, user.id, 'ABCDEFGH')}, now())`
-  t.match((await run('keys rotate')).text, /^Key .*\nSecrets of authenticator apps that cannot be decrypted: 1\. Set FORMER_SECRET /)
+  t.match(
+    (await run('keys rotate')).text,
+    /^Key .*\nSecrets of authenticator apps that cannot be decrypted: 1\. Set FORMER_SECRET /
+  )
   process.env['FORMER_SECRET'] = former
   t.teardown(() => { delete process.env['FORMER_SECRET'] })
-  t.match((await run('keys rotate')).text, /^Key .*\nSecrets of authenticator apps that are now encrypted with SECRET: 1\.$/)
+  t.match(
+    (await run('keys rotate')).text, /^Key .*\nSecrets of authenticator apps that are now encrypted with SECRET: 1\.$/
+  )
   t.match(await json('keys rotate'), { authenticatorApps: { encrypted: 0, unreadable: 0 } })
   const [{ secret }] = await sql<[{ secret: string }]>`select secret from usher.totp where user_id = ${user.id}`
   t.equal(openTotp({ secret: SECRET }, user.id, secret), 'ABCDEFGH')

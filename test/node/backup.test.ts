@@ -8,7 +8,9 @@ import { backupTables } from '../../db/tables/backup-tables.ts'
 import { lockMigrations, migrate, runMigrations } from '../../db/migrations/index.ts'
 import { partOf } from '../../node/backup/format.ts'
 import { createUsher } from '../helpers/app.ts'
-import { backUp, placeOf, restore, rewrite, rowsOf, schema, structureOf, usher, withSql, type Place } from '../helpers/backup.ts'
+import {
+  backUp, placeOf, restore, rewrite, rowsOf, schema, structureOf, usher, withSql, type Place,
+} from '../helpers/backup.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { createPost, openSocket, post } from '../helpers/graphql.ts'
@@ -23,14 +25,18 @@ t.jobs = 2
 
 /** Starts a service on an empty database. */
 async function startSource (t: Test, options = {}) {
-  const source = await createUsher(t, { databaseUrl: await createDatabase(t), schema, uploadsDir: temporaryFolder(t), ...options })
+  const source = await createUsher(
+    t, { databaseUrl: await createDatabase(t), schema, uploadsDir: temporaryFolder(t), ...options }
+  )
   return { source, place: placeOf(source) }
 }
 
-const emptyPlace = async (t: Test): Promise<Place> => ({ database: await createDatabase(t), uploadsDir: temporaryFolder(t) })
+const emptyPlace = async (t: Test): Promise<Place> =>
+  ({ database: await createDatabase(t), uploadsDir: temporaryFolder(t) })
 const backupFile = (t: Test) => join(temporaryFolder(t), 'backup.tar.gz')
 /** Starts a service on a restored place. */
-const startRestored = ({ database, uploadsDir }: Place, t: Test, options = {}) => createUsher(t, { databaseUrl: database, schema, uploadsDir, ...options })
+const startRestored = ({ database, uploadsDir }: Place, t: Test, options = {}) =>
+  createUsher(t, { databaseUrl: database, schema, uploadsDir, ...options })
 
 /** Adds rows to the tables that the service fills rarely, with values that are difficult to copy. */
 const fillTables = (database: string, userId: string) => withSql(database, async (sql) => {
@@ -59,14 +65,20 @@ const fillTables = (database: string, userId: string) => withSql(database, async
 
 t.test('14.4 every table of the schema is either backed up or deliberately left out', { buffered: true }, async (t) => {
   const { place } = await startSource(t)
-  const tables = await withSql(place.database, (sql) => sql<{ name: string }[]>`select tablename as name from pg_tables where schemaname = ${schema} and tablename <> 'migrations'`)
-  t.same(tables.map(({ name }) => name).sort(), Object.keys(backupTables).sort(), 'db/tables/backup-tables.ts lists them')
+  const tables = await withSql(place.database, (sql) => sql<{
+    name: string
+  }[]>`select tablename as name from pg_tables where schemaname = ${schema} and tablename <> 'migrations'`)
+  t.same(
+    tables.map(({ name }) => name).sort(), Object.keys(backupTables).sort(), 'db/tables/backup-tables.ts lists them'
+  )
 })
 
 t.test('14.4 a backup made while clients write has every record that was acknowledged before, also fields of the host', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t, { userFields })
   const user = await source.createUser({ name: 'Ada' })
-  t.equal((await source.inject('PATCH', `/api/users/${user.id}`, { headers: source.admin.headers, payload: { bio: 'Countess', tags: ['a', 'b'] } })).statusCode, 200)
+  t.equal((await source.inject(
+    'PATCH', `/api/users/${user.id}`, { headers: source.admin.headers, payload: { bio: 'Countess', tags: ['a', 'b'] } }
+  )).statusCode, 200)
   const files = await Promise.all(['text', '', 'x'.repeat(70_000)].map((content) => upload(source, content)))
   await createPost(source, user, 'A post')
   await fillTables(place.database, user.id)
@@ -75,12 +87,19 @@ t.test('14.4 a backup made while clients write has every record that was acknowl
 
   const file = backupFile(t)
   const stop = new AbortController()
-  const writes = (async () => { while (!stop.signal.aborted) await Promise.all([createPost(source, user, 'Meanwhile'), upload(source, 'meanwhile'), source.createUser()]) })()
+  const writes = (async () => {
+    while (!stop.signal.aborted) {
+      await Promise.all([createPost(source, user, 'Meanwhile'), upload(source, 'meanwhile'), source.createUser()])
+    }
+  })()
   const result = await backUp(place, file)
   stop.abort()
   await writes
   t.same([result.missing, result.files >= files.length], [0, true])
-  t.ok(result.rows['users']! >= before['users']!.length && result.rows['audit']! >= before['audit']!.length, 'rows are counted')
+  t.ok(
+    result.rows['users']! >= before['users']!.length && result.rows['audit']! >= before['audit']!.length,
+    'rows are counted'
+  )
   t.equal(statSync(file).mode & 0o777, 0o600)
   await source.app.close()
 
@@ -93,10 +112,16 @@ t.test('14.4 a backup made while clients write has every record that was acknowl
     t.same(kept ? rows.filter((row) => !after[table]!.includes(row)) : after[table], [], table)
   }
   t.same(await structureOf(target.database), await structureOf(place.database))
-  t.same(readdirSync(join(target.uploadsDir, 'files')).sort(), after['uploads']!.map((row) => JSON.parse(row).id).sort(), 'there is a file for each record, and no other')
+  t.same(
+    readdirSync(join(target.uploadsDir, 'files')).sort(),
+    after['uploads']!.map((row) => JSON.parse(row).id).sort(),
+    'there is a file for each record, and no other'
+  )
 
   const there = await startRestored(target, t, { userFields })
-  t.match((await there.inject('GET', `/api/users/${user.id}`)).json(), { name: 'Ada', bio: 'Countess', tags: ['a', 'b'] })
+  t.match(
+    (await there.inject('GET', `/api/users/${user.id}`)).json(), { name: 'Ada', bio: 'Countess', tags: ['a', 'b'] }
+  )
   t.equal((await there.inject('GET', files[2]!.fileUrl)).body, 'x'.repeat(70_000))
   t.match(await createPost(there, await there.login(user), 'Afterwards'), /./)
 })
@@ -117,7 +142,9 @@ t.test('14.4 sessions end with a restore, unless they are kept', { buffered: tru
   t.same(await status({}), [401, 401])
   t.same(await status({ keepsSessions: true, secret: 'a secret of the test' }), [200, 200])
   for (const secret of [undefined, 'another secret']) {
-    await t.rejects(restore(file, await emptyPlace(t), { keepsSessions: true, secret }), { message: /^SECRET does not open the signing keys of the backup/ })
+    await t.rejects(restore(file, await emptyPlace(t), { keepsSessions: true, secret }), {
+      message: /^SECRET does not open the signing keys of the backup/,
+    })
   }
 })
 
@@ -148,18 +175,40 @@ t.test('14.4 a file that is incomplete, damaged, of another program, format or r
   }
   const edited = (from: string, to: string) => gzipSync(Buffer.from(tar.toString('latin1').replace(from, to), 'latin1'))
 
-  for (const part of [0.3, 0.7, 0.99]) await refused(good.subarray(0, good.length * part), part < 0.5 ? /is incomplete|beginning is damaged/ : /is incomplete: its end is missing/, `${part} of it`)
+  for (const part of [0.3, 0.7, 0.99]) {
+    await refused(
+      good.subarray(0, good.length * part),
+      part < 0.5 ? /is incomplete|beginning is damaged/ : /is incomplete: its end is missing/,
+      `${part} of it`
+    )
+  }
   await refused(good.subarray(0, 5), /is not a backup of Usher/, 'five bytes')
   await refused(Buffer.alloc(0), /is not a backup of Usher/, 'an empty file')
   await refused(gzipSync(tar.subarray(0, tar.length - 2048)), /is incomplete|is damaged/, 'an archive without its end')
-  for (const part of [0.2, 0.5, 0.8]) await refused(flipped(good, Math.floor(good.length * part)), /is (damaged|incomplete)|not a backup/, `a bit at ${part}`)
-  await refused(edited('content content', 'Content content'), /is damaged: its content does not have its checksum/, 'a changed upload')
+  for (const part of [0.2, 0.5, 0.8]) {
+    await refused(
+      flipped(good, Math.floor(good.length * part)), /is (damaged|incomplete)|not a backup/, `a bit at ${part}`
+    )
+  }
+  await refused(
+    edited('content content', 'Content content'),
+    /is damaged: its content does not have its checksum/,
+    'a changed upload'
+  )
   await refused(edited('admin@example.com', 'other@example.com'), /is damaged/, 'a changed row')
   await refused(Buffer.from('a text'), /is not a backup of Usher/, 'a text')
   await refused(gzipSync('a text'), /is not a backup of Usher/, 'a compressed text')
   await refused(edited('"usher backup"', '"other backup"'), /is not a backup of Usher/, 'another program')
-  await refused(edited('"version": 1', '"version": 7'), /has the format 7, of release \S+, and this release reads the format 1/, 'another format')
-  await refused(edited('0001-users', '0001-Users'), /is from release \S+, and this release \S+ does not know its tables \(0001-Users\)/, 'another release')
+  await refused(
+    edited('"version": 1', '"version": 7'),
+    /has the format 7, of release \S+, and this release reads the format 1/,
+    'another format'
+  )
+  await refused(
+    edited('0001-users', '0001-Users'),
+    /is from release \S+, and this release \S+ does not know its tables \(0001-Users\)/,
+    'another release'
+  )
   await t.rejects(restore(`${file}.none`, target), { message: /^There is no file / })
   await t.rejects(restore(temporaryFolder(t), target), { message: /cannot be read \(EISDIR\)/ })
 
@@ -178,8 +227,13 @@ t.test('14.4 a restore that the database rejects at the very end of a table fail
   // PostgreSQL notices a second user with the same id, and a NUL byte, when it has all rows.
   for (const [bytes, code] of [[undefined, '23505'], [Buffer.from('a\0b\n'), '22021']] as const) {
     const hostile = backupFile(t)
-    await rewrite(file, hostile, (name, content) => name === first ? [[name, content], [partOf('users', 1), bytes ?? content]] : [[name, content]])
-    await t.rejects(restore(hostile, place, { replaces: true }), { message: new RegExp(`^The rows of users in the backup cannot be restored \\(${code}: .*\\)\\. Nothing was changed`) })
+    await rewrite(file, hostile, (name, content) =>
+      name === first ? [[name, content], [partOf('users', 1), bytes ?? content]] : [[name, content]])
+    await t.rejects(restore(hostile, place, { replaces: true }), {
+      message: new RegExp(
+        `^The rows of users in the backup cannot be restored \\(${code}: .*\\)\\. Nothing was changed`
+      ),
+    })
   }
   t.same(await rowsOf(place.database), before)
   t.match(await restore(file, place, { replaces: true }), { files: 0 }, 'the connection is gone')
@@ -229,8 +283,11 @@ t.test('14.4 data that exist are replaced on request only, and not while a node 
   await t.rejects(restore(file, place), { message: 'there is a database with 1 users and 2 files of uploads' })
 
   await withSql(place.database, (sql) => sql`create function usher.of_host() returns int return 1`)
-  await withSql(place.database, (sql) => sql`create table usher.bookmarks (owner uuid references usher.users (id) on delete cascade)`)
-  await t.rejects(restore(file, place, { replaces: true }), { message: /^Something else in the database refers to the tables of Usher \(.*bookmarks/ })
+  await withSql(place.database, (sql) =>
+    sql`create table usher.bookmarks (owner uuid references usher.users (id) on delete cascade)`)
+  await t.rejects(restore(file, place, { replaces: true }), {
+    message: /^Something else in the database refers to the tables of Usher \(.*bookmarks/,
+  })
   await withSql(place.database, (sql) => sql`alter table usher.bookmarks drop constraint bookmarks_owner_fkey`)
   // A function of a migration that only a function of a trigger calls.
   await withSql(place.database, (sql) => sql.unsafe(`
@@ -238,7 +295,11 @@ t.test('14.4 data that exist are replaced on request only, and not while a node 
     create function usher.calling() returns trigger language plpgsql as 'begin perform "usher"."helper"(); return null; end';
     create trigger calling after insert on usher.users for each statement execute function usher.calling()`))
   t.match(await restore(file, place, { replaces: true }), { files: 1, missing: 0 })
-  t.same(await withSql(place.database, (sql) => sql`select proname from pg_proc where proname in ('helper', 'calling') and pronamespace = 'usher'::regnamespace`), [])
+  t.same(
+    await withSql(place.database, (sql) =>
+      sql`select proname from pg_proc where proname in ('helper', 'calling') and pronamespace = 'usher'::regnamespace`),
+    []
+  )
   await withSql(place.database, (sql) => sql`select usher.of_host() from usher.bookmarks`)
   const there = await startRestored(place, t)
   t.equal((await there.inject('GET', kept.fileUrl)).body, 'kept')
@@ -281,7 +342,9 @@ t.test('14.4 a missing or damaged file of an upload does not prevent a backup, w
 t.test('14.4 after a restore, a subscriber that has seen posts which the backup lacks gets CURSOR_LOST', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   const cursorOf = async (usher: typeof source, title: string) =>
-    (await post(usher, { query: `mutation { createPost(input: { title: "${title}", content: "" }) { cursor } }` }, usher.admin)).data!['createPost'].cursor as string
+    (await post(
+      usher, { query: `mutation { createPost(input: { title: "${title}", content: "" }) { cursor } }` }, usher.admin
+    )).data!['createPost'].cursor as string
   const first = await cursorOf(source, 'in the backup')
   const file = backupFile(t)
   await backUp(place, file)
@@ -290,7 +353,9 @@ t.test('14.4 after a restore, a subscriber that has seen posts which the backup 
   await restore(file, place, { replaces: true })
   const there = await startRestored(place, t)
   const second = await cursorOf(there, 'after the restore')
-  for (const [after, expected] of [[first, { payload: { data: { postCreated: { title: 'after the restore' } } } }], [lost, { type: 'error', payload: [{ extensions: { code: 'CURSOR_LOST' } }] }]] as const) {
+  for (const [after, expected] of [[first, { payload: { data: { postCreated: { title: 'after the restore' } } } }], [
+    lost, { type: 'error', payload: [{ extensions: { code: 'CURSOR_LOST' } }] },
+  ]] as const) {
     const socket = await (await openSocket(t, there)).init()
     socket.start('s', `subscription { postCreated(after: "${after}") { title } }`)
     t.match(await socket.next(), expected)
@@ -303,23 +368,31 @@ t.test('14.4 a backup of an older release is migrated, and one of a newer databa
   const { db, close } = await openConnection(t, { database: old.database, schema })
   await db.transaction().execute(async (trx) => {
     await lockMigrations(trx, schema)
-    await runMigrations(trx, schema, { only: new Set(['0001-users', '0002-sessions', '0003-posts', '0004-uploads', '0005-accounts']) })
+    await runMigrations(
+      trx, schema, { only: new Set(['0001-users', '0002-sessions', '0003-posts', '0004-uploads', '0005-accounts']) }
+    )
   })
-  await sql`insert into usher.users (id, name, email, role) values ('01a206c2-2318-70d8-a451-e3a64cd02552', 'From before', 'before@example.com', 'user')`.execute(db)
-  await sql`insert into usher.posts (id, author_id, title, content) values ('01a206c2-2318-70d8-a451-e3a64cd02553', '01a206c2-2318-70d8-a451-e3a64cd02552', 'Old', '')`.execute(db)
+  await sql`insert into usher.users (id, name, email, role) values ('01a206c2-2318-70d8-a451-e3a64cd02552', 'From before', 'before@example.com', 'user')`
+    .execute(db)
+  await sql`insert into usher.posts (id, author_id, title, content) values ('01a206c2-2318-70d8-a451-e3a64cd02553', '01a206c2-2318-70d8-a451-e3a64cd02552', 'Old', '')`
+    .execute(db)
   await close()
   const file = backupFile(t)
   await backUp(old, file)
   const target = await emptyPlace(t)
   await restore(file, target)
   const there = await startRestored(target, t)
-  t.match((await post(there, { query: '{ posts { nodes { title author { name } } } }' })).data, { posts: { nodes: [{ title: 'Old', author: { name: 'From before' } }] } })
+  t.match((await post(there, { query: '{ posts { nodes { title author { name } } } }' })).data, {
+    posts: { nodes: [{ title: 'Old', author: { name: 'From before' } }] },
+  })
   const migrated = await emptyPlace(t)
   await migrate((await openConnection(t, { database: migrated.database, schema })).db, schema)
   t.same(await structureOf(target.database), await structureOf(migrated.database))
 
   await withSql(migrated.database, (sql) => sql`insert into migrations values ('9999-future', 'later')`)
-  await t.rejects(backUp(migrated, backupFile(t)), { message: 'A newer release of Usher has changed the database (9999-future): make the backup with that release.' })
+  await t.rejects(backUp(migrated, backupFile(t)), {
+    message: 'A newer release of Usher has changed the database (9999-future): make the backup with that release.',
+  })
   await t.rejects(backUp(await emptyPlace(t), backupFile(t)), { message: /there is nothing to back up/ })
 })
 
@@ -330,7 +403,11 @@ t.test('14.4 usher backup and usher restore work on the command line and say wha
   const settings = { DATABASE_URL: place.database, DATA_DIR: cwd }
   const folder = ['--uploads-dir', place.uploadsDir]
   const made = await usher(['backup', 'b.tar.gz', ...folder], settings, cwd)
-  t.match(made, { code: 0, stderr: /^(Backing up: .+\n)*$/, stdout: /^\d+ rows and 1 files \(10 bytes\) are in \S+b\.tar\.gz: [\d.]+ KiB, [\d.]+ seconds\.\n$/ })
+  t.match(made, {
+    code: 0,
+    stderr: /^(Backing up: .+\n)*$/,
+    stdout: /^\d+ rows and 1 files \(10 bytes\) are in \S+b\.tar\.gz: [\d.]+ KiB, [\d.]+ seconds\.\n$/,
+  })
   t.same(readdirSync(cwd), ['b.tar.gz'])
   const target = await emptyPlace(t)
   const [again, nowhere, none, busy, done] = await Promise.all([
@@ -338,13 +415,23 @@ t.test('14.4 usher backup and usher restore work on the command line and say wha
     usher(['backup', 'none/b.tar.gz', ...folder], settings, cwd),
     usher(['backup', 'c.tar.gz'], { DATA_DIR: join(cwd, 'none') }, cwd),
     usher(['restore', 'b.tar.gz', ...folder], settings, cwd),
-    usher(['restore', 'b.tar.gz', '--uploads-dir', target.uploadsDir], { ...settings, DATABASE_URL: target.database }, cwd),
+    usher(
+      ['restore', 'b.tar.gz', '--uploads-dir', target.uploadsDir], { ...settings, DATABASE_URL: target.database }, cwd
+    ),
   ])
   t.match(again, { code: 1, stderr: /b\.tar\.gz exists: choose another name\.\n$/ })
-  t.match(nowhere, { code: 1, stderr: /b\.tar\.gz cannot be written \(ENOENT\): check the folder and its permissions\.\n$/ })
+  t.match(
+    nowhere, { code: 1, stderr: /b\.tar\.gz cannot be written \(ENOENT\): check the folder and its permissions\.\n$/ }
+  )
   t.match(none, { code: 1, stderr: /^There is no database in .+: check DATA_DIR, or set DATABASE_URL\.\n$/ })
-  t.match(busy, { code: 1, stderr: /^Nodes or commands of Usher use the database \(\d+ connections\): stop all of them first\.\n$/ })
-  t.match(done, { code: 0, stderr: /^(Restoring: .+\n)*$/, stdout: /^\d+ rows and 1 files were restored, as of \S+ \(release \S+\)\. All sessions have ended\.\n$/ })
+  t.match(busy, {
+    code: 1, stderr: /^Nodes or commands of Usher use the database \(\d+ connections\): stop all of them first\.\n$/,
+  })
+  t.match(done, {
+    code: 0,
+    stderr: /^(Restoring: .+\n)*$/,
+    stdout: /^\d+ rows and 1 files were restored, as of \S+ \(release \S+\)\. All sessions have ended\.\n$/,
+  })
   await source.app.close()
   // It is refused before the file is read, which takes long if it is large.
   for (const file of ['b.tar.gz', 'none.tar.gz']) {
@@ -355,8 +442,10 @@ t.test('14.4 usher backup and usher restore work on the command line and say wha
 
 t.test('14.4 status and the metrics tell how long ago the last backup was made', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
-  const checked = async () => (await checkDatabase(parseSettings({ DATABASE_URL: place.database }))).find(({ name }) => name === 'backups')
-  const measured = async () => (await source.app.usher.metrics()).find(({ name }) => name === 'usher_backup_age_seconds')!.samples
+  const checked = async () =>
+    (await checkDatabase(parseSettings({ DATABASE_URL: place.database }))).find(({ name }) => name === 'backups')
+  const measured = async () =>
+    (await source.app.usher.metrics()).find(({ name }) => name === 'usher_backup_age_seconds')!.samples
   t.match(await checked(), { state: 'warning', detail: 'none is known: run "backup" every night' })
   t.strictSame(await measured(), [])
 
@@ -369,7 +458,8 @@ t.test('14.4 status and the metrics tell how long ago the last backup was made',
   const { body } = await source.inject('GET', '/api/audit?action=backup.create', { headers: source.admin.headers })
   t.match(JSON.parse(body), [{ action: 'backup.create', actorId: null, userId: null }])
 
-  await withSql(place.database, (sql) => sql`update audit set created_at = now() - interval '37 hours' where action = 'backup.create'`)
+  await withSql(place.database, (sql) =>
+    sql`update audit set created_at = now() - interval '37 hours' where action = 'backup.create'`)
   t.match(await checked(), { state: 'warning', detail: 'the last one was made 37 hours ago: run "backup" every night' })
   await until('it has grown', async () => {
     const [sample] = await measured()
@@ -379,7 +469,9 @@ t.test('14.4 status and the metrics tell how long ago the last backup was made',
 
 t.test('14.4 a backup that fails is not known as the last one', { buffered: true }, async (t) => {
   const { place } = await startSource(t)
-  await t.rejects(backUp(place, backupFile(t), async () => { throw new Error('The disk is full') }), { message: 'The disk is full' })
+  await t.rejects(
+    backUp(place, backupFile(t), async () => { throw new Error('The disk is full') }), { message: 'The disk is full' }
+  )
   const entries = await withSql(place.database, (sql) => sql`select from audit where action = 'backup.create'`)
   t.equal(entries.length, 0)
 })

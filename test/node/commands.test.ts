@@ -23,7 +23,9 @@ const { pathname, port } = new URL(DATABASE_URL)
 const cwd = t.testdir()
 
 /** Runs `usher` with arguments. Resolves to its output and its exit code. */
-async function usher (args: string, { input = '', settings = {}, cwd: where = cwd }: { input?: string, settings?: Record<string, string>, cwd?: string } = {}) {
+async function usher (args: string, { input = '', settings = {}, cwd: where = cwd }: {
+  input?: string, settings?: Record<string, string>, cwd?: string
+} = {}) {
   const { command, env } = nodeCommand([server, ...args.split(' ').filter(Boolean)])
   const child = spawn(...command, { cwd: where, env: { ...env, DATABASE_URL, ...settings } })
   child.stdin.end(input)
@@ -34,7 +36,9 @@ async function usher (args: string, { input = '', settings = {}, cwd: where = cw
 t.test('--help lists commands and options, and wrong usage is reported in a sentence', { buffered: true }, async (t) => {
   const { stdout, code } = await usher('--help')
   t.equal(code, 0)
-  for (const command of ['start', 'migrate', 'admin create', 'keys rotate', 'sessions end', 'uploads clean']) t.match(stdout, new RegExp(`^  ${command} `, 'm'))
+  for (const command of ['start', 'migrate', 'admin create', 'keys rotate', 'sessions end', 'uploads clean']) {
+    t.match(stdout, new RegExp(`^  ${command} `, 'm'))
+  }
   for (const [command, usage] of [['start', 'start'], ['sessions end', 'sessions end [options]']] as const) {
     const help = await usher(`${command} --help`)
     t.equal(help.code, 0)
@@ -67,30 +71,53 @@ t.test('--help lists commands and options, and wrong usage is reported in a sent
   }))
   const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
   t.same(await usher('--version'), { stdout: `${version}\n`, stderr: '', code: 0 })
-  t.match((await usher('sessions --help')).stdout, /^Usage: npm start -- sessions <command> \[options\]\n\n {2}sessions list /)
-  const unreachable = await usher('migrate', { settings: { DATABASE_URL: 'postgres://127.0.0.1:1/none', DATABASE_WAIT_SECONDS: '0' } })
-  t.same([unreachable.code, unreachable.stderr], [1, 'DATABASE_URL: "none" on 127.0.0.1:1 cannot be reached (ECONNREFUSED).\n'])
+  t.match(
+    (await usher('sessions --help')).stdout, /^Usage: npm start -- sessions <command> \[options\]\n\n {2}sessions list /
+  )
+  const unreachable = await usher(
+    'migrate', { settings: { DATABASE_URL: 'postgres://127.0.0.1:1/none', DATABASE_WAIT_SECONDS: '0' } }
+  )
+  t.same([unreachable.code, unreachable.stderr], [
+    1, 'DATABASE_URL: "none" on 127.0.0.1:1 cannot be reached (ECONNREFUSED).\n',
+  ])
 })
 
 t.test('usher migrate updates a database, and other commands work while a node runs', { buffered: true }, async (t) => {
-  t.same(await usher('migrate'), { stdout: `The database is up to date: database "${pathname.slice(1)}" on 127.0.0.1:${port}, uploads in ${cwd}/data\n`, stderr: '', code: 0 })
-  const node = await startNode(t, { cwd, settings: { DATABASE_URL, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password } })
+  t.same(await usher('migrate'), {
+    stdout:
+      `The database is up to date: database "${pathname.slice(1)}" on 127.0.0.1:${port}, uploads in ${cwd}/data\n`,
+    stderr: '',
+    code: 0,
+  })
+  const node = await startNode(
+    t, { cwd, settings: { DATABASE_URL, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password } }
+  )
   const status = async (headers: Record<string, string>) => (await node.fetch('/api/protected', { headers })).status
   const until401 = async (headers: Record<string, string>) => { while (await status(headers) !== 401); }
 
   t.test('admin create creates an admin with a given or a random password', async (t) => {
     const made = await usher('admin create --email second@example.com')
     t.equal(made.code, 0)
-    const [, password = ''] = /^Admin second@example.com was created in database "[^"]+" on [^@]+, password (\S{20}) \(not shown again\)\n$/.exec(made.stdout)!
+    const [, password = ''] =
+      /^Admin second@example.com was created in database "[^"]+" on [^@]+, password (\S{20}) \(not shown again\)\n$/.exec(made.stdout)!
     t.equal(await status((await node.login({ email: 'second@example.com', password })).headers), 200)
 
-    t.match(await usher('admin create --email third@example.com --name Third --password-stdin', { input: 'a long passphrase\n' }), { stdout: /^Admin third@example\.com was created in database .+\.\n$/, stderr: '', code: 0 })
+    t.match(
+      await usher(
+        'admin create --email third@example.com --name Third --password-stdin', { input: 'a long passphrase\n' }
+      ),
+      { stdout: /^Admin third@example\.com was created in database .+\.\n$/, stderr: '', code: 0 }
+    )
     const { headers } = await node.login({ email: 'third@example.com', password: 'a long passphrase' })
     const { user } = await (await node.fetch('/api/protected', { headers })).json() as { user: object }
     t.match(user, { name: 'Third', role: 'admin' })
 
-    t.same(await usher('admin create --email THIRD@example.com'), { stdout: '', stderr: 'THIRD@example.com is taken: give that user the role admin instead.\n', code: 1 })
-    t.same(await usher('admin create --email fourth@example.com --password-stdin', { input: 'password1' }), { stdout: '', stderr: 'password is too common\n', code: 2 })
+    t.same(await usher('admin create --email THIRD@example.com'), {
+      stdout: '', stderr: 'THIRD@example.com is taken: give that user the role admin instead.\n', code: 1,
+    })
+    t.same(await usher('admin create --email fourth@example.com --password-stdin', { input: 'password1' }), {
+      stdout: '', stderr: 'password is too common\n', code: 2,
+    })
   })
 
   t.test('sessions end ends one session, those of a user or all, and the node rejects their tokens', async (t) => {
@@ -119,7 +146,9 @@ t.test('usher migrate updates a database, and other commands work while a node r
     const { stdout, code } = await usher('keys rotate')
     t.equal(code, 0)
     const [, id = ''] = /^Key (\S+) signs in 5 minutes\.\n$/.exec(stdout)!
-    const kids = async () => (await (await node.fetch('/.well-known/jwks.json')).json() as { keys: { kid: string }[] }).keys.map(({ kid }) => kid)
+    const kids = async () =>
+      (await (await node.fetch('/.well-known/jwks.json')).json() as { keys: { kid: string }[] }).keys
+        .map(({ kid }) => kid)
     while (!(await kids()).includes(id));
     t.equal((await kids()).length, 2)
     t.equal(await status(headers), 200)
@@ -138,9 +167,14 @@ t.test('usher migrate updates a database, and other commands work while a node r
 
   t.test('the account log records these commands', async (t) => {
     const { headers } = await node.login(admin)
-    const entries = await (await node.fetch('/api/audit?limit=1000', { headers })).json() as { action: string, userAgent: string, actorId: null }[]
+    const entries = await (await node.fetch('/api/audit?limit=1000', { headers })).json() as {
+      action: string, userAgent: string, actorId: null
+    }[]
     const ours = entries.filter(({ userAgent }) => userAgent === 'usher command line')
-    t.same(ours.map(({ action }) => action).sort(), ['keys.rotate', 'keys.rotate', 'session.end', 'session.end', 'session.end', 'user.create', 'user.create'])
+    t.same(
+      ours.map(({ action }) => action).sort(),
+      ['keys.rotate', 'keys.rotate', 'session.end', 'session.end', 'session.end', 'user.create', 'user.create']
+    )
     for (const { actorId } of ours) t.equal(actorId, null)
   })
 })
@@ -155,14 +189,18 @@ t.test('5.5 uploads clean removes files without a record after a confirmation', 
   const settings = { DATABASE_URL: await createDatabase(t), ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
   const clean = (args = '') => usher(`uploads clean ${args}`, { cwd, settings })
 
-  t.same(await clean(), { stdout: '', stderr: `There are no uploads in ${cwd}/data/uploads: check DATA_DIR.\n`, code: 1 })
+  t.same(
+    await clean(), { stdout: '', stderr: `There are no uploads in ${cwd}/data/uploads: check DATA_DIR.\n`, code: 1 }
+  )
   const node = await startNode(t, { cwd, settings })
   t.same(await clean('--yes'), { stdout: `0 files without a record in ${files}, 0 bytes.\n`, stderr: '', code: 0 })
   const { headers: { authorization } } = await node.login(admin)
   const body = new FormData()
   body.set('description', 'Kept')
   body.set('file', new Blob(['kept']), 'kept.txt')
-  const response = await node.fetch('/api/uploads', { method: 'POST', headers: { authorization: authorization! }, body })
+  const response = await node.fetch(
+    '/api/uploads', { method: 'POST', headers: { authorization: authorization! }, body }
+  )
   const { id } = await response.json() as { id: string }
   await utimes(join(files, id), 1, 1)
   const [one, other, young] = [randomUUID(), randomUUID(), randomUUID()] as const
@@ -171,7 +209,11 @@ t.test('5.5 uploads clean removes files without a record after a confirmation', 
 
   const found = `2 files without a record in ${files}, 20 bytes.\n`
   t.same(await clean('--dry-run'), { stdout: found, stderr: '', code: 0 })
-  t.same(await clean(), { stdout: '', stderr: `${found}This cannot be undone, and there is no terminal to confirm it: repeat the command with --yes.\n`, code: 1 })
+  t.same(await clean(), {
+    stdout: '',
+    stderr: `${found}This cannot be undone, and there is no terminal to confirm it: repeat the command with --yes.\n`,
+    code: 1,
+  })
   t.equal((await readdir(files)).length, 5)
   t.same(await clean('--yes'), { stdout: `${found}2 files removed.\n`, stderr: '', code: 0 })
   t.same((await readdir(files)).sort(), [id, 'not-of-usher', young].sort())
@@ -180,26 +222,41 @@ t.test('5.5 uploads clean removes files without a record after a confirmation', 
   await mkdir(join(cwd, 'data/uploads/databases/another'))
   await old(one)
   const refused = await clean('--yes')
-  t.match(refused, { stdout: '', code: 1, stderr: /^Other databases have used \S+uploads, .+ --ignore-other-databases if/ })
+  t.match(
+    refused, { stdout: '', code: 1, stderr: /^Other databases have used \S+uploads, .+ --ignore-other-databases if/ }
+  )
   t.match(await clean('--yes --ignore-other-databases'), { stdout: /1 file removed\.\n$/, code: 0 })
 })
 
 t.test('14.4 config and status say what is wrong, exit with 1, and create nothing', { buffered: true }, async (t) => {
   const cwd = t.testdir({ '.env': 'SECRET=too short\nDATA_DIR=./kept\nDATABSE_URL=x\n' })
-  const settings = { DATABASE_URL: 'postgres://usher:hidden@127.0.0.1:1/none', SMTP_URL: 'smtp://u:hidden@127.0.0.1:1', MAIL_FROM: 'a@example.com', PUBLIC_URL: 'https://example.com' }
+  const settings = {
+    DATABASE_URL: 'postgres://usher:hidden@127.0.0.1:1/none',
+    SMTP_URL: 'smtp://u:hidden@127.0.0.1:1',
+    MAIL_FROM: 'a@example.com',
+    PUBLIC_URL: 'https://example.com',
+  }
   const config = await usher('config --json', { cwd, settings })
   t.equal(config.code, 1)
   const { settings: shown, errors, warnings } = JSON.parse(config.stdout)
   const valueOf = (name: string) => shown.find((setting: { name: string }) => setting.name === name)
-  t.same(valueOf('DATABASE_URL'), { name: 'DATABASE_URL', value: 'postgres://usher:********@127.0.0.1:1/none', source: 'environment' })
+  t.same(valueOf('DATABASE_URL'), {
+    name: 'DATABASE_URL', value: 'postgres://usher:********@127.0.0.1:1/none', source: 'environment',
+  })
   t.same(valueOf('DATA_DIR'), { name: 'DATA_DIR', value: './kept', source: '.env' })
   t.same(valueOf('SECRET'), { name: 'SECRET', value: '********', source: '.env' })
   t.same(valueOf('LOG_LEVEL'), { name: 'LOG_LEVEL', value: 'info', source: 'default' })
   t.same(errors, ['SECRET must be a secret of 16 to 1024 characters.'])
   t.same(warnings, [], 'DATABASE_URL is set, so DATABSE_URL is not taken for it')
 
-  const { stdout: table } = await usher('config', { cwd, settings: { ...settings, SIGN_UP: 'true', WEBHOOK_EVENTS: 'user.created,user.deleted' } })
-  for (const line of ['SIGN_UP +true +environment', 'WEBHOOK_EVENTS +user.created, user.deleted +environment', 'PASSWORD_URL +\\(not set\\) +default']) {
+  const { stdout: table } = await usher(
+    'config', { cwd, settings: { ...settings, SIGN_UP: 'true', WEBHOOK_EVENTS: 'user.created,user.deleted' } }
+  )
+  for (const line of [
+    'SIGN_UP +true +environment',
+    'WEBHOOK_EVENTS +user.created, user.deleted +environment',
+    'PASSWORD_URL +\\(not set\\) +default',
+  ]) {
     t.match(table, new RegExp(`^${line}$`, 'm'))
   }
 
@@ -207,16 +264,22 @@ t.test('14.4 config and status say what is wrong, exit with 1, and create nothin
   t.equal(status.code, 1)
   const { healthy, checks } = JSON.parse(status.stdout)
   t.equal(healthy, false)
-  t.same(checks.filter(({ state }: { state: string }) => state === 'failed').map(({ name, detail }: { name: string, detail: string }) => `${name}: ${detail}`), [
+  t.same(checks.filter(({ state }: { state: string }) => state === 'failed')
+    .map(({ name, detail }: { name: string, detail: string }) => `${name}: ${detail}`), [
     'settings: SECRET must be a secret of 16 to 1024 characters.',
     'database: DATABASE_URL: "none" on 127.0.0.1:1 cannot be reached (ECONNREFUSED).',
     'mail server: 127.0.0.1:1 cannot be used (ESOCKET): check SMTP_URL',
   ])
   for (const { stdout, stderr } of [config, status]) t.notMatch(stdout + stderr, 'hidden')
 
-  const wrong = { DATABASE_URL: `postgres://usher:wrong@127.0.0.1:${port}${pathname}`, SECRET: 'a secret of many words' }
-  const [unknown, list] = await Promise.all([usher('status', { cwd, settings: wrong }), usher('users list', { cwd, settings: wrong })])
-  for (const output of [unknown!.stdout, list!.stderr]) t.match(output, /reports: password authentication failed for user "usher"/)
+  const wrong = {
+    DATABASE_URL: `postgres://usher:wrong@127.0.0.1:${port}${pathname}`, SECRET: 'a secret of many words',
+  }
+  const [unknown, list] =
+    await Promise.all([usher('status', { cwd, settings: wrong }), usher('users list', { cwd, settings: wrong })])
+  for (const output of [unknown!.stdout, list!.stderr]) {
+    t.match(output, /reports: password authentication failed for user "usher"/)
+  }
 
   const stopped = await usher('status', { cwd, settings: { DATABASE_URL: '', SECRET: 'a secret of many words' } })
   t.match(stopped, { code: 1, stdout: /^database +failed +the embedded PostgreSQL does not run: start a node$/m })

@@ -18,12 +18,15 @@ t.test('15.1 / is a page for browsers, with links to the other pages', async (t)
     t.equal(statusCode, 200)
     t.match(headers, {
       'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': /^default-src 'none'; style-src 'sha256-[^' ]+'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/,
+      'content-security-policy':
+        /^default-src 'none'; style-src 'sha256-[^' ]+'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/,
       vary: 'Origin, Accept',
       'x-content-type-options': 'nosniff',
     })
     if (method === 'HEAD') continue
-    t.strictSame([...body.matchAll(/href="(.*?)"/g)].map(([, link]) => link), ['favicon.svg', 'docs', 'graphql', 'login'])
+    t.strictSame(
+      [...body.matchAll(/href="(.*?)"/g)].map(([, link]) => link), ['favicon.svg', 'docs', 'graphql', 'login']
+    )
     t.notMatch(body, /\{\{|<script/)
   }
   const named = await app.inject({ url: '/', headers: { accept: 'Text/HTML;charset=UTF-8, application/json;q=0.9' } })
@@ -31,12 +34,18 @@ t.test('15.1 / is a page for browsers, with links to the other pages', async (t)
 })
 
 t.test('15.1 other clients still get 404 at /', async (t) => {
-  for (const accept of [undefined, '*/*', 'application/json', 'application/json, text/html', 'image/png', 'text/html;q=0', 'nonsense', 'text/html;q=x,,;', ',']) {
-    const { statusCode, headers, body } = await app.inject({ url: '/', headers: accept === undefined ? {} : { accept } })
+  for (const accept of [
+    undefined, '*/*', 'application/json', 'application/json, text/html', 'image/png', 'text/html;q=0', 'nonsense',
+    'text/html;q=x,,;', ',',
+  ]) {
+    const { statusCode, headers, body } =
+      await app.inject({ url: '/', headers: accept === undefined ? {} : { accept } })
     t.strictSame([statusCode, JSON.parse(body)], [404, { error: 'Not found', code: 'NOT_FOUND' }], `${accept}`)
     t.equal(headers.vary, 'Origin, Accept')
   }
-  for (const [method, url] of [['POST', '/'], ['DELETE', '/'], ['GET', '/index.html'], ['POST', '/favicon.ico']] as const) {
+  for (const [method, url] of [
+    ['POST', '/'], ['DELETE', '/'], ['GET', '/index.html'], ['POST', '/favicon.ico'],
+  ] as const) {
     const { statusCode, body } = await app.inject({ method, url, headers: { accept: HTML } })
     t.strictSame([statusCode, JSON.parse(body)], [404, { error: 'Not found', code: 'NOT_FOUND' }], `${method} ${url}`)
   }

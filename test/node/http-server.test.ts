@@ -33,7 +33,9 @@ t.test('1.4 responses to unusual and malformed HTTP requests have the shapes of 
     [`GET /here HTTP/1.1\r\nhost: a\r\nhost: a\r\n${close}`, 400, { errors: ['host header must not be repeated'] }],
     [`GET /here HTTP/1.0\r\nhost: a\r\nhost: b\r\n${close}`, 400, { errors: ['host header must not be repeated'] }],
     [`GET /here?a=1 HTTP/1.1\r\nhost: a\r\n${close}`, 200, { host: 'a', url: '/here?a=1', query: { a: '1' } }],
-    [`GET http://b:80/here?a=1 HTTP/1.1\r\nhost: a\r\n${close}`, 200, { host: 'b:80', url: '/here?a=1', query: { a: '1' } }],
+    [`GET http://b:80/here?a=1 HTTP/1.1\r\nhost: a\r\n${close}`, 200, {
+      host: 'b:80', url: '/here?a=1', query: { a: '1' },
+    }],
     [`GET HTTPS://b/none HTTP/1.1\r\nhost: a\r\n${close}`, 404, NOT_FOUND],
     [`GET http://b HTTP/1.1\r\nhost: a\r\n${close}`, 404, NOT_FOUND],
     [`GET http://b?a=1 HTTP/1.1\r\nhost: a\r\n${close}`, 404, NOT_FOUND],
@@ -88,7 +90,9 @@ t.test('1.13 repeated upgrade requests on one connection leave no listeners behi
 
 t.test('1.6 the security headers are those of @fastify/helmet', async (t) => {
   for (const origins of [[], ['*']]) {
-    const [ours, theirs] = [Fastify({ pluginTimeout: 0, trustProxy: true }), Fastify({ pluginTimeout: 0, trustProxy: true })]
+    const [ours, theirs] = [
+      Fastify({ pluginTimeout: 0, trustProxy: true }), Fastify({ pluginTimeout: 0, trustProxy: true }),
+    ]
     await ours.register(httpDefaults, { origins, setHeaders: createHeaders(origins) })
     await theirs.register(helmet, {
       contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
@@ -112,15 +116,23 @@ t.test('1.6 the security headers are those of @fastify/helmet', async (t) => {
 })
 
 t.test('8 TRUST_PROXY: proxies are recognised with a port, in brackets and as mapped addresses, and others are not trusted', async (t) => {
-  const app = Fastify({ pluginTimeout: 0, trustProxy: trustProxy(['loopback', '10.0.0.0/8', '2001:db8::/32', '::ffff:192.0.2.0/120', '198.51.100.7']) })
+  const app = Fastify({
+    pluginTimeout: 0,
+    trustProxy: trustProxy(['loopback', '10.0.0.0/8', '2001:db8::/32', '::ffff:192.0.2.0/120', '198.51.100.7']),
+  })
   app.get('/', async (request) => ({ address: clientAddressOf(request) }))
   const of = async (forwarded: string, remoteAddress = '127.0.0.1') =>
     (await app.inject({ url: '/', remoteAddress, headers: { 'x-forwarded-for': forwarded } })).json().address
   const client = '203.0.113.9'
-  for (const proxy of ['10.1.2.3', '10.1.2.3:80', '[2001:db8::5]:443', '2001:DB8::5', '::ffff:10.1.2.3', '192.0.2.200', '198.51.100.7:9', '::1']) {
+  for (const proxy of [
+    '10.1.2.3', '10.1.2.3:80', '[2001:db8::5]:443', '2001:DB8::5', '::ffff:10.1.2.3', '192.0.2.200', '198.51.100.7:9',
+    '::1',
+  ]) {
     t.equal(await of(`_x, ${client}:4711, ${proxy}`), client, proxy)
   }
-  for (const other of ['11.1.2.3', '[2001:db9::5]:443', '192.0.3.1', '198.51.100.8']) t.not(await of(`${client}, ${other}`), client, other)
+  for (const other of ['11.1.2.3', '[2001:db9::5]:443', '192.0.3.1', '198.51.100.8']) {
+    t.not(await of(`${client}, ${other}`), client, other)
+  }
   t.equal(await of(`${client}, _hidden`), 'unknown', 'whoever that is')
   t.equal(await of(client, '198.51.100.9'), '198.51.100.9')
   t.same([trustProxy([]), trustProxy(['false']), trustProxy(['true', '10.0.0.0/8'])], [false, false, true])

@@ -11,14 +11,20 @@ import { END, fieldPart, filePart, FORM } from '../helpers/uploads.ts'
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
 t.test('1.10 a node that may open no more files, or write no larger ones, says so, loses nothing, and recovers', async (t) => {
-  const settings = { DATABASE_URL: await createDatabase(t), SECRET: 'a secret of many words', ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
+  const settings = {
+    DATABASE_URL: await createDatabase(t),
+    SECRET: 'a secret of many words',
+    ADMIN_EMAIL: admin.email,
+    ADMIN_PASSWORD: admin.password,
+  }
   const node = await startNode(t, { cwd: t.testdir(), settings })
   const { token } = await node.login(admin)
   // A node without files accepts no further connections.
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   t.teardown(() => agent.destroy())
   const setLimit = (limit: string) => promisify(execFile)('prlimit', ['--pid', `${node.child.pid}`, limit])
-  const lines = () => node.stdout.split('\n').slice(0, -1).map((line) => JSON.parse(line) as { level: number, msg: string, err?: { code?: string } })
+  const lines = () => node.stdout.split('\n').slice(0, -1)
+    .map((line) => JSON.parse(line) as { level: number, msg: string, err?: { code?: string } })
   const linesOf = (code: string) => lines().filter(({ err }) => err?.code === code)
 
   async function send (method: string, path: string, body?: Buffer) {
@@ -26,10 +32,16 @@ t.test('1.10 a node that may open no more files, or write no larger ones, says s
     const sent = request(`${node.url}${path}`, { agent, method, headers }).end(body)
     const [response] = await once(sent, 'response')
     const received = await text(response)
-    return { status: response.statusCode, retryAfter: response.headers['retry-after'], received, code: () => JSON.parse(received).code }
+    return {
+      status: response.statusCode,
+      retryAfter: response.headers['retry-after'],
+      received,
+      code: () => JSON.parse(received).code,
+    }
   }
 
-  const upload = (content: string | Buffer) => send('POST', '/api/uploads', Buffer.concat([filePart(content), fieldPart('description', 'x'), END]))
+  const upload = (content: string | Buffer) =>
+    send('POST', '/api/uploads', Buffer.concat([filePart(content), fieldPart('description', 'x'), END]))
 
   const first = await upload('Hello')
   t.equal(first.status, 200)

@@ -10,16 +10,26 @@ const FROM = 'Usher <usher@example.com>'
 t.test('4.7 mails of the node', async (t) => {
   const url = await createDatabase(t)
   const admin = { email: 'root@example.com', password: 'horse battery staple' }
-  const start = (t: Test, settings: Record<string, string> = {}) => startNode(t, { cwd: t.testdir(), settings: { DATABASE_URL: url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, ...settings } })
-  const post = (node: ServingNode, path: string, body: object) => node.fetch(`/api/auth/password-reset${path}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  const start = (t: Test, settings: Record<string, string> = {}) => startNode(t, {
+    cwd: t.testdir(),
+    settings: { DATABASE_URL: url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, ...settings },
+  })
+  const post = (node: ServingNode, path: string, body: object) => node.fetch(`/api/auth/password-reset${path}`, {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body),
+  })
 
   await t.test('4.7 without SMTP_URL the link is printed on the terminal and leads to a page of the node', async (t) => {
     const node = await start(t, { PRINT_SECRETS: 'true' })
     t.equal((await post(node, '', admin)).status, 202)
-    const [, link = '', token = ''] = await node.said(/^Mail to root@example\.com: Set a new password\n[^]*^(http.+)#token=([\w-]{43})$/m)
+    const [, link = '', token = ''] = await node.said(
+      /^Mail to root@example\.com: Set a new password\n[^]*^(http.+)#token=([\w-]{43})$/m
+    )
     t.equal(link, `${node.url}/set-password`)
     t.match(await (await fetch(link)).text(), '<title>Set your password · Usher</title>')
-    t.same([(await post(node, '/confirm', { token, password: 'first of the new ones' })).status, (await post(node, '/confirm', { token, password: 'second of the new ones' })).status], [204, 400])
+    t.same([
+      (await post(node, '/confirm', { token, password: 'first of the new ones' })).status,
+      (await post(node, '/confirm', { token, password: 'second of the new ones' })).status,
+    ], [204, 400])
     await node.login({ ...admin, password: 'first of the new ones' })
     t.notOk(node.stdout.includes(token), 'not in the log')
     t.equal(await stopNode(node), 0)
@@ -35,10 +45,18 @@ t.test('4.7 mails of the node', async (t) => {
 
   await t.test('4.7 with SMTP_URL it is mailed, even if the node stops meanwhile', async (t) => {
     const server = await startMailServer(t)
-    const node = await start(t, { NODE_ENV: 'production', SMTP_URL: server.url, MAIL_FROM: FROM, PUBLIC_URL: 'https://api.example.com/', SIGN_UP: 'true' })
+    const node = await start(t, {
+      NODE_ENV: 'production',
+      SMTP_URL: server.url,
+      MAIL_FROM: FROM,
+      PUBLIC_URL: 'https://api.example.com/',
+      SIGN_UP: 'true',
+    })
     t.equal((await post(node, '', admin)).status, 202)
     const signUp = { name: 'Ada', email: 'ada@example.com', password: 'violet engine notes' }
-    t.equal((await node.fetch('/api/auth/sign-up', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(signUp) })).status, 202)
+    t.equal((await node.fetch('/api/auth/sign-up', {
+      method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(signUp),
+    })).status, 202)
     t.equal(await stopNode(node), 0)
     const mail = server.mails.find(({ to }) => to === admin.email)
     const signedUp = server.mails.find(({ to }) => to === signUp.email)
@@ -64,7 +82,9 @@ t.test('15.2 the node has the settings PRODUCT_NAME, PRODUCT_COLOR and MAIL_TEMP
     MAIL_TEMPLATES: 'mails',
   }
   const node = await startNode(t, { cwd, settings })
-  await node.fetch('/api/auth/password-reset', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email: admin.email }) })
+  await node.fetch('/api/auth/password-reset', {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email: admin.email }),
+  })
   const [mail] = await server.of(admin.email, 1)
   t.equal(mail!.subject, 'Notes: your link')
   t.match(mail!.html, 'background: #fe0; color: #000000')
@@ -73,5 +93,8 @@ t.test('15.2 the node has the settings PRODUCT_NAME, PRODUCT_COLOR and MAIL_TEMP
   writeFileSync(join(cwd, 'mails/invitation.html'), '{{name}}')
   const failed = spawnNode(t, { cwd, settings })
   t.equal(await failed.ended, 1)
-  t.match(failed.stderr, 'MAIL_TEMPLATES must be a folder of mail templates: invitation.html has an unknown placeholder {{name}}.')
+  t.match(
+    failed.stderr,
+    'MAIL_TEMPLATES must be a folder of mail templates: invitation.html has an unknown placeholder {{name}}.'
+  )
 })

@@ -11,7 +11,12 @@ import { serveMetricsOfWorkers } from '../../node/metrics/workers.ts'
 import { until } from '../helpers/until.ts'
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
-const settings = { DATABASE_URL: await createDatabase(t), SECRET: 'a secret of many words', ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
+const settings = {
+  DATABASE_URL: await createDatabase(t),
+  SECRET: 'a secret of many words',
+  ADMIN_EMAIL: admin.email,
+  ADMIN_PASSWORD: admin.password,
+}
 // Tells at its end whether the library has been loaded.
 const inject = `
   import module from 'node:module'
@@ -29,15 +34,23 @@ function valueOf (text: string, name: string, labels = ''): number | undefined {
 
 t.test('14.2 METRICS_PORT serves metrics by route pattern and status, and nothing of what clients choose', async (t) => {
   const { headers, token } = await node.login(admin)
-  const created = await node.fetch('/api/users', { method: 'POST', headers, body: JSON.stringify({ name: 'Ada', email: 'ada@example.com' }) })
+  const created = await node.fetch(
+    '/api/users', { method: 'POST', headers, body: JSON.stringify({ name: 'Ada', email: 'ada@example.com' }) }
+  )
   const { id } = await created.json() as { id: string }
   for (let request = 0; request < 3; request++) await node.fetch(`/api/users/${id}?secret=sesame`)
   await node.fetch('/api/users/nobody')
   await node.fetch('/wp-admin/sesame')
   await node.fetch('/api/sesame')
-  await node.fetch('/graphql', { method: 'POST', headers, body: JSON.stringify({ query: 'query Sesame { users { nodes { id } } }' }) })
+  await node.fetch(
+    '/graphql', { method: 'POST', headers, body: JSON.stringify({ query: 'query Sesame { users { nodes { id } } }' }) }
+  )
   const count = (text: string, method: string, route: string, status: number) =>
-    valueOf(text, 'http_server_request_duration_seconds_count', `{http_request_method="${method}",http_route="${route}",http_response_status_code="${status}"}`)
+    valueOf(
+      text,
+      'http_server_request_duration_seconds_count',
+      `{http_request_method="${method}",http_route="${route}",http_response_status_code="${status}"}`
+    )
   await until('all requests are counted', async () => count(await scrape(), 'POST', '/graphql', 200) === 1)
   const response = await fetch(url)
   t.equal(response.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
@@ -46,7 +59,9 @@ t.test('14.2 METRICS_PORT serves metrics by route pattern and status, and nothin
   t.equal(count(text, 'GET', '/api/users/:id', 404), 1)
   t.equal(count(text, 'POST', '/api/users', 201), 1)
   t.equal(count(text, 'GET', 'unknown', 404), 1)
-  for (const chosen of [id, 'sesame', 'Sesame', 'wp-admin', 'ada@example.com', '127.0.0.1', token]) t.notMatch(text, chosen)
+  for (const chosen of [id, 'sesame', 'Sesame', 'wp-admin', 'ada@example.com', '127.0.0.1', token]) {
+    t.notMatch(text, chosen)
+  }
   t.ok(valueOf(text, 'usher_batch_items_count', '{batch="users.read"}')! >= 3)
   t.ok(valueOf(text, 'process_cpu_seconds_total')! > 0)
   t.ok(valueOf(text, 'usher_process_gc_seconds_total', '{process="1"}')! > 0)
@@ -56,7 +71,9 @@ t.test('14.2 METRICS_PORT serves metrics by route pattern and status, and nothin
 
 t.test('14.2 only GET /metrics is answered, and clients that do not read or send do not stop others', async (t) => {
   const address = new URL(url)
-  for (const [path, method] of [['/', 'GET'], ['/metrics/', 'GET'], ['/metrics', 'POST'], ['/api/users', 'GET'], ['/%', 'GET']] as const) {
+  for (const [path, method] of [
+    ['/', 'GET'], ['/metrics/', 'GET'], ['/metrics', 'POST'], ['/api/users', 'GET'], ['/%', 'GET'],
+  ] as const) {
     t.equal((await fetch(new URL(path, url), { method })).status, 404, `${method} ${path}`)
   }
   t.equal((await node.fetch('/metrics')).status, 404, 'the API does not serve them')
@@ -82,7 +99,8 @@ t.test('14.2 docs/operations/metrics.md lists all metrics with their labels', as
   t.ok(served.size > 40)
   for (const [name, described] of served) {
     // Nothing has been counted for some labels.
-    const matches = listed.get(name) === described || (described.endsWith(' ') && listed.get(name)?.startsWith(described))
+    const matches =
+      listed.get(name) === described || (described.endsWith(' ') && listed.get(name)?.startsWith(described))
     t.ok(matches, `${name}: ${described}, listed as ${listed.get(name)}`)
   }
   for (const name of listed.keys()) t.ok(served.has(name) || name.startsWith('usher_workers'), `${name} is served`)
@@ -114,7 +132,8 @@ t.test('14.2 the primary of a cluster serves the metrics of all workers, also of
   t.equal(valueOf(text, 'test_seconds_bucket', '{le="1"}'), 2)
   t.equal(valueOf(text, 'usher_workers'), 2)
 
-  const processesIn = (text: string) => [1, 2, 3].map((place) => valueOf(text, 'usher_process_heap_bytes', `{process="${place}"}`))
+  const processesIn = (text: string) =>
+    [1, 2, 3].map((place) => valueOf(text, 'usher_process_heap_bytes', `{process="${place}"}`))
   const pids = workers.map((worker) => worker.process.pid)
   const [one, two, none] = processesIn(text)
   t.strictSame([one, two].sort(), [...pids].sort(), 'each process has its own value')
@@ -140,7 +159,9 @@ t.test('14.2 the primary of a cluster serves the metrics of all workers, also of
   text = await scrape(server.url)
   t.ok(valueOf(text, 'test_served_total')! > before)
   const replaced = [one, two].map((pid) => pid === workers[0].process.pid ? third.process.pid : pid)
-  t.strictSame(processesIn(text), [...replaced, undefined], 'a process that takes the place of another one has its label')
+  t.strictSame(
+    processesIn(text), [...replaced, undefined], 'a process that takes the place of another one has its label'
+  )
   t.equal(valueOf(text, 'usher_workers'), 2)
 })
 

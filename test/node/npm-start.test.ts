@@ -15,8 +15,12 @@ t.jobs = 2
 async function npmStart (t: Test) {
   const dataDir = await prepareFolder(t)
   const { env: inherited } = nodeCommand([])
-  const env = { ...inherited, PORT: '0', DATA_DIR: dataDir, ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' }
-  const npm = spawn('env', ['-u', 'NODE_OPTIONS', 'npm', 'start'], { cwd: root, env, detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
+  const env = {
+    ...inherited, PORT: '0', DATA_DIR: dataDir, ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple',
+  }
+  const npm = spawn('env', ['-u', 'NODE_OPTIONS', 'npm', 'start'], {
+    cwd: root, env, detached: true, stdio: ['ignore', 'ignore', 'pipe'],
+  })
   let output = ''
   // All processes that npm has started hold the other end of this pipe, so it closes when all of them have ended.
   const ended = once(npm, 'close')
@@ -57,14 +61,18 @@ t.test('8 a version of Node.js that is too old gets one sentence, although it ca
   const [, check = ''] = /^node --require (\S+) node\/server\.ts$/.exec(start) ?? []
   const run = async (version: string, cwd = root) => {
     const code = `Object.defineProperty(process.versions, 'node', { value: '${version}' }); require('${check}')`
-    const child = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '-e', code], { cwd, stdio: ['ignore', 'ignore', 'pipe'] })
+    const child = spawn(
+      'env', ['-u', 'NODE_OPTIONS', process.execPath, '-e', code], { cwd, stdio: ['ignore', 'ignore', 'pipe'] }
+    )
     const [said, [status]] = await Promise.all([text(child.stderr), once(child, 'close')])
     return { said: messagesIn(said), status }
   }
   t.same(await run('20.20.2'), { said: 'Usher needs Node.js 22.18 or later; this is 20.20.2.\n', status: 1 })
   t.same(await run('22.18.0'), { said: '', status: 0 })
   const clone = t.testdir({ node: { 'check-version.cjs': readFileSync(join(root, check)) } })
-  t.same(await run('20.20.2', clone), { said: 'Usher needs Node.js 22.18 or later; this is 20.20.2. Run "npm ci" first: it brings Node.js 24.\n', status: 1 })
+  t.same(await run('20.20.2', clone), {
+    said: 'Usher needs Node.js 22.18 or later; this is 20.20.2. Run "npm ci" first: it brings Node.js 24.\n', status: 1,
+  })
 })
 
 t.test('14.5 a node that npm start has started stops when its shell ends without passing a signal on', { buffered: true }, async (t) => {

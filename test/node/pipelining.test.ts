@@ -14,13 +14,16 @@ import { until } from '../helpers/until.ts'
 import { listen } from '../helpers/wire.ts'
 
 const UPGRADE = 'connection: upgrade\r\nupgrade: h2c'
-const get = (path: string, ...headers: string[]) => [`GET ${path} HTTP/1.1`, 'host: x', ...headers].join('\r\n') + '\r\n\r\n'
+const get = (path: string, ...headers: string[]) =>
+  [`GET ${path} HTTP/1.1`, 'host: x', ...headers].join('\r\n') + '\r\n\r\n'
 
 /** Starts the HTTP server of the node with a route that responds when it is told to. */
 async function startServer (t: Test) {
   const setHeaders = createHeaders([])
   const options = serverOptions(parseSettings({ LOG_LEVEL: 'silent' }), setHeaders)
-  const app = Fastify({ pluginTimeout: 0, ...options, http: { ...(options as { http: object }).http, connectionsCheckingInterval: 20 } })
+  const app = Fastify({
+    pluginTimeout: 0, ...options, http: { ...(options as { http: object }).http, connectionsCheckingInterval: 20 },
+  })
   t.teardown(() => app.close())
   await app.register(pipelining)
   await app.register(httpDefaults, { origins: [], setHeaders })
@@ -45,7 +48,8 @@ async function startServer (t: Test) {
 async function readResponses (client: AsyncIterable<string>): Promise<string[]> {
   let text = ''
   for await (const chunk of client) text += chunk
-  return text.split(/(?=HTTP\/1\.1 )/).map((response) => `${response.slice(9, 12)} ${response.split('\r\n\r\n')[1]!.slice(0, 40)}`)
+  return text.split(/(?=HTTP\/1\.1 )/)
+    .map((response) => `${response.slice(9, 12)} ${response.split('\r\n\r\n')[1]!.slice(0, 40)}`)
 }
 
 const CONNECT = 'CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n'
@@ -53,7 +57,10 @@ const WEBSOCKET = get('/socket', 'connection: upgrade', 'upgrade: websocket')
 const LAST_UPGRADE = get('/end', 'connection: close, upgrade', 'upgrade: h2c')
 const cases: [name: string, bytes: string, responses: string[]][] = [
   ['an upgrade that is ignored', get('/now', UPGRADE) + get('/end', 'connection: close'), ['200 now', '200 end']],
-  ['several upgrades that are ignored', get('/now', UPGRADE).repeat(5) + LAST_UPGRADE, [...Array(5).fill('200 now'), '200 end']],
+  [
+    'several upgrades that are ignored', get('/now', UPGRADE).repeat(5) + LAST_UPGRADE,
+    [...Array(5).fill('200 now'), '200 end'],
+  ],
   ['a WebSocket', WEBSOCKET, ['101 ']],
   ['CONNECT', CONNECT, ['405 {"error":"CONNECT is not allowed here","']],
   ['a malformed request', 'NONSENSE\r\n\r\n', ['400 {"errors":["request is not valid HTTP"]}']],

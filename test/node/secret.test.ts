@@ -28,13 +28,17 @@ t.test('4 the start fails if the secret can be neither read nor created', async 
   const folder = t.testdir({ taken: { secret: {} }, dangling: {} })
   await symlink('nowhere', join(folder, 'dangling/secret'))
   await t.rejects(readSecret(join(folder, 'taken')), { message: `DATA_DIR: ${folder}/taken/secret cannot be read.` })
-  await t.rejects(readSecret(join(folder, 'dangling')), { message: `DATA_DIR: ${folder}/dangling/secret cannot be created.` })
+  await t.rejects(
+    readSecret(join(folder, 'dangling')), { message: `DATA_DIR: ${folder}/dangling/secret cannot be created.` }
+  )
 })
 
 t.test('4 with the embedded PostgreSQL, the node and the commands encrypt signing keys with the secret of the data folder', async (t) => {
   const cwd = await prepareFolder(t)
   const DATA_DIR = cwd
-  const node = await startNode(t, { cwd, settings: { DATA_DIR, ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
+  const node = await startNode(
+    t, { cwd, settings: { DATA_DIR, ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' } }
+  )
   t.notMatch(node.stdout, /"level":40/)
   const { url, stop } = await startEmbedded({ dataDir: DATA_DIR, deadlines: slowNode })
   t.teardown(stop)
@@ -55,7 +59,9 @@ t.test('4 with the embedded PostgreSQL, the node and the commands encrypt signin
     const SECRET = await readSecret(DATA_DIR)
     const plain = spawnNode(t, { cwd, settings: { DATABASE_URL: url } })
     t.equal(await plain.ended, 1)
-    t.match(plain.stdout, /"msg":"SECRET is not set: the private signing keys are stored in the database in plain text"/)
+    t.match(
+      plain.stdout, /"msg":"SECRET is not set: the private signing keys are stored in the database in plain text"/
+    )
     const settings = { DATABASE_URL: url, SECRET, PUBLIC_URL: 'https://api.example.com' }
     const direct = await startNode(t, { cwd, settings })
     t.notMatch(direct.stdout, 'SECRET')

@@ -85,13 +85,17 @@ async function requireLowHelpers (t: Test, node: TestNode, added: number): Promi
   const pid = node.child.pid!
   await logged(node, () => node.stdout.includes('The priority of the helper threads was lowered'))
   const threads = await Promise.all((await readdir(`/proc/${pid}/task`)).map(async (thread) =>
-    ({ name: (await readFile(`/proc/${pid}/task/${thread}/comm`, 'utf8')).trim(), priority: getPriority(Number(thread)) })))
+    ({
+      name: (await readFile(`/proc/${pid}/task/${thread}/comm`, 'utf8')).trim(), priority: getPriority(Number(thread)),
+    })))
   const helpers = threads.filter(({ name }) => name === 'V8Worker')
   // Node.js 22 does not name its threads.
   t.equal(helpers.length > 0, !process.version.startsWith('v22.'))
   t.match(helpers, helpers.map(() => ({ priority: Math.min(getPriority() + added + 5, 19) })))
   t.equal(getPriority(pid), getPriority() + added, 'the priority of the main thread is unchanged')
-  t.match(node.stdout, `"status":"fulfilled","value":${helpers.length},"msg":"The priority of the helper threads was lowered"`)
+  t.match(
+    node.stdout, `"status":"fulfilled","value":${helpers.length},"msg":"The priority of the helper threads was lowered"`
+  )
 }
 
 t.test('8 the first start needs no settings, and the data survive restarts and kill -9', { buffered: true }, async (t) => {
@@ -121,7 +125,9 @@ t.test('8 the first start needs no settings, and the data survive restarts and k
   t.equal((await second.fetch('/api/protected', { headers })).status, 200, 'the other node continues to work')
 
   const lines = first.stdout.trim().split('\n').map((line) => JSON.parse(line))
-  t.match(lines.find(({ req }) => req?.url === '/api/protected'), { level: 20, reqId: /^[\w-]{8}-\w+$/, req: { method: 'GET', remoteAddress: '127.0.0.1' }, res: { statusCode: 200 } })
+  t.match(lines.find(({ req }) => req?.url === '/api/protected'), {
+    level: 20, reqId: /^[\w-]{8}-\w+$/, req: { method: 'GET', remoteAddress: '127.0.0.1' }, res: { statusCode: 200 },
+  })
   for (const secret of [password, token, cookie]) t.notOk(first.stdout.includes(secret), 'no secret in the log')
 
   const body = JSON.stringify({ name: 'Kept', email: 'kept@example.com' })
@@ -135,11 +141,15 @@ t.test('8 the first start needs no settings, and the data survive restarts and k
   t.match(await third.login({ email, password }), { token: String })
   t.notMatch(third.stderr, /first admin/)
   t.equal(await stopNode(third, 'SIGINT'), 0)
-  t.notOk((await readdir(join(cwd, 'data/postgres/data'))).includes('postmaster.pid'), 'the database stops with the last node')
+  t.notOk(
+    (await readdir(join(cwd, 'data/postgres/data'))).includes('postmaster.pid'), 'the database stops with the last node'
+  )
 })
 
 t.test('8 settings are read from .env, and CORS and X-Forwarded-Proto are off by default', { buffered: true }, async (t) => {
-  const cwd = t.testdir({ '.env': `DATABASE_URL=${databaseUrl}\nSECRET=${SECRET}\nLOG_LEVEL=silent\nPORT=1\nHOST=localhost\nTRUST_PROXY=false\nADMIN_EMAIL=${admin.email}\nADMIN_PASSWORD=${admin.password}\nPUBLIC_URL=https://api.example.com/\nEMAILS_VISIBLE_TO=owners\nUPLOADS_VISIBLE_TO=members\n` })
+  const cwd = t.testdir({
+    '.env': `DATABASE_URL=${databaseUrl}\nSECRET=${SECRET}\nLOG_LEVEL=silent\nPORT=1\nHOST=localhost\nTRUST_PROXY=false\nADMIN_EMAIL=${admin.email}\nADMIN_PASSWORD=${admin.password}\nPUBLIC_URL=https://api.example.com/\nEMAILS_VISIBLE_TO=owners\nUPLOADS_VISIBLE_TO=members\n`,
+  })
   const node = await startNode(t, { cwd })
   const { host, password, pathname } = new URL(databaseUrl)
   t.match(node.stderr, `\ndata: database "${pathname.slice(1)}" on ${host}, uploads in ${cwd}/data\n`)
@@ -154,7 +164,9 @@ t.test('8 settings are read from .env, and CORS and X-Forwarded-Proto are off by
   t.match(fileUrl, /^https:\/\/api\.example\.com\/[^/]/, 'PUBLIC_URL makes it absolute')
   t.equal((await node.fetch(new URL(fileUrl).pathname)).status, 401, 'UPLOADS_VISIBLE_TO')
   t.notMatch(await (await node.fetch('/api/users')).text(), admin.email, 'EMAILS_VISIBLE_TO')
-  const answer = await node.fetch('/health/live', { headers: { origin: 'https://a.example.com', 'x-forwarded-proto': 'https' } })
+  const answer = await node.fetch(
+    '/health/live', { headers: { origin: 'https://a.example.com', 'x-forwarded-proto': 'https' } }
+  )
   t.equal(answer.headers.get('access-control-allow-origin'), null)
   t.equal(answer.headers.get('cross-origin-resource-policy'), 'same-origin')
   t.equal(answer.headers.get('strict-transport-security'), null)
@@ -181,7 +193,9 @@ t.test('8 settings are read from .env, and CORS and X-Forwarded-Proto are off by
 
 t.test('8 the node sets headers and CORS, and formats errors of requests that reach no route', { buffered: true }, async (t) => {
   const origin = 'https://app.example.com'
-  const node = await startNode(t, connected(t, { CORS_ORIGIN: `${origin}, https://other.example.com`, TRUST_PROXY: 'loopback' }))
+  const node = await startNode(
+    t, connected(t, { CORS_ORIGIN: `${origin}, https://other.example.com`, TRUST_PROXY: 'loopback' })
+  )
 
   t.test('8 every response has security headers, and HSTS over TLS', async (t) => {
     const expected = {
@@ -202,14 +216,17 @@ t.test('8 the node sets headers and CORS, and formats errors of requests that re
   })
 
   t.test('8 the request id is the one that the client sends, or a generated one', async (t) => {
-    const id = async (sent: string) => (await node.fetch('/health/live', { headers: { 'x-request-id': sent } })).headers.get('x-request-id')
+    const id = async (sent: string) =>
+      (await node.fetch('/health/live', { headers: { 'x-request-id': sent } })).headers.get('x-request-id')
     t.equal(await id('0190a0b0-0000-7000'), '0190a0b0-0000-7000')
     t.match(await id('no id'), /^[\w-]{8}-\w+$/)
     t.not(await id(''), await id(''))
   })
 
   t.test('8 CORS: preflight requests and responses name the allowed origin, and not another one', async (t) => {
-    const preflight = await node.fetch('/api/users', { method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'PUT' } })
+    const preflight = await node.fetch(
+      '/api/users', { method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'PUT' } }
+    )
     t.equal(preflight.status, 204)
     t.equal(preflight.headers.get('access-control-allow-origin'), origin)
     t.equal(preflight.headers.get('access-control-allow-credentials'), 'true')
@@ -220,7 +237,9 @@ t.test('8 the node sets headers and CORS, and formats errors of requests that re
     t.match(answer.headers.get('access-control-expose-headers'), 'Link')
     t.match(answer.headers.get('vary'), 'Origin')
     t.match(answer.headers.get('vary'), 'Accept')
-    t.equal((await node.fetch('/api/users', { headers: { origin: 'https://evil.example.com' } })).headers.get('access-control-allow-origin'), null)
+    t.equal((await node.fetch('/api/users', { headers: { origin: 'https://evil.example.com' } })).headers.get(
+      'access-control-allow-origin'
+    ), null)
   })
 
   t.test('1.4 OPTIONS that is not a preflight request is treated like any other method', async (t) => {
@@ -232,13 +251,16 @@ t.test('8 the node sets headers and CORS, and formats errors of requests that re
 
   t.test('8 pages of an origin in CORS_ORIGIN may use the session cookie, other pages may not', async (t) => {
     const { cookie } = await node.login(admin)
-    const logout = (from: string) => node.fetch('/api/auth/logout', { method: 'POST', headers: { cookie, origin: from } })
+    const logout = (from: string) =>
+      node.fetch('/api/auth/logout', { method: 'POST', headers: { cookie, origin: from } })
     t.equal((await logout('https://evil.example.com')).status, 403)
     t.equal((await logout(origin)).status, 204)
   })
 
   t.test('1.4 an unknown path outside /api: 404 {error}', async (t) => {
-    const response = await node.fetch('/nothing', { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } })
+    const response = await node.fetch(
+      '/nothing', { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } }
+    )
     t.equal(response.status, 404)
     t.same(await response.json(), { error: 'Not found', code: 'NOT_FOUND' })
   })
@@ -256,10 +278,22 @@ t.test('8 the node sets headers and CORS, and formats errors of requests that re
   })
 
   const broken: [what: string, bytes: string, answer: string][] = [
-    ['an over-long URL or header', `GET /${'x'.repeat(17_000)} HTTP/1.1\r\nhost: x\r\n\r\n`, 'HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: 76\r\nConnection: close\r\n\r\n{"error":"The address and headers are too large","code":"HEADERS_TOO_LARGE"}'],
+    [
+      'an over-long URL or header',
+      `GET /${'x'.repeat(17_000)} HTTP/1.1\r\nhost: x\r\n\r\n`,
+      'HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: 76\r\nConnection: close\r\n\r\n{"error":"The address and headers are too large","code":"HEADERS_TOO_LARGE"}',
+    ],
     ['no Host', 'GET /api/users HTTP/1.1\r\nconnection: close\r\n\r\n', '{"errors":["host header is required"]}'],
-    ['an expectation', 'GET /api/users HTTP/1.1\r\nhost: x\r\nexpect: wonders\r\nconnection: close\r\n\r\n', '{"error":"The only supported expectation is 100-continue","code":"EXPECTATION_FAILED"}'],
-    ['what is not HTTP', 'HELLO\r\n\r\n', 'HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: 40\r\nConnection: close\r\n\r\n{"errors":["request is not valid HTTP"]}'],
+    [
+      'an expectation',
+      'GET /api/users HTTP/1.1\r\nhost: x\r\nexpect: wonders\r\nconnection: close\r\n\r\n',
+      '{"error":"The only supported expectation is 100-continue","code":"EXPECTATION_FAILED"}',
+    ],
+    [
+      'what is not HTTP',
+      'HELLO\r\n\r\n',
+      'HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: 40\r\nConnection: close\r\n\r\n{"errors":["request is not valid HTTP"]}',
+    ],
   ]
   for (const [what, bytes, expected] of broken) {
     t.test(`1.4 ${what}: the response has the shape of the contract, and the connection is closed`, async (t) => {
@@ -314,10 +348,15 @@ t.test('8 the node sets headers and CORS, and formats errors of requests that re
     kept.socket.write(get)
     await once(kept.socket, 'data')
     node.child.kill('SIGTERM')
-    await until('new connections are not accepted', () => node.connect().then(({ socket }) => { socket.destroy() }, () => true))
+    await until(
+      'new connections are not accepted', () => node.connect().then(({ socket }) => { socket.destroy() }, () => true)
+    )
     kept.socket.write(get)
     busy.socket.write(busy.rest)
-    t.match(await kept.answer, /\r\nconnection: keep-alive\r\n[^]*{"status":"ok"}HTTP\/1\.1 200 OK\r\nconnection: close\r\n[^]*{"status":"ok"}$/i)
+    t.match(
+      await kept.answer,
+      /\r\nconnection: keep-alive\r\n[^]*{"status":"ok"}HTTP\/1\.1 200 OK\r\nconnection: close\r\n[^]*{"status":"ok"}$/i
+    )
     t.match(await busy.answer, /\r\n\r\nHTTP\/1\.1 200 OK\r\nconnection: close\r\n[^]*"token":/i)
     t.equal(await node.ended, 0)
   })
@@ -325,7 +364,9 @@ t.test('8 the node sets headers and CORS, and formats errors of requests that re
 
 t.test('8 CORS_ORIGIN=*: any origin may read responses, but without credentials', { buffered: true }, async (t) => {
   const node = await startNode(t, connected(t, { CORS_ORIGIN: '*', TRUST_PROXY: 'true' }))
-  const { headers } = await node.fetch('/health/live', { headers: { origin: 'https://a.example.com', 'x-forwarded-proto': 'https' } })
+  const { headers } = await node.fetch(
+    '/health/live', { headers: { origin: 'https://a.example.com', 'x-forwarded-proto': 'https' } }
+  )
   t.equal(headers.get('access-control-allow-origin'), '*')
   t.equal(headers.get('access-control-allow-credentials'), null)
   t.equal(headers.get('strict-transport-security'), 'max-age=31536000; includeSubDomains')
@@ -341,7 +382,8 @@ t.test('8 CORS_ORIGIN=*: any origin may read responses, but without credentials'
 })
 
 t.test('8 SIGTERM during the start stops everything that was started', { buffered: true }, async (t) => {
-  const inject = 'process.on("newListener", (name) => name === "SIGTERM" && setImmediate(() => process.kill(process.pid, "SIGTERM")))'
+  const inject =
+    'process.on("newListener", (name) => name === "SIGTERM" && setImmediate(() => process.kill(process.pid, "SIGTERM")))'
   const cwd = await prepareFolder(t)
   const node = spawnNode(t, { cwd, settings: { DATA_DIR: cwd }, inject })
   t.equal(await node.ended, 0)
@@ -351,9 +393,15 @@ t.test('8 SIGTERM during the start stops everything that was started', { buffere
 })
 
 t.test('8 an unexpected error is logged, and the node stops with exit code 1', { buffered: true }, async (t) => {
-  const node = await startNode(t, connected(t, {}, { inject: 'process.once("SIGWINCH", () => { throw new Error("a bug") })' }))
+  const node = await startNode(
+    t, connected(t, {}, { inject: 'process.once("SIGWINCH", () => { throw new Error("a bug") })' })
+  )
   t.equal(await stopNode(node, 'SIGWINCH'), 1)
-  t.match(node.stdout, /"level":60[^\n]*"message":"a bug"[^\n]*"msg":"Unexpected error, the node stops"/, { words: node.stderr })
+  t.match(
+    node.stdout,
+    /"level":60[^\n]*"message":"a bug"[^\n]*"msg":"Unexpected error, the node stops"/,
+    { words: node.stderr }
+  )
 })
 
 t.test('8 a start that fails prints one sentence and exits with code 1', { buffered: true }, async (t) => {
@@ -371,14 +419,40 @@ t.test('8 a start that fails prints one sentence and exits with code 1', { buffe
 
   const bad: [what: string, settings: Record<string, string>, sentence: string][] = [
     ['a bad setting', { PORT: 'http' }, 'PORT must be a whole number from 0 (any free port) to 65535.'],
-    ['a port that is taken', { PORT: `${port}` }, `PORT ${port} is in use on 127.0.0.1: stop the program that uses it, or set another PORT (0 for any free one).`],
-    ['a host that is another machine', { HOST: '192.0.2.1' }, 'The node cannot listen on HOST 192.0.2.1 with PORT 0 (EADDRNOTAVAIL): set another HOST or PORT.'],
-    ['a database that cannot be reached', { DATABASE_WAIT_SECONDS: '0', DATABASE_URL: `postgres://u:secret@127.0.0.1:${free}/d` },
+    [
+      'a port that is taken',
+      { PORT: `${port}` },
+      `PORT ${port} is in use on 127.0.0.1: stop the program that uses it, or set another PORT (0 for any free one).`,
+    ],
+    [
+      'a host that is another machine',
+      { HOST: '192.0.2.1' },
+      'The node cannot listen on HOST 192.0.2.1 with PORT 0 (EADDRNOTAVAIL): set another HOST or PORT.',
+    ],
+    ['a database that cannot be reached', {
+      DATABASE_WAIT_SECONDS: '0', DATABASE_URL: `postgres://u:secret@127.0.0.1:${free}/d`,
+    },
       `DATABASE_URL: "d" on 127.0.0.1:${free} cannot be reached (ECONNREFUSED).`],
-    ['a wrong password', { DATABASE_URL: `postgres://usher:secret@${host}${pathname}` }, `DATABASE_URL: "${pathname.slice(1)}" on ${host} reports: password authentication failed for user "usher".`],
-    ['notifications from nobody', { NOTIFICATIONS_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `NOTIFICATIONS_URL cannot be used to receive notifications: connect ECONNREFUSED 127.0.0.1:${free}`],
-    ['a folder that is a file', { DATABASE_URL: '', DATA_DIR: join(folder, 'file') }, `DATA_DIR cannot be used, because ${folder}/file is not a writable folder (it is not a folder): start the node as the user who owns it, or choose another DATA_DIR.`],
-    ['uploads that cannot be kept', { DATA_DIR: join(folder, 'file') }, `DATA_DIR cannot be used, because ${folder}/file is not a writable folder (it is not a folder): start the node as the user who owns it, or choose another DATA_DIR.`],
+    [
+      'a wrong password',
+      { DATABASE_URL: `postgres://usher:secret@${host}${pathname}` },
+      `DATABASE_URL: "${pathname.slice(1)}" on ${host} reports: password authentication failed for user "usher".`,
+    ],
+    [
+      'notifications from nobody',
+      { NOTIFICATIONS_URL: `postgres://u:secret@127.0.0.1:${free}/d` },
+      `NOTIFICATIONS_URL cannot be used to receive notifications: connect ECONNREFUSED 127.0.0.1:${free}`,
+    ],
+    [
+      'a folder that is a file',
+      { DATABASE_URL: '', DATA_DIR: join(folder, 'file') },
+      `DATA_DIR cannot be used, because ${folder}/file is not a writable folder (it is not a folder): start the node as the user who owns it, or choose another DATA_DIR.`,
+    ],
+    [
+      'uploads that cannot be kept',
+      { DATA_DIR: join(folder, 'file') },
+      `DATA_DIR cannot be used, because ${folder}/file is not a writable folder (it is not a folder): start the node as the user who owns it, or choose another DATA_DIR.`,
+    ],
   ]
   for (const [what, settings, sentence] of bad) {
     t.test(`8 ${what}`, { buffered: true }, async (t) => {

@@ -51,7 +51,9 @@ t.test('8 settings of tokens, sessions, passwords and limits take effect in node
   const sql = openSql(t, { options: { databaseUrl: settings.DATABASE_URL, schema: 'usher' } })
   const enter = (password: string) =>
     node.fetch('/api/auth/login', {
-      method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email: admin.email, password }),
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ email: admin.email, password }),
     })
 
   const response = await enter(admin.password)
@@ -63,7 +65,10 @@ t.test('8 settings of tokens, sessions, passwords and limits take effect in node
   t.equal((await node.fetch('/api/protected', { headers: { authorization: `Bearer ${token}` } })).status, 200)
   t.match(response.headers.get('set-cookie'), /Max-Age=(3600|3599);/)
 
-  t.match(await usher('admin create --email second@example.com --password-stdin', settings), /^Admin second@example\.com was created/)
+  t.match(
+    await usher('admin create --email second@example.com --password-stdin', settings),
+    /^Admin second@example\.com was created/
+  )
   const hashes = await sql<{ passwordHash: string }[]>`select password_hash as "passwordHash" from users`
   t.equal(hashes.length, 2)
   for (const { passwordHash } of hashes) t.match(passwordHash, /^\$argon2id\$v=19\$m=7168,t=6,p=1\$/)
@@ -87,19 +92,24 @@ t.test('8 a rotation by a command keeps a key for as long as tokens live, and it
 
 t.test('8 POOL_SIZE: more connections than the database accepts stop the start, except behind a pooler', { buffered: true }, async (t) => {
   const DATABASE_URL = await createSmallDatabase(t)
-  const sentence = (cause: string, connections: number) => `${cause} takes up to ${connections} connections, and the database accepts 30 ` +
-    '(max_connections without those that it reserves, or a limit of the role or the database): ' +
-    'set a smaller POOL_SIZE or fewer WORKERS, or raise the limit of the database.'
+  const sentence = (cause: string, connections: number) =>
+    `${cause} takes up to ${connections} connections, and the database accepts 30 ` +
+      '(max_connections without those that it reserves, or a limit of the role or the database): ' +
+      'set a smaller POOL_SIZE or fewer WORKERS, or raise the limit of the database.'
 
   const refused = spawnNode(t, { cwd: temporaryFolder(t), settings: { ...ADMIN, DATABASE_URL, POOL_SIZE: '20' } })
   t.equal(await refused.ended, 1)
   t.equal(refused.stderr, `${sentence('POOL_SIZE 20', 31)}\n`)
 
-  const workers = spawnNode(t, { cwd: temporaryFolder(t), settings: { ...ADMIN, DATABASE_URL, POOL_SIZE: '9', WORKERS: '2' } })
+  const workers = spawnNode(
+    t, { cwd: temporaryFolder(t), settings: { ...ADMIN, DATABASE_URL, POOL_SIZE: '9', WORKERS: '2' } }
+  )
   t.equal(await workers.ended, 1)
   t.match(workers.stderr, sentence('POOL_SIZE 9', 45))
 
-  const accepted = await startNode(t, { cwd: temporaryFolder(t), settings: { ...ADMIN, DATABASE_URL, POOL_SIZE: '19' } })
+  const accepted = await startNode(
+    t, { cwd: temporaryFolder(t), settings: { ...ADMIN, DATABASE_URL, POOL_SIZE: '19' } }
+  )
   t.equal((await accepted.fetch('/health/ready')).status, 200)
 
   t.test('8 WORKERS without POOL_SIZE: the node starts and logs a warning', async (t) => {
@@ -122,7 +132,10 @@ t.test('8 PASSWORD_HASH_MEMORY_KIB: more than the machine has stops the start', 
   const settings = { PASSWORD_HASH_MEMORY_KIB: '1048576', PASSWORD_HASH_PASSES: '1', WORKERS: '256' }
   const node = spawnNode(t, { cwd: temporaryFolder(t), settings })
   t.equal(await node.ended, 1)
-  t.match(node.stderr, /^PASSWORD_HASH_MEMORY_KIB 1048576 takes \d+ MiB for \d+ hashes at once, more than half of the \d+ MiB of memory: /)
+  t.match(
+    node.stderr,
+    /^PASSWORD_HASH_MEMORY_KIB 1048576 takes \d+ MiB for \d+ hashes at once, more than half of the \d+ MiB of memory: /
+  )
 })
 
 t.test('14.4 config shows the settings of limits with their defaults', { buffered: true }, async (t) => {

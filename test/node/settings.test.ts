@@ -66,7 +66,10 @@ t.test('8 settings: each has a default or is optional', async (t) => {
 })
 
 t.test('8 settings: an empty variable counts as absent, and an unknown one is ignored', async (t) => {
-  t.same(parseSettings({ PORT: '', HOST: '', DATABASE_URL: '', CORS_ORIGIN: '', HOME: '/root', port: '9' }), parseSettings({}))
+  t.same(
+    parseSettings({ PORT: '', HOST: '', DATABASE_URL: '', CORS_ORIGIN: '', HOME: '/root', port: '9' }),
+    parseSettings({})
+  )
 })
 
 t.test('8 settings: all are read from the environment', async (t) => {
@@ -226,8 +229,11 @@ t.test('8 settings: all are read from the environment', async (t) => {
 })
 
 t.test('8 settings: a URL of a database may have several hosts, options and a percent-encoded password; two ports of 0 do not collide', async (t) => {
-  const urls = ['p%40ss%2Fword%25', 'p@ss', 'p,w'].map((password) => `postgres://usher:${password}@[::1]:5432/usher?host=/var/run&sslmode=require`)
-  for (const DATABASE_URL of [...urls, 'postgres://one:1,two:2/usher?user=me', 'postgresql:///usher']) t.match(parseSettings({ DATABASE_URL }), { DATABASE_URL })
+  const urls = ['p%40ss%2Fword%25', 'p@ss', 'p,w']
+    .map((password) => `postgres://usher:${password}@[::1]:5432/usher?host=/var/run&sslmode=require`)
+  for (const DATABASE_URL of [...urls, 'postgres://one:1,two:2/usher?user=me', 'postgresql:///usher']) {
+    t.match(parseSettings({ DATABASE_URL }), { DATABASE_URL })
+  }
   t.match(parseSettings({ PORT: '0', METRICS_PORT: '0' }), { PORT: 0, METRICS_PORT: 0 })
 })
 
@@ -242,17 +248,23 @@ t.test('8 settings: the options of the plugin have the same defaults, and its li
   const ofSettings = (settings: Record<string, string>) =>
     readOptions({ ...serviceOptions(parseSettings(settings)), databaseUrl: 'postgres://h/d' })
   t.same(ofSettings({}), readOptions({ databaseUrl: 'postgres://h/d' }))
-  const options = ofSettings({ THROTTLE_VERIFIED_MAIL_BURST: '7', SESSION_SECONDS: '34560000', SIGNING_ALGORITHM: 'ES256' })
-  t.match(options, { throttle: { verifiedMail: { burst: 7, perMinute: 0.2 } }, sessionSeconds: 34560000, signingAlgorithm: 'ES256' })
+  const options =
+    ofSettings({ THROTTLE_VERIFIED_MAIL_BURST: '7', SESSION_SECONDS: '34560000', SIGNING_ALGORITHM: 'ES256' })
+  t.match(options, {
+    throttle: { verifiedMail: { burst: 7, perMinute: 0.2 } }, sessionSeconds: 34560000, signingAlgorithm: 'ES256',
+  })
 })
 
 t.test('8 settings: hashes that would take more than half of the memory are refused', async (t) => {
   const GIB = 1024 ** 3
-  const settings = (kib: number) => parseSettings({ PASSWORD_HASH_MEMORY_KIB: `${kib}`, PASSWORD_HASH_PASSES: '1', WORKERS: '256' })
+  const settings = (kib: number) =>
+    parseSettings({ PASSWORD_HASH_MEMORY_KIB: `${kib}`, PASSWORD_HASH_PASSES: '1', WORKERS: '256' })
   t.match(explainPasswordMemory(settings(1024 * 1024), 4 * GIB),
     /^PASSWORD_HASH_MEMORY_KIB 1048576 takes \d+ MiB for \d+ hashes at once, more than half of the 4096 MiB of memory: set at most \d+\.$/)
   t.equal(explainPasswordMemory(settings(1024 * 1024), 1024 ** 3 * GIB), undefined)
-  t.equal(explainPasswordMemory(parseSettings({ WORKERS: '256' }), GIB), undefined, 'the recommended cost is never refused')
+  t.equal(
+    explainPasswordMemory(parseSettings({ WORKERS: '256' }), GIB), undefined, 'the recommended cost is never refused'
+  )
 })
 
 const port = 'PORT must be a whole number from 0 (any free port) to 65535.'
@@ -273,8 +285,9 @@ const from = 'MAIL_FROM must be an email address, or one with a name such as Ush
 const name = 'PRODUCT_NAME must be a name of up to 100 characters.'
 const productColor = 'PRODUCT_COLOR must be a color such as #1d4ed8.'
 const page = 'PASSWORD_URL must be an address without a fragment, such as https://app.example.com/set-password.'
-const cost = (found: string) => 'PASSWORD_HASH_MEMORY_KIB times PASSWORD_HASH_PASSES must be from 35840 to 1048576, such as ' +
-  `19456 times 2, not ${found}.`
+const cost = (found: string) =>
+  'PASSWORD_HASH_MEMORY_KIB times PASSWORD_HASH_PASSES must be from 35840 to 1048576, such as ' +
+    `19456 times 2, not ${found}.`
 const embedded = (found: string) => `POOL_SIZE ${found} connections, and the embedded PostgreSQL has 1000 at most: ` +
   'set a smaller POOL_SIZE or fewer WORKERS.'
 const PUBLIC_URL = 'https://api.example.com'
@@ -299,13 +312,23 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ PRINT_SECRETS: 'yes' }, 'PRINT_SECRETS must be true or false.'],
   [{ SIGN_UP: 'yes' }, 'SIGN_UP must be true or false.'],
   [{ SIGN_UP: 'true', PUBLIC_URL: 'https://api.example.com' }, 'SMTP_URL is required with SIGN_UP.'],
-  [{ SIGN_UP: 'true', SMTP_URL: 'smtp://h', MAIL_FROM: 'a@example.com', PASSWORD_URL: 'https://app.example.com/' }, 'PUBLIC_URL is required with SIGN_UP.'],
+  [
+    { SIGN_UP: 'true', SMTP_URL: 'smtp://h', MAIL_FROM: 'a@example.com', PASSWORD_URL: 'https://app.example.com/' },
+    'PUBLIC_URL is required with SIGN_UP.',
+  ],
   [{ DATABASE_URL: 'mysql://u:secret@h/d' }, database],
   [{ DATABASE_URL: 'localhost' }, database],
   [{ DATABASE_URL: 'postgres://u:secret@h:port/d' }, database],
-  ...['p@ss/word', '12/ab', 'q/8Zk+3==', 'pa#ss', '12#ss', 'pa?ss', '12?ss', '12?a=ss', 'pa%ss', '%zz', 'p@s,s', '/', '@/'].map((password): typeof bad[number] =>
-    [{ DATABASE_URL: `postgres://usher:${password}@127.0.0.1:5477/usher` }, `${database} ${encoding}`]),
-  [{ NOTIFICATIONS_URL: 'postgres://u:p/w@h/d', DATABASE_URL: 'postgres://h/d' }, `${database.replace('DATABASE', 'NOTIFICATIONS')} ${encoding}`],
+  ...[
+    'p@ss/word', '12/ab', 'q/8Zk+3==', 'pa#ss', '12#ss', 'pa?ss', '12?ss', '12?a=ss', 'pa%ss', '%zz', 'p@s,s', '/',
+    '@/',
+  ]
+    .map((password): typeof bad[number] =>
+      [{ DATABASE_URL: `postgres://usher:${password}@127.0.0.1:5477/usher` }, `${database} ${encoding}`]),
+  [
+    { NOTIFICATIONS_URL: 'postgres://u:p/w@h/d', DATABASE_URL: 'postgres://h/d' },
+    `${database.replace('DATABASE', 'NOTIFICATIONS')} ${encoding}`,
+  ],
   [{ PORT: '3000', METRICS_PORT: '3000' }, 'PORT and METRICS_PORT must differ.'],
   [{ METRICS_PORT: '3000' }, 'PORT and METRICS_PORT must differ.'],
   [{ PUBLIC_URL: 'api.example.com' }, site],
@@ -336,25 +359,41 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ TRUST_PROXY: '::1/129' }, proxy],
   [{ TRUST_PROXY: '10.0.0.0/8/8' }, proxy],
   [{ SECRET: 'too short' }, secret],
-  [{ NOTIFICATIONS_URL: 'mysql://u:secret@h/d', DATABASE_URL: 'postgres://h/d' }, 'NOTIFICATIONS_URL must be an address such as postgres://user:password@host:5432/database.'],
+  [
+    { NOTIFICATIONS_URL: 'mysql://u:secret@h/d', DATABASE_URL: 'postgres://h/d' },
+    'NOTIFICATIONS_URL must be an address such as postgres://user:password@host:5432/database.',
+  ],
   [{ NOTIFICATIONS_URL: 'postgres://h/d' }, 'DATABASE_URL is required with NOTIFICATIONS_URL.'],
   [{ SMTP_URL: 'mail.example.com', MAIL_FROM: 'a@example.com', PUBLIC_URL }, smtp],
   [{ SMTP_URL: 'smtp://u:secret@h:port', MAIL_FROM: 'a@example.com', PUBLIC_URL }, smtp],
   [{ SMTP_URL: 'smtp://mail.example.com', PUBLIC_URL }, 'MAIL_FROM is required with SMTP_URL.'],
-  [{ SMTP_URL: 'smtp://mail.example.com', MAIL_FROM: 'a@example.com' }, 'PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.'],
+  [
+    { SMTP_URL: 'smtp://mail.example.com', MAIL_FROM: 'a@example.com' },
+    'PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.',
+  ],
   [{ MAIL_FROM: 'nobody' }, from],
   [{ MAIL_FROM: 'a@example.com, b@example.com' }, from],
   [{ MAIL_FROM: 'A\r\nBcc: <b@example.com>' }, from],
   [{ WEBHOOK_URL: 'https://example.com/' }, 'WEBHOOK_SECRET is required with WEBHOOK_URL.'],
   [{ WEBHOOK_EVENTS: 'user.created' }, 'WEBHOOK_URL is required with WEBHOOK_EVENTS.'],
-  [{ WEBHOOK_URL: 'http://example.com/', WEBHOOK_SECRET }, 'WEBHOOK_URL must be an https: URL (http: is only possible with WEBHOOK_ALLOW_PRIVATE).'],
-  [{ WEBHOOK_URL: 'https://example.com/', WEBHOOK_SECRET: 'secret' }, 'WEBHOOK_SECRET must be whsec_ and 24 to 64 bytes in base64, or a list of up to 10 such secrets.'],
-  [{ WEBHOOK_URL: 'https://example.com/', WEBHOOK_SECRET, WEBHOOK_EVENTS: 'user.renamed' }, 'WEBHOOK_EVENTS: there is no event user.renamed.'],
+  [
+    { WEBHOOK_URL: 'http://example.com/', WEBHOOK_SECRET },
+    'WEBHOOK_URL must be an https: URL (http: is only possible with WEBHOOK_ALLOW_PRIVATE).',
+  ],
+  [
+    { WEBHOOK_URL: 'https://example.com/', WEBHOOK_SECRET: 'secret' },
+    'WEBHOOK_SECRET must be whsec_ and 24 to 64 bytes in base64, or a list of up to 10 such secrets.',
+  ],
+  [
+    { WEBHOOK_URL: 'https://example.com/', WEBHOOK_SECRET, WEBHOOK_EVENTS: 'user.renamed' },
+    'WEBHOOK_EVENTS: there is no event user.renamed.',
+  ],
   [{ PASSWORD_URL: 'app.example.com' }, page],
   [{ PRODUCT_NAME: ' ' }, name],
   [{ PRODUCT_NAME: 'Usher\nBcc: all@example.com' }, name],
   [{ PRODUCT_NAME: 'x'.repeat(101) }, name],
-  ...['red', '#12', '#12345', '#ggg', '#fff;background:url(//example.com)', '#fff\n'].map((color): [Record<string, string>, string] => [{ PRODUCT_COLOR: color }, productColor]),
+  ...['red', '#12', '#12345', '#ggg', '#fff;background:url(//example.com)', '#fff\n']
+    .map((color): [Record<string, string>, string] => [{ PRODUCT_COLOR: color }, productColor]),
   [{ PASSWORD_URL: 'https://app.example.com/#/password' }, page],
   [{ USERS_VISIBLE_TO: 'owners' }, users],
   [{ UPLOAD_MAX_BYTES: '0' }, not(bytes, '0')],
@@ -367,14 +406,23 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ SESSION_SECONDS: '90' }, 'SESSION_SECONDS must be a whole number of seconds from 600 to 34560000, not 90.'],
   [{ SESSION_IDLE_SECONDS: '30d' }, 'SESSION_IDLE_SECONDS must be a whole number of seconds from 600 to 34560000.'],
   [{ ACCESS_TOKEN_SECONDS: '15' }, 'ACCESS_TOKEN_SECONDS must be a whole number of seconds from 60 to 86400, not 15.'],
-  [{ SIGNING_KEY_SECONDS: '60' }, 'SIGNING_KEY_SECONDS must be a whole number of seconds from 3600 to 34560000, not 60.'],
-  [{ PASSWORD_TOKEN_SECONDS: '30' }, 'PASSWORD_TOKEN_SECONDS must be a whole number of seconds from 300 to 604800, not 30.'],
+  [
+    { SIGNING_KEY_SECONDS: '60' },
+    'SIGNING_KEY_SECONDS must be a whole number of seconds from 3600 to 34560000, not 60.',
+  ],
+  [
+    { PASSWORD_TOKEN_SECONDS: '30' },
+    'PASSWORD_TOKEN_SECONDS must be a whole number of seconds from 300 to 604800, not 30.',
+  ],
   [{ AUDIT_SECONDS: '365' }, 'AUDIT_SECONDS must be a whole number of seconds from 86400 to 315360000, not 365.'],
   [{ SESSION_IDLE_SECONDS: '7776001' },
     'SESSION_IDLE_SECONDS 7776001 has no effect beyond SESSION_SECONDS, which is 7776000: set at most that.'],
   [{ ACCESS_TOKEN_SECONDS: '3601', SESSION_IDLE_SECONDS: '3600' },
     'ACCESS_TOKEN_SECONDS 3601 has no effect beyond SESSION_IDLE_SECONDS, which is 3600: set at most that.'],
-  [{ PASSWORD_HASH_MEMORY_KIB: '64' }, 'PASSWORD_HASH_MEMORY_KIB must be a whole number of KiB from 7168 to 1048576, not 64.'],
+  [
+    { PASSWORD_HASH_MEMORY_KIB: '64' },
+    'PASSWORD_HASH_MEMORY_KIB must be a whole number of KiB from 7168 to 1048576, not 64.',
+  ],
   [{ PASSWORD_HASH_PASSES: '0' }, 'PASSWORD_HASH_PASSES must be a whole number from 1 to 100, not 0.'],
   [{ PASSWORD_HASH_PASSES: '1' }, cost('19456 times 1')],
   [{ PASSWORD_HASH_MEMORY_KIB: '7168' }, cost('7168 times 2')],
@@ -402,28 +450,59 @@ for (const [setting, sentence] of bad) {
 }
 
 t.test('14.5 settings: all invalid ones are reported at once, one sentence per line', async (t) => {
-  t.throws(() => parseSettings({ PORT: 'http', LOG_LEVEL: 'loud', ADMIN_EMAIL: 'root', SIGN_UP: 'true', TRUST_PROXY: 'yes, no', WEBHOOK_EVENTS: 'x' }), {
+  t.throws(() => parseSettings({
+    PORT: 'http', LOG_LEVEL: 'loud', ADMIN_EMAIL: 'root', SIGN_UP: 'true', TRUST_PROXY: 'yes, no', WEBHOOK_EVENTS: 'x',
+  }), {
     message: [
-      'ADMIN_PASSWORD is required with ADMIN_EMAIL.', 'WEBHOOK_URL is required with WEBHOOK_EVENTS.', port, email, level, proxy,
-      'SMTP_URL is required with SIGN_UP.', 'PUBLIC_URL is required with SIGN_UP.',
+      'ADMIN_PASSWORD is required with ADMIN_EMAIL.', 'WEBHOOK_URL is required with WEBHOOK_EVENTS.', port, email,
+      level, proxy, 'SMTP_URL is required with SIGN_UP.', 'PUBLIC_URL is required with SIGN_UP.',
     ].join('\n'),
   })
 })
 
 t.test('14.5 settings: a name that is close to that of a setting produces a warning', async (t) => {
-  const meant = (environment: Record<string, string>) => warnOfNames(environment, settingNames).map((warning) => warning.match(/^(\w+) .+ did you mean (\w+)\?$/)?.slice(1).join(' '))
-  t.same(meant({ DATABSE_URL: 'x', LOG_LVEL: 'x', database_url: 'x', USHER_PORT: 'x', UPLAOD_MAX_BYTE: 'x', SECRETS: 'x' }),
-    ['DATABSE_URL DATABASE_URL', 'LOG_LVEL LOG_LEVEL', 'database_url DATABASE_URL', 'USHER_PORT PORT', 'UPLAOD_MAX_BYTE UPLOAD_MAX_BYTES', 'SECRETS SECRET'])
-  t.same(meant({ PATH: 'x', HOME: 'x', HOSTNAME: 'x', PGPORT: 'x', POST: 'x', TMPDIR: 'x', LOGNAME: 'x', NODE_OPTIONS: 'x', SSH_TTY: 'x', XDG_DATA_DIRS: 'x', DATABSE_URL: '' }), [])
+  const meant = (environment: Record<string, string>) => warnOfNames(environment, settingNames)
+    .map((warning) => warning.match(/^(\w+) .+ did you mean (\w+)\?$/)?.slice(1).join(' '))
+  t.same(
+    meant({ DATABSE_URL: 'x', LOG_LVEL: 'x', database_url: 'x', USHER_PORT: 'x', UPLAOD_MAX_BYTE: 'x', SECRETS: 'x' }),
+    [
+      'DATABSE_URL DATABASE_URL', 'LOG_LVEL LOG_LEVEL', 'database_url DATABASE_URL', 'USHER_PORT PORT',
+      'UPLAOD_MAX_BYTE UPLOAD_MAX_BYTES', 'SECRETS SECRET',
+    ]
+  )
+  t.same(meant({
+    PATH: 'x',
+    HOME: 'x',
+    HOSTNAME: 'x',
+    PGPORT: 'x',
+    POST: 'x',
+    TMPDIR: 'x',
+    LOGNAME: 'x',
+    NODE_OPTIONS: 'x',
+    SSH_TTY: 'x',
+    XDG_DATA_DIRS: 'x',
+    DATABSE_URL: '',
+  }), [])
   t.same(meant({ DATABASE_URL: 'x', DATABASE_URLS: 'x' }), [], 'a setting that is set is not misspelled')
 })
 
 t.test('14.4 settings: secrets and credentials in URLs are masked, and invalid URLs are not shown', async (t) => {
-  t.same(['SECRET', 'ADMIN_PASSWORD', 'S3_SECRET_ACCESS_KEY'].map((name) => maskSetting(name, 'hidden')), Array(3).fill('********'))
+  t.same(
+    ['SECRET', 'ADMIN_PASSWORD', 'S3_SECRET_ACCESS_KEY'].map((name) => maskSetting(name, 'hidden')),
+    Array(3).fill('********')
+  )
   t.same(maskSetting('WEBHOOK_SECRET', ['hidden', 'hidden']), '********')
   const urls: [name: string, given: string, shown: string][] = [
-    ['DATABASE_URL', 'postgres://usher:hidden@one:1,two:2/usher?sslmode=require', 'postgres://usher:********@one:1,two:2/usher?sslmode=require'],
-    ['DATABASE_URL', 'postgres://one/usher?user=usher&password=hidden', 'postgres://one/usher?user=usher&password=********'],
+    [
+      'DATABASE_URL',
+      'postgres://usher:hidden@one:1,two:2/usher?sslmode=require',
+      'postgres://usher:********@one:1,two:2/usher?sslmode=require',
+    ],
+    [
+      'DATABASE_URL',
+      'postgres://one/usher?user=usher&password=hidden',
+      'postgres://one/usher?user=usher&password=********',
+    ],
     ['DATABASE_URL', 'postgres://usher@one/usher', 'postgres://usher@one/usher'],
     ['SMTP_URL', 'smtps://user:hidden@mail.example.com', 'smtps://********@mail.example.com'],
     ['SMTP_URL', 'smtps://hidden@mail.example.com', 'smtps://********@mail.example.com'],
@@ -434,11 +513,17 @@ t.test('14.4 settings: secrets and credentials in URLs are masked, and invalid U
   for (const [name, given, shown] of urls) t.equal(maskSetting(name, given), shown)
   // The password may be anywhere in a value with a mistake.
   const mistaken = [
-    '"postgres://user:hidden@db:5432/usher"', 'host=db user=x password=hidden dbname=usher', ' postgres://u:hidden@h/d', 'user:hidden@host/db',
-    'postgres:/u:hidden@h/d', 'mysql://u:hidden@h:port', 'postgres://us/er:hid@d/en@one/usher', 'postgres://usher:hid@d:en/@one:1,two:2/usher',
+    '"postgres://user:hidden@db:5432/usher"', 'host=db user=x password=hidden dbname=usher', ' postgres://u:hidden@h/d',
+    'user:hidden@host/db', 'postgres:/u:hidden@h/d', 'mysql://u:hidden@h:port', 'postgres://us/er:hid@d/en@one/usher',
+    'postgres://usher:hid@d:en/@one:1,two:2/usher',
   ]
   for (const given of mistaken) t.equal(maskSetting('DATABASE_URL', given), '(invalid, not shown)', given)
-  for (const given of ['smtp://user:hidden', 'user:hidden@mail', 'smtp://user:hid/den@mail', 'smtp://user:1#hidden@mail', 'smtp://user:h@id/den@mail', 'PORT']) t.equal(maskSetting('SMTP_URL', given), '(invalid, not shown)', given)
+  for (const given of [
+    'smtp://user:hidden', 'user:hidden@mail', 'smtp://user:hid/den@mail', 'smtp://user:1#hidden@mail',
+    'smtp://user:h@id/den@mail', 'PORT',
+  ]) {
+    t.equal(maskSetting('SMTP_URL', given), '(invalid, not shown)', given)
+  }
   t.equal(maskSetting('PRINT_SECRETS', true), true)
 })
 

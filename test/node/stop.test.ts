@@ -24,7 +24,9 @@ async function askAndStall (t: Test, host: string, { head, body = '', length = b
   const socket = connect(Number(port), hostname).on('error', () => {})
   t.teardown(() => socket.destroy())
   await once(socket, 'connect')
-  socket.write(`${head.replace('\r\n', ' HTTP/1.1\r\nhost: x\r\n')}${length ? `content-length: ${length}\r\n` : ''}\r\n${body}`)
+  socket.write(
+    `${head.replace('\r\n', ' HTTP/1.1\r\nhost: x\r\n')}${length ? `content-length: ${length}\r\n` : ''}\r\n${body}`
+  )
   if (length === body.length) await once(socket, 'data')
   socket.pause()
 }
@@ -35,7 +37,11 @@ function stalled (authorization: string, fileUrl: string): Asked[] {
   return [
     { head: `POST /graphql\r\naccept: text/event-stream\r\n${json}`, body: JSON.stringify({ query: EVENTS }) },
     { head: `GET ${fileUrl}\r\n` },
-    { head: `POST /api/uploads\r\nauthorization: ${authorization}\r\ncontent-type: multipart/form-data; boundary=x\r\n`, body: '--x\r\n', length: 1000 },
+    {
+      head: `POST /api/uploads\r\nauthorization: ${authorization}\r\ncontent-type: multipart/form-data; boundary=x\r\n`,
+      body: '--x\r\n',
+      length: 1000,
+    },
   ]
 }
 
@@ -55,7 +61,14 @@ t.test('8 a node stops in order even if clients stall: it sends remaining mail, 
   const admin = { email: 'root@example.com', password: 'horse battery staple' }
   const node = await startNode(t, {
     cwd,
-    settings: { DATA_DIR: cwd, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, SMTP_URL: mails.url, MAIL_FROM: 'usher@example.com', PASSWORD_URL: 'https://example.com/password' },
+    settings: {
+      DATA_DIR: cwd,
+      ADMIN_EMAIL: admin.email,
+      ADMIN_PASSWORD: admin.password,
+      SMTP_URL: mails.url,
+      MAIL_FROM: 'usher@example.com',
+      PASSWORD_URL: 'https://example.com/password',
+    },
   })
   const { headers } = await node.login(admin)
   const authorization = headers.authorization!
@@ -68,10 +81,17 @@ t.test('8 a node stops in order even if clients stall: it sends remaining mail, 
   await node.connect()
   await node.beginLogin(admin)
   const post = (content: string) => fetch(`${node.url}/graphql`, {
-    method: 'POST', headers, body: JSON.stringify({ query: 'mutation ($content: String!) { createPost(input: { title: "Unread", content: $content }) { id } }', variables: { content } }),
+    method: 'POST',
+    headers,
+    body: JSON.stringify({
+      query: 'mutation ($content: String!) { createPost(input: { title: "Unread", content: $content }) { id } }',
+      variables: { content },
+    }),
   })
   for (let count = 0; count < 200; count++) await post(CONTENT)
-  await fetch(`${node.url}/api/auth/password-reset`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email: admin.email }) })
+  await fetch(`${node.url}/api/auth/password-reset`, {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email: admin.email }),
+  })
   await logged(node, () => node.stdout.includes('A mail could not be sent: another attempt follows'))
 
   t.equal(await stopNode(node), 0)
@@ -82,7 +102,12 @@ t.test('8 a node stops in order even if clients stall: it sends remaining mail, 
 
 t.test('8 a node stops normally if its output is no longer read', { buffered: true }, async (t) => {
   const cwd = await prepareFolder(t)
-  const node = await startNode(t, { cwd, settings: { DATA_DIR: cwd, LOG_LEVEL: 'debug', ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
+  const node = await startNode(t, {
+    cwd,
+    settings: {
+      DATA_DIR: cwd, LOG_LEVEL: 'debug', ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple',
+    },
+  })
   node.child.stdout!.destroy()
   node.child.stderr!.destroy()
   t.equal((await node.fetch('/api/users')).status, 200)

@@ -34,7 +34,16 @@ t.test('14.5 the log on a terminal has one readable line per entry, and no contr
   const time = new Date(2026, 0, 2, 3, 4, 5).getTime()
   t.same(await pretty(
     { level: 30, time, pid: 1, hostname: 'h', msg: 'a message' },
-    { level: 40, time, pid: 1, hostname: 'h', reqId: 'r-1', count: 2, user: { id: 'u' }, msg: 'a \u001B[31mwarning\u202E' },
+    {
+      level: 40,
+      time,
+      pid: 1,
+      hostname: 'h',
+      reqId: 'r-1',
+      count: 2,
+      user: { id: 'u' },
+      msg: 'a \u001B[31mwarning\u202E',
+    },
     { level: 50, time, err: { type: 'Error', message: 'no', stack: 'Error: no\n    at \u0007x' } }
   ), [
     '03:04:05 INFO  a message',
@@ -47,9 +56,13 @@ t.test('14.5 the log on a terminal has one readable line per entry, and no contr
 
 t.test('14.5 a start on a terminal prints readable lines, and last the password of the first admin in a box', { buffered: true }, async (t) => {
   const DATABASE_URL = await createDatabase(t)
-  const node = spawnOnTerminal(t, [server], { cwd: t.testdir(), settings: { PORT: '0', DATABASE_URL, ADMIN_EMAIL: '', ADMIN_PASSWORD: '', SECRET: '' } })
+  const node = spawnOnTerminal(t, [server], {
+    cwd: t.testdir(), settings: { PORT: '0', DATABASE_URL, ADMIN_EMAIL: '', ADMIN_PASSWORD: '', SECRET: '' },
+  })
   const [, url] = await node.shows(/Usher listens on (http:\/\/localhost:\d+)\n/)
-  const [box] = await node.shows(/┌─+┐\n│ {2}The first admin is admin@example\.com, password \S{20} \(not shown again\) {2}│\n└─+┘\n/)
+  const [box] = await node.shows(
+    /┌─+┐\n│ {2}The first admin is admin@example\.com, password \S{20} \(not shown again\) {2}│\n└─+┘\n/
+  )
   t.ok(node.output.endsWith(box), 'nothing follows')
   t.match(node.output, /^\d\d:\d\d:\d\d WARN {2}SECRET is not set: /m)
   t.notMatch(node.output, '{"level"')
@@ -90,7 +103,10 @@ t.test('14.5 the password of the first admin is printed although the start fails
   const settings = { DATABASE_URL: await createDatabase(t), PRINT_SECRETS: 'true' }
   const node = spawnNode(t, { cwd: t.testdir(), settings, inject })
   t.equal(await node.ended, 1)
-  t.match(node.stderr, /^PORT 0 is in use on 127\.0\.0\.1: .+\nThe first admin is admin@example\.com, password \S{20} \(not shown again\)\n$/)
+  t.match(
+    node.stderr,
+    /^PORT 0 is in use on 127\.0\.0\.1: .+\nThe first admin is admin@example\.com, password \S{20} \(not shown again\)\n$/
+  )
 })
 
 t.test('14.5 the printed address is localhost, unless that leads to another program or the node listens elsewhere', async (t) => {
@@ -103,7 +119,10 @@ t.test('14.5 the printed address is localhost, unless that leads to another prog
   const bound = await listen('127.0.0.1')
   const url = `http://127.0.0.1:${bound.port}`
   t.equal(await localUrl(url, bound, slowNode.localConnection), `http://localhost:${bound.port}`)
-  t.equal(await localUrl('http://192.0.2.1:3000', { address: '192.0.2.1', family: 'IPv4', port: 3000 }), 'http://192.0.2.1:3000')
+  t.equal(
+    await localUrl('http://192.0.2.1:3000', { address: '192.0.2.1', family: 'IPv4', port: 3000 }),
+    'http://192.0.2.1:3000'
+  )
   const hasIpv6 = await listen('::1', bound.port).then(() => true, () => false)
   const { lookup } = await import('node:dns/promises')
   const names = (await lookup('localhost', { all: true })).map(({ address }) => address)
@@ -119,7 +138,16 @@ t.test('14.5 settings, port and data folder: all problems are reported at once, 
     return (taken.address() as AddressInfo).port
   }))
   const cwd = t.testdir({ file: '', '.env': 'DATABSE_URL=postgres://h/d\nLOG_LEVEL=loud\n' })
-  const node = spawnNode(t, { cwd, settings: { PORT: `${port}`, METRICS_PORT: `${metricsPort}`, DATA_DIR: 'file/data', ADMIN_EMAIL: 'a@example.com', ADMIN_PASSWORD: 'password1' } })
+  const node = spawnNode(t, {
+    cwd,
+    settings: {
+      PORT: `${port}`,
+      METRICS_PORT: `${metricsPort}`,
+      DATA_DIR: 'file/data',
+      ADMIN_EMAIL: 'a@example.com',
+      ADMIN_PASSWORD: 'password1',
+    },
+  })
   t.equal(await node.ended, 1)
   t.equal(node.stderr, [
     'DATABSE_URL is not a setting and has no effect: did you mean DATABASE_URL?',
@@ -131,21 +159,31 @@ t.test('14.5 settings, port and data folder: all problems are reported at once, 
   ].join('\n'))
 })
 
-t.test('14.5 a DATA_DIR in /proc and a METRICS_PORT like PORT are reported at once', { buffered: true, skip: !existsSync('/proc/self') }, async (t) => {
+t.test('14.5 a DATA_DIR in /proc and a METRICS_PORT like PORT are reported at once', {
+  buffered: true, skip: !existsSync('/proc/self'),
+}, async (t) => {
   const node = spawnNode(t, { cwd: t.testdir(), settings: { PORT: '3000', METRICS_PORT: '3000', DATA_DIR: '/proc/x' } })
   t.equal(await node.ended, 1)
-  t.match(node.stderr, /^PORT and METRICS_PORT must differ\.\nDATA_DIR cannot be used, because \/proc is not a writable folder \(.+\): start the node as .+\n$/)
+  t.match(
+    node.stderr,
+    /^PORT and METRICS_PORT must differ\.\nDATA_DIR cannot be used, because \/proc is not a writable folder \(.+\): start the node as .+\n$/
+  )
 })
 
 t.test('14.5 explains why a port below 1024 cannot be used', async (t) => {
-  t.match(explainListening({ code: 'EACCES' } as NodeJS.ErrnoException, { HOST: '::1', PORT: 80 }), /another HOST or PORT\. Ports below 1024 need a privilege, or a proxy in front\.$/)
+  t.match(
+    explainListening({ code: 'EACCES' } as NodeJS.ErrnoException, { HOST: '::1', PORT: 80 }),
+    /another HOST or PORT\. Ports below 1024 need a privilege, or a proxy in front\.$/
+  )
   t.notMatch(explainListening({ code: 'EACCES' } as NodeJS.ErrnoException, { HOST: '::1', PORT: 8080 }), 'privilege')
 })
 
 t.test('14.5 a start waits for the database and says so, and SIGTERM ends the wait', { buffered: true }, async (t) => {
   const DATABASE_URL = 'postgres://u:secret@127.0.0.1:1/d'
   const node = spawnNode(t, { cwd: t.testdir(), settings: { DATABASE_URL, DATABASE_WAIT_SECONDS: '3600' } })
-  await node.said(/^DATABASE_URL: "d" on 127\.0\.0\.1:1 cannot be reached \(ECONNREFUSED\): waiting for up to 3600 seconds\.\n/)
+  await node.said(
+    /^DATABASE_URL: "d" on 127\.0\.0\.1:1 cannot be reached \(ECONNREFUSED\): waiting for up to 3600 seconds\.\n/
+  )
   node.child.kill('SIGTERM')
   t.equal(await node.ended, 0)
   t.match(node.stderr, 'Usher stops on SIGTERM\n')
@@ -157,21 +195,35 @@ t.test('14.5 a start continues when the database can be reached, and warns of an
   // The database cannot be reached until something listens on this port and passes the connections on.
   const proxy = createServer((socket) => {
     const target = connect(Number(port), hostname)
-    for (const [one, other] of [[socket, target], [target, socket]] as const) one.on('error', () => other.destroy()).pipe(other)
+    for (const [one, other] of [[socket, target], [target, socket]] as const) {
+      one.on('error', () => other.destroy()).pipe(other)
+    }
   }).listen(0, '127.0.0.1')
   await once(proxy, 'listening')
   const { port: proxied } = proxy.address() as AddressInfo
   await new Promise((resolve) => proxy.close(resolve))
-  const settings = { DATABASE_URL: `postgres://${username}:${password}@127.0.0.1:${proxied}${pathname}`, SECRET: 'a secret of many words' }
-  const node = spawnNode(t, { cwd: t.testdir(), settings: { ...settings, ADMIN_EMAIL: 'a@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
+  const settings = {
+    DATABASE_URL: `postgres://${username}:${password}@127.0.0.1:${proxied}${pathname}`,
+    SECRET: 'a secret of many words',
+  }
+  const node = spawnNode(t, {
+    cwd: t.testdir(), settings: { ...settings, ADMIN_EMAIL: 'a@example.com', ADMIN_PASSWORD: 'horse battery staple' },
+  })
   await node.said('waiting for up to 60 seconds')
   proxy.listen(proxied, '127.0.0.1')
   t.teardown(() => proxy.close())
   await node.said(/The database can be reached\.\n[^]*listens on/)
   t.notMatch(node.stderr, /^ADMIN_EMAIL/m)
 
-  const next = spawnNode(t, { cwd: t.testdir(), settings: { ...settings, NODE_ENV: 'production', ADMIN_EMAIL: 'b@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
-  await next.said('ADMIN_EMAIL and ADMIN_PASSWORD have no effect, because the database has another admin. To make b@example.com one')
+  const next = spawnNode(t, {
+    cwd: t.testdir(),
+    settings: {
+      ...settings, NODE_ENV: 'production', ADMIN_EMAIL: 'b@example.com', ADMIN_PASSWORD: 'horse battery staple',
+    },
+  })
+  await next.said(
+    'ADMIN_EMAIL and ADMIN_PASSWORD have no effect, because the database has another admin. To make b@example.com one'
+  )
   t.match(next.stdout, '"msg":"SMTP_URL is not set: no mails are sent, so nobody can reset a password"')
 })
 
@@ -202,9 +254,15 @@ t.test('14.5 a database that accepts connections and does not answer: a start an
   }).listen(0, '127.0.0.1')
   t.teardown(() => silent.close())
   await once(silent, 'listening')
-  const settings = { DATABASE_URL: `postgres://usher@127.0.0.1:${(silent.address() as AddressInfo).port}/usher?sslmode=disable`, DATABASE_WAIT_SECONDS: '1' }
+  const settings = {
+    DATABASE_URL: `postgres://usher@127.0.0.1:${(silent.address() as AddressInfo).port}/usher?sslmode=disable`,
+    DATABASE_WAIT_SECONDS: '1',
+  }
   const cwd = t.testdir()
-  const [start, ...commands] = await Promise.all([[], ['status'], ['users', 'list'], ['users', 'create', '--name', 'A', '--email', 'a@example.com']].map((args) => usher(args, settings, cwd)))
+  const [start, ...commands] = await Promise.all(
+    [[], ['status'], ['users', 'list'], ['users', 'create', '--name', 'A', '--email', 'a@example.com']]
+      .map((args) => usher(args, settings, cwd))
+  )
   t.equal(start!.code, 1)
   t.match(start!.stderr, /cannot be reached \(it does not answer\)/)
   for (const { code, stdout, stderr } of commands) {
@@ -228,7 +286,9 @@ t.test('14.5 arguments that commands repeat cannot control the terminal', { buff
 function entriesOf (t: Test, { stdout, rawStderr }: TestNode): Entry[] {
   const lines = `${stdout}${rawStderr}`.split('\n').filter((line) => line !== '')
   const entries = lines.map((line) => JSON.parse(line) as Entry)
-  for (const entry of entries) t.match(entry, { level: Number, time: Number, pid: Number, hostname: String, msg: String }, entry.msg)
+  for (const entry of entries) {
+    t.match(entry, { level: Number, time: Number, pid: Number, hostname: String, msg: String }, entry.msg)
+  }
   return entries
 }
 
@@ -242,7 +302,9 @@ t.test('14.5 every line of a node is JSON if there is no terminal: the start, wa
       console.log('%s of a library', 'a line')
       console.error(new Error('of a library'))
     }, 1)`
-  const settings = { DATABASE_URL: await createDatabase(t), PRODUCT_COLOUR: 'x', WORKERS: '2', PRINT_SECRETS: 'true', LOG_LEVEL: 'debug' }
+  const settings = {
+    DATABASE_URL: await createDatabase(t), PRODUCT_COLOUR: 'x', WORKERS: '2', PRINT_SECRETS: 'true', LOG_LEVEL: 'debug',
+  }
   const node = spawnNode(t, { cwd: t.testdir(), settings, inject })
   await node.said('workers: 2')
   await logged(node, () => node.stdout.split('"msg":"A worker listens"').length === 3)
@@ -252,7 +314,8 @@ t.test('14.5 every line of a node is JSON if there is no terminal: the start, wa
   await logged(node, () => node.stdout.includes('A worker has ended unexpectedly'))
   t.equal(await stopNode(node), 0)
   const entries = entriesOf(t, node)
-  const found = (msg: string | RegExp) => entries.find((entry) => typeof msg === 'string' ? entry.msg === msg : msg.test(entry.msg))
+  const found = (msg: string | RegExp) =>
+    entries.find((entry) => typeof msg === 'string' ? entry.msg === msg : msg.test(entry.msg))
   t.match(found('old and\nlong'), { level: 40, err: { type: 'DeprecationWarning', code: 'DEP0000', stack: String } })
   t.match(found('new'), { level: 40, err: { type: 'ExperimentalWarning' } })
   t.match(found('a line of a library'), { level: 30 })
@@ -266,13 +329,23 @@ t.test('14.5 why a node does not start, or has crashed, is JSON if there is no t
   const bug = { level: 60, err: { message: 'a bug', stack: /^Error: a bug\n/ } }
   const now = { DATABASE_WAIT_SECONDS: '0' }
   const cases: [given: Record<string, string>, inject: string | undefined, expected: object[]][] = [
-    [{ PORT: 'x', LOG_LEVEL: 'loud' }, undefined, [{ level: 60, msg: /^PORT must be/ }, { level: 60, msg: /^LOG_LEVEL must be/ }]],
-    [{ ...now, WORKERS: '2' }, undefined, [{ level: 60, msg: /^DATABASE_URL: "none" on 127\.0\.0\.1:1 cannot be reached/ }]],
+    [
+      { PORT: 'x', LOG_LEVEL: 'loud' },
+      undefined,
+      [{ level: 60, msg: /^PORT must be/ }, { level: 60, msg: /^LOG_LEVEL must be/ }],
+    ],
+    [
+      { ...now, WORKERS: '2' },
+      undefined,
+      [{ level: 60, msg: /^DATABASE_URL: "none" on 127\.0\.0\.1:1 cannot be reached/ }],
+    ],
     [{}, "process.nextTick(() => process.on('newListener', (name) => { if (name === 'uncaughtException') setTimeout(() => { throw new Error('a bug') }) }))", [bug]],
     [{}, "setTimeout(() => { Promise.reject(new Error('a bug')) }, 2000)", [bug]],
   ]
   for (const [given, inject, expected] of cases) {
-    const node = spawnNode(t, { cwd: t.testdir(), settings: { ...settings, ...given }, ...inject !== undefined && { inject } })
+    const node = spawnNode(
+      t, { cwd: t.testdir(), settings: { ...settings, ...given }, ...inject !== undefined && { inject } }
+    )
     t.equal(await node.ended, 1)
     t.match(entriesOf(t, node).filter(({ level }) => level === 60).slice(0, expected.length), expected)
   }

@@ -13,7 +13,9 @@ import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 const guide = readFileSync(join(import.meta.dirname, '../../docs/host/tokens.md'), 'utf8')
-const files = Object.fromEntries([...guide.matchAll(/^`([\w-]+\.js)`:\n\n```js\n([^]*?)^```/gm)].map(([, name, text]) => [name!, text!]))
+const files = Object.fromEntries(
+  [...guide.matchAll(/^`([\w-]+\.js)`:\n\n```js\n([^]*?)^```/gm)].map(([, name, text]) => [name!, text!])
+)
 
 type Verify = (token: string) => Promise<{ sub: string, role: string }>
 
@@ -41,7 +43,10 @@ async function load (t: Test, folder: string, name: string): Promise<(token: str
 
 async function startWith (t: Test, algorithm: string): Promise<ServingNode> {
   const settings = {
-    DATABASE_URL: await createDatabase(t), ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, SIGNING_ALGORITHM: algorithm,
+    DATABASE_URL: await createDatabase(t),
+    ADMIN_EMAIL: admin.email,
+    ADMIN_PASSWORD: admin.password,
+    SIGNING_ALGORITHM: algorithm,
   }
   return startNode(t, { cwd: temporaryFolder(t), settings })
 }
@@ -68,7 +73,8 @@ function forge (token: string, publicKeys: string[]): Record<string, string> {
   }
   for (const [index, key] of publicKeys.entries()) {
     const input = `${base64url({ alg: 'HS256', typ: 'JWT', kid })}.${body}`
-    tokens[`HS256 with the public key (${index})`] = `${input}.${createHmac('sha256', key).update(input).digest('base64url')}`
+    tokens[`HS256 with the public key (${index})`] =
+      `${input}.${createHmac('sha256', key).update(input).digest('base64url')}`
   }
   return tokens
 }

@@ -13,7 +13,9 @@ interface Session { id: string, userId: string, headers: Record<string, string>,
 
 t.test('4 two nodes on one database share sessions', async (t) => {
   const { url: databaseUrl, dataDir: cwd, postmaster } = await startDatabase(t)
-  const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' }
+  const settings = {
+    DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent',
+  }
   const sql = openSql(t, { options: { databaseUrl, schema: 'usher' } })
   const one = await startNode(t, { cwd, settings })
   const two = await startNode(t, { cwd, settings })
@@ -32,7 +34,8 @@ t.test('4 two nodes on one database share sessions', async (t) => {
     return login(one, user)
   }
 
-  const status = async (node: ServingNode, { headers }: Session) => (await node.fetch('/api/protected', { headers })).status
+  const status = async (node: ServingNode, { headers }: Session) =>
+    (await node.fetch('/api/protected', { headers })).status
 
   // Polls until a node rejects a session. Returns the status, and prints how long it took.
   async function refusal (t: Test, node: ServingNode, session: Session): Promise<number> {
@@ -49,10 +52,13 @@ t.test('4 two nodes on one database share sessions', async (t) => {
   }
 
   const ends: Record<string, (session: Session) => Promise<Response>> = {
-    logout: ({ headers }) => one.fetch('/api/auth/logout', { method: 'POST', headers: { authorization: headers.authorization! } }),
+    logout: ({ headers }) =>
+      one.fetch('/api/auth/logout', { method: 'POST', headers: { authorization: headers.authorization! } }),
     'logout by the cookie': ({ cookie }) => one.fetch('/api/auth/logout', { method: 'POST', headers: { cookie } }),
-    'the session ended by its id': ({ id, headers }) => one.fetch(`/api/auth/sessions/${id}`, { method: 'DELETE', headers }),
-    'the session ended by an admin': ({ id }) => one.fetch(`/api/auth/sessions/${id}`, { method: 'DELETE', headers: root.headers }),
+    'the session ended by its id': ({ id, headers }) =>
+      one.fetch(`/api/auth/sessions/${id}`, { method: 'DELETE', headers }),
+    'the session ended by an admin': ({ id }) =>
+      one.fetch(`/api/auth/sessions/${id}`, { method: 'DELETE', headers: root.headers }),
     'the user deleted': ({ userId }) => one.fetch(`/api/users/${userId}`, { method: 'DELETE', headers: root.headers }),
   }
 
@@ -69,10 +75,13 @@ t.test('4 two nodes on one database share sessions', async (t) => {
 
   t.test('4 a cookie of one node works on the other, and using an old one on either node ends the session on both', async (t) => {
     const session = await createUser()
-    const refresh = (node: ServingNode, cookie: string) => node.fetch('/api/auth/refresh', { method: 'POST', headers: { cookie } })
+    const refresh = (node: ServingNode, cookie: string) =>
+      node.fetch('/api/auth/refresh', { method: 'POST', headers: { cookie } })
     const answers = await Promise.all([refresh(one, session.cookie), refresh(two, session.cookie)])
     const [here, there] = answers.map((response) => response.headers.getSetCookie()[0]!.split(';')[0]!)
-    t.strictSame([answers.map((response) => response.status), here], [[200, 200], there], 'both get the same new cookie')
+    t.strictSame(
+      [answers.map((response) => response.status), here], [[200, 200], there], 'both get the same new cookie'
+    )
     await sql`update sessions set rotated_at = array[now() - interval '11 seconds'] where id = ${session.id}`
     t.equal((await refresh(two, session.cookie)).status, 401)
     t.equal(await status(two, session), 401)
@@ -84,8 +93,8 @@ t.test('4 two nodes on one database share sessions', async (t) => {
     for (const [how, end] of Object.entries(ends)) {
       const session = await createUser()
       t.equal(await status(two, session), 200, how)
-      // The connection that was terminated in the previous round may not have been replaced yet. A connection that has not
-      // sent a heartbeat yet is not terminated, since the node would then regard the database as unavailable.
+      // The connection that was terminated in the previous round may not have been replaced yet. A connection that has
+      // not sent a heartbeat yet is not terminated, since the node would then regard the database as unavailable.
       await until('a connection is terminated', async () => (await sql`
         select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and query = ${HEARTBEAT}`).length > 0)
       t.equal((await end(session)).status, 204)

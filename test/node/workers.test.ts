@@ -24,12 +24,20 @@ t.jobs = 3
 async function startWorkers (t: Test, settings: Record<string, string> = {}) {
   const databaseUrl = await createDatabase(t)
   const cwd = temporaryFolder(t)
-  const defaults = { WORKERS: '2', DATABASE_URL: databaseUrl, DATA_DIR: cwd, LOG_LEVEL: 'debug', ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
+  const defaults = {
+    WORKERS: '2',
+    DATABASE_URL: databaseUrl,
+    DATA_DIR: cwd,
+    LOG_LEVEL: 'debug',
+    ADMIN_EMAIL: admin.email,
+    ADMIN_PASSWORD: admin.password,
+  }
   const node = await startNode(t, { cwd, settings: { ...defaults, ...settings }, inject: CRASH })
   return { node, cwd, pids: await serving(node, 2) }
 }
 
-// If a busy machine delays the database or a worker for a second, requests get 503, as at any other time (contract 1.10).
+// If a busy machine delays the database or a worker for a second, requests get 503, as at any other time (contract
+// 1.10).
 const REFUSED = ['503', 'DATABASE_UNAVAILABLE', 'OVERLOADED']
 
 t.test('14.1 two workers', { buffered: true }, async (t) => {
@@ -120,7 +128,8 @@ t.test('14.1 two workers', { buffered: true }, async (t) => {
 t.test('14.1 with WORKERS=auto on one core, SIGHUP replaces the only worker', { buffered: true }, async (t) => {
   const cwd = temporaryFolder(t)
   const settings = { WORKERS: 'auto', DATABASE_URL: await createDatabase(t), DATA_DIR: cwd, LOG_LEVEL: 'debug' }
-  const oneCore = "import os from 'node:os'; import { syncBuiltinESMExports } from 'node:module'; os.availableParallelism = () => 1; syncBuiltinESMExports()"
+  const oneCore =
+    "import os from 'node:os'; import { syncBuiltinESMExports } from 'node:module'; os.availableParallelism = () => 1; syncBuiltinESMExports()"
   const node = await startNode(t, { cwd, settings, inject: oneCore })
   const [first] = await serving(node, 1)
   node.child.kill('SIGHUP')
@@ -154,7 +163,10 @@ t.test('14.1 workers complete their requests and end if the primary is killed', 
 })
 
 t.test('14.1 a node whose first worker cannot start ends with its sentence', { buffered: true }, async (t) => {
-  const node = spawnNode(t, { cwd: temporaryFolder(t), settings: { WORKERS: 'auto', DATABASE_WAIT_SECONDS: '5', DATABASE_URL: 'postgres://usher@127.0.0.1:1/usher' } })
+  const node = spawnNode(t, {
+    cwd: temporaryFolder(t),
+    settings: { WORKERS: 'auto', DATABASE_WAIT_SECONDS: '5', DATABASE_URL: 'postgres://usher@127.0.0.1:1/usher' },
+  })
   t.equal(await node.ended, 1)
   t.match(node.stderr, /^DATABASE_URL: "usher" on 127\.0\.0\.1:1 cannot be reached \(ECONNREFUSED\)\.$/m)
 })
@@ -162,7 +174,9 @@ t.test('14.1 a node whose first worker cannot start ends with its sentence', { b
 t.test('14.1 all workers together leave connections of PostgreSQL to others, or an embedded one has more of them', async (t) => {
   for (const workers of [2, 3, 4, 8, 16, 17]) t.ok(connectionsOf(workers, poolSizeOf(workers)) <= 80, `${workers}`)
   t.equal(poolSizeOf(2), 10)
-  for (const workers of [16, 32, 256]) t.ok(maxConnectionsFor(workers) >= connectionsOf(workers, poolSizeOf(workers)) + 20, `${workers}`)
+  for (const workers of [16, 32, 256]) {
+    t.ok(maxConnectionsFor(workers) >= connectionsOf(workers, poolSizeOf(workers)) + 20, `${workers}`)
+  }
 })
 
 t.test('14.1 WORKERS is checked', { buffered: true }, async (t) => {

@@ -51,7 +51,9 @@ t.test('12.5 of the events of one kind about one user, 10,000 wait for a dead we
   t.strictSame([...gaps], [{ number: 5000, next: 6501 }], 'what is dropped is in the middle')
   await until('the log', () => logged().length >= 2)
   const message = 'Events were dropped, because too many about one user wait for this consumer'
-  t.match(logged().find(({ userId }) => userId === flooder), { level: 50, consumer: 'webhook dead', type: 'user.updated', events: 1500, msg: message })
+  t.match(logged().find(({ userId }) => userId === flooder), {
+    level: 50, consumer: 'webhook dead', type: 'user.updated', events: 1500, msg: message,
+  })
 })
 
 t.test('12.5 beyond the limit of a consumer, the events that would expire first are dropped', async (t) => {
@@ -64,9 +66,14 @@ t.test('12.5 beyond the limit of a consumer, the events that would expire first 
   const db = (await openConnection(t)).db.withSchema(usher.options.schema!)
   t.equal(await trimConsumer(db, 'webhook dead', { keep: 20, limit: 100 }), 0, 'as many as may wait')
   t.equal(await trimConsumer(db, 'webhook dead', { keep: 15, limit: 100 }), 5)
-  t.equal(await trimConsumer(db, 'webhook dead', { keep: 12, limit: 2 }), 2, 'at most as many as one statement may delete')
+  t.equal(
+    await trimConsumer(db, 'webhook dead', { keep: 12, limit: 2 }), 2, 'at most as many as one statement may delete'
+  )
   const left = (await sql`select consumer, (data ->> 'number')::integer as number from outbox order by position`)
-  t.strictSame(left.filter(({ consumer }) => consumer === 'webhook dead').map(({ number }) => number), [11, 13, 14, 16, 17, 19, 20, 22, 23, 25, 26, 28, 29])
+  t.strictSame(
+    left.filter(({ consumer }) => consumer === 'webhook dead').map(({ number }) => number),
+    [11, 13, 14, 16, 17, 19, 20, 22, 23, 25, 26, 28, 29]
+  )
   t.equal(left.filter(({ consumer }) => consumer === 'webhook other').length, 10)
 })
 
@@ -86,7 +93,9 @@ t.test('14.4 of the entries of the account log of one user and action, 24 hours 
   const others = await add('user.email-change', usher.admin.id, 900, now - 1_800_000)
   const [login] = await sql`select id from audit where action = 'login' and user_id = ${user.id}`
   const idsOf = async (userId: string) =>
-    (await sql`select id from audit where action = 'user.email-change' and user_id = ${userId} order by id`).map(({ id }) => id)
+    (await sql`select id from audit where action = 'user.email-change' and user_id = ${userId} order by id`).map(
+      ({ id }) => id
+    )
 
   const logged = await startAnother(t, usher)
   await until('fewer entries', async () => (await idsOf(user.id)).length <= 2200)

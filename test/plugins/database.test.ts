@@ -27,11 +27,16 @@ t.test('1.10 without a database at the start, ready() rejects with a message, an
   const url = new URL(await testDatabaseUrl())
   const unknown = Object.assign(new URL(url), { pathname: '/nowhere' })
   const cases: [string, RegExp][] = [
-    ['postgres://nobody@127.0.0.1:1/none', /^DATABASE_UNAVAILABLE usher: the database cannot be reached \(ECONNREFUSED\)/],
+    [
+      'postgres://nobody@127.0.0.1:1/none',
+      /^DATABASE_UNAVAILABLE usher: the database cannot be reached \(ECONNREFUSED\)/,
+    ],
     [unknown.href, /^3D000 usher: the database cannot be used \(database "nowhere" does not exist\)|^28000 usher: /],
   ]
   for (const [databaseUrl, expected] of cases) {
-    const child = spawn(process.execPath, ['--input-type=module', '-e', code, databaseUrl], { stdio: ['ignore', 'pipe', 'inherit'], cwd: new URL('../..', import.meta.url) })
+    const child = spawn(process.execPath, ['--input-type=module', '-e', code, databaseUrl], {
+      stdio: ['ignore', 'pipe', 'inherit'], cwd: new URL('../..', import.meta.url),
+    })
     const [said, [status]] = await Promise.all([text(child.stdout), once(child, 'exit')])
     t.match(said, expected)
     t.equal(status, 0, 'ended by itself')
@@ -81,7 +86,9 @@ t.test('1.10 a start does not fail if the database pauses for longer than a requ
     await delay(1000)
     proxy.thaw()
   }
-  const { inject } = await createUsher(t, { databaseUrl: proxy.url, deadlines: {}, schema: uniqueSchema(t.name), hooks: { beforeUserCreate: pause } })
+  const { inject } = await createUsher(
+    t, { databaseUrl: proxy.url, deadlines: {}, schema: uniqueSchema(t.name), hooks: { beforeUserCreate: pause } }
+  )
   t.equal(pauses, 1)
   t.equal((await inject('GET', '/health/ready')).statusCode, 200)
 
@@ -133,8 +140,11 @@ t.test('4 1.10 while only notifications are unavailable, all requests succeed, a
     }
     await mend!()
     await until('they are back', () => logged('The notifications of the database are available again') > 0)
-    t.strictSame(lines, ['The notifications of the database are unavailable', 'The notifications of the database are available again'],
-      'each change is logged once')
+    t.strictSame(
+      lines,
+      ['The notifications of the database are unavailable', 'The notifications of the database are available again'],
+      'each change is logged once'
+    )
   }
 })
 
@@ -148,11 +158,14 @@ t.test('1.10 an outage that interrupts the removal of a deleted user is one line
   await sql.begin(async (trx) => {
     await trx`lock table posts in share mode`
     const deleted = usher.inject('DELETE', `/api/users/${user.id}`, { headers: usher.admin.headers })
-    await until('the removal waits', async () => (await sql`select from pg_locks where relation = 'posts'::regclass and not granted`).length > 0)
+    await until('the removal waits', async () =>
+      (await sql`select from pg_locks where relation = 'posts'::regclass and not granted`).length > 0)
     proxy.refuse()
     await deleted
-    await until('it is logged', () => lines.some(({ level, msg }) => level === 20 && msg === 'The rows of deleted users could not be deleted'))
-    await until('so is that of the files', () => lines.some(({ level, msg }) => level === 20 && msg === 'Uploads of deleted users could not be removed'))
+    await until('it is logged', () =>
+      lines.some(({ level, msg }) => level === 20 && msg === 'The rows of deleted users could not be deleted'))
+    await until('so is that of the files', () =>
+      lines.some(({ level, msg }) => level === 20 && msg === 'Uploads of deleted users could not be removed'))
   })
   await until('so is the outage', () => lines.some(({ msg }) => msg === 'The database is unavailable'))
   t.same(lines.filter(({ level }) => level > 30).map(({ msg }) => msg), ['The database is unavailable'])
@@ -189,7 +202,11 @@ t.test('1.10 an outage is one line of the log, not one for each request and each
       t.equal((await response).statusCode, 503)
     }
   })
-  t.match(lines.filter(({ level }) => level > 30), [{ level: 40, msg: 'The database could not run a statement', code: '57014' }], 'why PostgreSQL itself refuses')
+  t.match(
+    lines.filter(({ level }) => level > 30),
+    [{ level: 40, msg: 'The database could not run a statement', code: '57014' }],
+    'why PostgreSQL itself refuses'
+  )
 })
 
 t.test('1.10 if only the connection of notifications is terminated, no request gets 503', async (t) => {
@@ -202,7 +219,8 @@ t.test('1.10 if only the connection of notifications is terminated, no request g
   await load.next(201)
   for (let round = 0; round < 5; round++) {
     // The heartbeat distinguishes this connection from the others.
-    const end = () => direct`select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${name} and query = ${HEARTBEAT}`
+    const end = () =>
+      direct`select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${name} and query = ${HEARTBEAT}`
     await until('ended', async () => (await end()).length === 1)
     await delay(50)
   }
@@ -219,7 +237,8 @@ t.test('9 a postgres.js client of the host is used and stays open', async (t) =>
   const user = (await inject('GET', `/api/users/${id}`)).json()
   t.equal(user.name, 'Hosted')
   t.match(user.createdAt, /^\d{4}-\d\d-\d\dT/)
-  const connections = () => own`select pid from pg_stat_activity where application_name = ${name}`.then(({ length }) => length)
+  const connections = () =>
+    own`select pid from pg_stat_activity where application_name = ${name}`.then(({ length }) => length)
   t.ok(await connections() > 1)
   await app.close()
   await until("Usher's connections are gone", async () => await connections() === 1)
@@ -263,7 +282,9 @@ for (const state of ['serves', 'refuses connections', 'is frozen'] as const) {
 /** Returns the options of an app that keeps the lines of its log from the level `info` on. */
 function keepLog () {
   const lines: { level: number, msg: string, ms?: number, statement?: string }[] = []
-  return { lines, server: { logger: { level: 'info', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } } }
+  return {
+    lines, server: { logger: { level: 'info', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } },
+  }
 }
 
 t.test('8 a request that is still processed when the app has closed gets 503, and the log has no error', async (t) => {
@@ -295,7 +316,8 @@ t.test('8 what a request has left to the background ends before the database clo
   const closing = await sql.begin(async (sql) => {
     await sql`lock table recognised_networks in access exclusive mode`
     t.equal((await usher.inject('DELETE', `/api/users/${user.id}`, { headers: usher.admin.headers })).statusCode, 204)
-    await until('the purge waits', async () => (await sql`select from pg_locks where not granted and relation = 'recognised_networks'::regclass`).length > 0)
+    await until('the purge waits', async () =>
+      (await sql`select from pg_locks where not granted and relation = 'recognised_networks'::regclass`).length > 0)
     const closing = usher.app.close()
     // An app that did not wait would have closed by then.
     await delay(200)
@@ -332,13 +354,18 @@ t.test('14.5 with slowStatementMs, the text of a slow statement is logged once a
 t.test('14.2 metrics show outages of notifications, also while statements are answered', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const usher = await createUsher(t, { notificationsUrl: proxy.url, deadlines: {} })
-  const read = async (name: string) => (await usher.app.usher.metrics()).find((metric) => metric.name === name)?.samples[0]
+  const read = async (name: string) =>
+    (await usher.app.usher.metrics()).find((metric) => metric.name === name)?.samples[0]
   t.match(await read('usher_notifications_available'), { value: 1 })
   t.match(await read('usher_notifications_outages_total'), { value: 0 })
   proxy.refuse()
-  await until('they are unavailable', async () => (await read('usher_notifications_available') as { value: number }).value === 0)
+  await until(
+    'they are unavailable', async () => (await read('usher_notifications_available') as { value: number }).value === 0
+  )
   t.equal((await usher.inject('GET', '/api/users')).statusCode, 200)
   await proxy.listen()
-  await until('they are available', async () => (await read('usher_notifications_available') as { value: number }).value === 1)
+  await until(
+    'they are available', async () => (await read('usher_notifications_available') as { value: number }).value === 1
+  )
   t.match(await read('usher_notifications_outages_total'), { value: 1 })
 })

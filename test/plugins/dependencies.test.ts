@@ -3,8 +3,8 @@ import { glob } from 'node:fs/promises'
 import t from 'tap'
 
 const CORE = ['usherOptions', 'usherTelemetry', 'usherDatabase']
-// What a plugin may look for without depending on it: a mount may leave uploads out, and a node also handles errors of requests outside
-// of its mount.
+// What a plugin may look for without depending on it: a mount may leave uploads out, and a node also handles errors of
+// requests outside of its mount.
 const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
   'usher-accounts': ['usherUploads'],
   'usher-errors': ['usherAudit', 'usherAuth', 'usherTelemetry'],
@@ -12,7 +12,8 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
 
 const nameOf = (decorator: string) => `usher-${decorator.slice('usher'.length).toLowerCase()}`
 
-const code = (file: string) => readFileSync(file, 'utf8').replace(/declare module 'fastify' \{\n[^]*?\n\}\n/, '').replaceAll(/\/\*\*?[^]*?\*\/|\/\/.*/g, '')
+const code = (file: string) => readFileSync(file, 'utf8').replace(/declare module 'fastify' \{\n[^]*?\n\}\n/, '')
+  .replaceAll(/\/\*\*?[^]*?\*\/|\/\/.*/g, '')
 
 t.test('the dependencies that a plugin declares are the decorators that it uses', async (t) => {
   let plugins = 0
@@ -24,7 +25,8 @@ t.test('the dependencies that a plugin declares are the decorators that it uses'
     const used = new Set([...source.matchAll(/\busher[A-Z]\w*/g)].map(([decorator]) => decorator))
     if (source.includes('coreOf(app)')) for (const decorator of CORE) used.add(decorator)
     const own = [...source.matchAll(/decorate\('(\w+)'/g)].map(([, decorator]) => decorator!)
-    const wanted = [...used].filter((decorator) => !own.includes(decorator) && !OPTIONAL[name]?.includes(decorator)).map(nameOf)
+    const wanted = [...used]
+      .filter((decorator) => !own.includes(decorator) && !OPTIONAL[name]?.includes(decorator)).map(nameOf)
     t.strictSame([...declared.matchAll(/'([^']+)'/g)].map(([, other]) => other).toSorted(), wanted.toSorted(), file)
   }
   t.ok(plugins >= 12, 'plugins were found')
@@ -33,7 +35,8 @@ t.test('the dependencies that a plugin declares are the decorators that it uses'
 t.test('a capability has one plugin, which adds one decorator', async (t) => {
   const owners = new Map<string, string>()
   for await (const file of glob('plugins/**/*.ts')) {
-    const added = [...readFileSync(file, 'utf8').matchAll(/\bdecorate\('(usher\w+)'/g)].map(([, decorator]) => decorator!)
+    const added = [...readFileSync(file, 'utf8').matchAll(/\bdecorate\('(usher\w+)'/g)]
+      .map(([, decorator]) => decorator!)
     t.ok(added.length <= 1, file)
     for (const decorator of added) {
       t.notOk(owners.has(decorator), `${decorator} is added once`)

@@ -11,11 +11,18 @@ import { until } from '../helpers/until.ts'
 const plenty = { burst: 10_000, perMinute: 10_000 }
 // Nothing becomes available again during a test, however long that takes.
 const throttle: UsherOptions['throttle'] = {
-  account: plenty, address: plenty, reset: plenty, signUp: plenty, mail: { burst: 3, perMinute: 0.01 }, verifiedMail: { burst: 5, perMinute: 0.01 },
+  account: plenty,
+  address: plenty,
+  reset: plenty,
+  signUp: plenty,
+  mail: { burst: 3, perMinute: 0.01 },
+  verifiedMail: { burst: 5, perMinute: 0.01 },
 }
 const newEmail = () => `${randomUUID()}@example.com`
 
-/** Starts two nodes on one database, whose mails arrive in one inbox. Returns the first one, and what both have logged. */
+/**
+ * Starts two nodes on one database, whose mails arrive in one inbox. Returns the first one, and what both have logged.
+ */
 async function startNodes (t: Test, options: UsherOptions = {}) {
   const inbox = createMailer()
   const lines: string[] = []
@@ -40,7 +47,9 @@ async function startNodes (t: Test, options: UsherOptions = {}) {
       // Links to set a password and sign-ups are stored after the response, in order.
       for (const node of nodes) {
         const email = newEmail()
-        await node.inject('POST', '/api/auth/sign-up', { payload: { name: 'Last', email, password: `pass ${randomUUID()}` } })
+        await node.inject(
+          'POST', '/api/auth/sign-up', { payload: { name: 'Last', email, password: `pass ${randomUUID()}` } }
+        )
         await inbox.of(email, 1)
       }
       await until('an empty outbox', async () => (await sql`select 1 from outbox`).length === 0)
@@ -50,7 +59,9 @@ async function startNodes (t: Test, options: UsherOptions = {}) {
 }
 
 /** Changes the password of a user again and again, on two nodes. */
-async function changePasswords ({ one, two }: { one: TestUsher, two: TestUsher }, user: { email: string, password: string }, times: number): Promise<void> {
+async function changePasswords (
+  { one, two }: { one: TestUsher, two: TestUsher }, user: { email: string, password: string }, times: number
+): Promise<void> {
   let { password } = user
   let { headers } = await one.login(user)
   for (let index = 0; index < times; index++) {
@@ -67,11 +78,14 @@ t.test('11.5 whoever sets the own address to that of a stranger does not flood t
   const { one, two, sql, settle, received, logged, lines } = nodes
   const user = await one.createUser()
   const victim = newEmail()
-  t.equal((await one.inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email: victim } })).statusCode, 200)
+  t.equal((await one.inject(
+    'PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email: victim } }
+  )).statusCode, 200)
   await changePasswords(nodes, { ...user, email: victim }, 6)
   await settle()
   t.same(received(victim).map(({ subject }) => subject), Array(3).fill('Your password was set'))
-  const entries = logged().filter(({ msg }) => msg === 'A mail is not sent, because its recipient has got too many of its kind')
+  const entries = logged()
+    .filter(({ msg }) => msg === 'A mail is not sent, because its recipient has got too many of its kind')
   t.ok(entries.length >= 1, 'what is not sent is logged')
   t.match(entries[0], { level: 40, kind: 'account', userId: user.id })
   t.notMatch(lines.join(''), victim, 'without the address')
@@ -80,7 +94,9 @@ t.test('11.5 whoever sets the own address to that of a stranger does not flood t
   await one.app.close()
   const again = await createUsher(t, { ...one.options })
   const { headers } = await again.login(one.admin)
-  t.equal((await again.inject('PATCH', `/api/users/${user.id}`, { headers, payload: { email: newEmail() } })).statusCode, 200)
+  t.equal(
+    (await again.inject('PATCH', `/api/users/${user.id}`, { headers, payload: { email: newEmail() } })).statusCode, 200
+  )
   await until('an empty outbox', async () => (await sql`select 1 from outbox`).length === 0)
   t.equal(received(victim).length, 3, 'nor a mail of the same kind after a restart')
   await two.app.close()
@@ -89,7 +105,9 @@ t.test('11.5 whoever sets the own address to that of a stranger does not flood t
 t.test('11.5 of 40 requests at the same time on two nodes, the owner gets as many mails as the limit allows', async (t) => {
   const { one, post, settle, received, sql } = await startNodes(t)
   const user = await one.createUser()
-  const responses = await Promise.all(Array.from({ length: 40 }, () => post('/api/auth/password-reset', { email: user.email })))
+  const responses = await Promise.all(
+    Array.from({ length: 40 }, () => post('/api/auth/password-reset', { email: user.email }))
+  )
   t.same(new Set(responses.map(({ statusCode }) => statusCode)), new Set([202]), 'the responses do not say so')
   // A request that the database could not serve at once is repeated behind others.
   const requested = () => sql`select from audit where action = 'password.reset-request' and user_id = ${user.id}`
@@ -113,8 +131,13 @@ t.test('11.5 whatever strangers cause, the owner of an account gets links that w
     const resets = flood.filter(({ text }) => text.includes('/set-password#'))
     t.strictSame([flood.length, resets.length], [2 * limit, limit], `${what} address gets ${limit} of each kind`)
     const works = async (mail: typeof resets[0]) =>
-      (await one.inject('POST', '/api/auth/password-reset/check', { payload: { token: tokenIn(mail) } })).statusCode === 204
-    t.strictSame(await Promise.all(resets.slice(-3).map(works)), [true, true, true], 'requests without a mail void no link that was sent')
+      (await one.inject('POST', '/api/auth/password-reset/check', { payload: { token: tokenIn(mail) } })).statusCode ===
+      204
+    t.strictSame(
+      await Promise.all(resets.slice(-3).map(works)),
+      [true, true, true],
+      'requests without a mail void no link that was sent'
+    )
 
     await changePasswords(nodes, user, 1)
     await one.inject('PATCH', `/api/users/${user.id}`, { headers: one.admin.headers, payload: { email: newEmail() } })
@@ -128,19 +151,28 @@ t.test('11.5 links to verify an address that are not sent void none that was sen
   const { one, settle, received } = await startNodes(t)
   const user = await one.createUser()
   for (let index = 0; index < 10; index++) {
-    t.equal((await one.inject('POST', `/api/users/${user.id}/email-verification`, { headers: user.headers })).statusCode, 202)
+    t.equal(
+      (await one.inject('POST', `/api/users/${user.id}/email-verification`, { headers: user.headers })).statusCode, 202
+    )
   }
   await settle()
   const mails = received(user.email)
   t.equal(mails.length, 3)
-  t.equal((await one.inject('POST', '/api/auth/email-verification/confirm', { payload: { token: tokenIn(mails[0]!) } })).statusCode, 204)
+  t.equal((await one.inject(
+    'POST', '/api/auth/email-verification/confirm', { payload: { token: tokenIn(mails[0]!) } }
+  )).statusCode, 204)
 })
 
 t.test('11.5 addresses that differ in case or in what follows a plus sign are one recipient', async (t) => {
   const { post, settle, inbox } = await startNodes(t)
   const name = randomUUID()
-  const addresses = [`${name}@example.com`, `${name}+a@example.com`, `${name.toUpperCase()}@Example.com`, `${name}+b+c@example.com`, `${name}+@example.com`]
-  for (const email of addresses) await post('/api/auth/sign-up', { name: 'Stranger', email, password: `pass ${randomUUID()}` })
+  const addresses = [
+    `${name}@example.com`, `${name}+a@example.com`, `${name.toUpperCase()}@Example.com`, `${name}+b+c@example.com`,
+    `${name}+@example.com`,
+  ]
+  for (const email of addresses) {
+    await post('/api/auth/sign-up', { name: 'Stranger', email, password: `pass ${randomUUID()}` })
+  }
   await settle()
   t.equal(inbox.mails.filter(({ to }) => to.toLowerCase().startsWith(name)).length, 3)
 })
@@ -161,7 +193,9 @@ t.test('11.2 sign-ups whose mail is not sent take no place among those that may 
 })
 
 t.test('11.5 after a while a recipient gets mails again', async (t) => {
-  const { one, post, sql, settle, received } = await startNodes(t, { throttle: { ...throttle, mail: { burst: 3, perMinute: 0.05 } } })
+  const { one, post, sql, settle, received } = await startNodes(
+    t, { throttle: { ...throttle, mail: { burst: 3, perMinute: 0.05 } } }
+  )
   const user = await one.createUser()
   const flood = async () => {
     for (let index = 0; index < 6; index++) await post('/api/auth/password-reset', { email: user.email })
@@ -182,7 +216,8 @@ t.test('11.5 what is remembered of recipients is bounded', async (t) => {
   const schema = db.withSchema(one.options.schema!)
   const keys = async () => (await sql`select key from mail_limits order by free_at desc`).map(({ key }) => key)
   await sql`update mail_limits set free_at = now() - interval '1 second' where free_at < now() + interval '1 hour'`
-  const remaining = (await sql`select key from mail_limits where free_at > now() order by free_at desc`).map(({ key }) => key)
+  const remaining =
+    (await sql`select key from mail_limits where free_at > now() order by free_at desc`).map(({ key }) => key)
   await deleteFreeLimits(schema, { table: 'mail_limits', keep: 10, limit: 1000 })
   t.same(await keys(), remaining, 'limits that are available again are forgotten')
   t.equal(remaining.length, 3, 'the user, and the two last sign-ups')

@@ -24,12 +24,16 @@ const DAY = 86400
 /** Opens an outbox with a mailer on a bare Fastify, and collects the level, message and error of each log entry. */
 async function start (
   t: Test, mailer: Mailer | undefined,
-  { schema = uniqueSchema(t.name), secret = SECRET, deadlines = slow }: { schema?: string, secret?: string | null, deadlines?: Partial<Deadlines> } = {}
+  { schema = uniqueSchema(t.name), secret = SECRET, deadlines = slow }: {
+    schema?: string, secret?: string | null, deadlines?: Partial<Deadlines>
+  } = {}
 ) {
   const databaseUrl = await testDatabaseUrl()
   // test/plugins/mail-limits.test.ts tests the real limits.
   const throttle = { mail: { burst: 1000 } }
-  const options = { databaseUrl, schema, throttle, deadlines, ...mailer && { mailer }, ...secret !== null && { secret } }
+  const options = {
+    databaseUrl, schema, throttle, deadlines, ...mailer && { mailer }, ...secret !== null && { secret },
+  }
   const { app, lines } = await openCore(t, options)
   await app.register(outbox, { shortestMs: 1, longestMs: 10 })
   await app.ready()
@@ -38,7 +42,15 @@ async function start (
   /** Stores a mail in the outbox, as the change that causes it does. */
   const send = (to: string | null, { seconds = DAY, subject = content.subject } = {}) =>
     insertMail(app.usherDatabase.db, app.usherOutbox.mails.mailer!.prepare({ ...content, subject }, seconds), to, ID)
-  return { app, lines, sql, schema, send, logged: () => lines.map((line) => JSON.parse(line)), empty: () => until('an empty outbox', async () => (await sql`select 1 from outbox`).length === 0) }
+  return {
+    app,
+    lines,
+    sql,
+    schema,
+    send,
+    logged: () => lines.map((line) => JSON.parse(line)),
+    empty: () => until('an empty outbox', async () => (await sql`select 1 from outbox`).length === 0),
+  }
 }
 
 t.test('4.7 a mail server gets a plain-text mail from the node\'s sender address', async (t) => {
@@ -53,7 +65,9 @@ t.test('4.7 a mail server gets a plain-text mail from the node\'s sender address
   t.match(server.raw[0], /^Content-Type: text\/plain; charset=utf-8\r$/m)
 
   await t.test('4.7 an address cannot add headers or recipients', async (t) => {
-    const evil = ['eve@example.com\r\nBcc: all@example.com', 'eve@example.com, all@example.com', 'Eve <all@example.com>']
+    const evil = [
+      'eve@example.com\r\nBcc: all@example.com', 'eve@example.com, all@example.com', 'Eve <all@example.com>',
+    ]
     for (const to of evil) await send(to, { subject: 'Hello\r\nBcc: all@example.com', seconds: 1 })
     await empty()
     t.notOk(server.mails.some(({ to }) => to === 'all@example.com'))
@@ -62,7 +76,9 @@ t.test('4.7 a mail server gets a plain-text mail from the node\'s sender address
 })
 
 t.test('4.7 a failed mail is sent again, and logged without the address and the link', async (t) => {
-  const failures = [Object.assign(new Error(`cannot deliver to <ada@example.com>: ${content.text}`), { code: 'EENVELOPE', responseCode: 451 }), 'busy']
+  const failures = [Object.assign(
+    new Error(`cannot deliver to <ada@example.com>: ${content.text}`), { code: 'EENVELOPE', responseCode: 451 }
+  ), 'busy']
   const inbox = createMailer()
   const { send, lines, logged } = await start(t, async (mail) => {
     if (failures.length > 0) throw failures.shift()
@@ -71,7 +87,16 @@ t.test('4.7 a failed mail is sent again, and logged without the address and the 
   await send(to)
   t.same(await inbox.of(to, 1), [mail])
   t.match(logged(), [
-    { level: 40, msg: 'A mail could not be sent: another attempt follows', userId: ID, err: { code: 'EENVELOPE', responseCode: 451, message: 'cannot deliver to <[address]>: A link:\n\nhttps://example.com/#token=[token]\n' } },
+    {
+      level: 40,
+      msg: 'A mail could not be sent: another attempt follows',
+      userId: ID,
+      err: {
+        code: 'EENVELOPE',
+        responseCode: 451,
+        message: 'cannot deliver to <[address]>: A link:\n\nhttps://example.com/#token=[token]\n',
+      },
+    },
     { level: 40, msg: 'A mail could not be sent: another attempt follows', err: { message: 'busy' } },
   ])
   for (const secret of [to, 't'.repeat(43)]) t.notOk(lines.join('').includes(secret))
@@ -147,7 +172,9 @@ t.test('4.7 a mail whose link has expired is not sent', async (t) => {
   await send(to, { seconds: 0 })
   await empty()
   t.same(inbox.mails, [])
-  t.match(logged(), [{ level: 50, msg: 'A mail could not be sent', userId: ID, err: { message: 'the mail has expired' } }])
+  t.match(
+    logged(), [{ level: 50, msg: 'A mail could not be sent', userId: ID, err: { message: 'the mail has expired' } }]
+  )
 })
 
 t.test('12.5 a notice without a link is sent to a disabled user, but to nobody after the user is deleted', async (t) => {
@@ -172,7 +199,9 @@ t.test('4.7 a mailer that hangs, or a mail server that does not respond, is give
   const silent = createServer().listen(0, '127.0.0.1')
   await once(silent, 'listening')
   t.teardown(() => silent.close())
-  const { mailer, close } = createSmtpMailer(`smtp://127.0.0.1:${(silent.address() as AddressInfo).port}?greetingTimeout=1`, FROM)
+  const { mailer, close } = createSmtpMailer(
+    `smtp://127.0.0.1:${(silent.address() as AddressInfo).port}?greetingTimeout=1`, FROM
+  )
   t.teardown(close)
   await t.rejects(Promise.resolve(mailer(mail)), { code: 'ETIMEDOUT' })
 })

@@ -26,7 +26,8 @@ async function start (t: Test, options: Pick<UsherOptions, 'mailTemplates' | 'pa
   return { ...createRenderer({ lifecycle: app, options: { ...usherOptions, prefix: '', publicPath: '' } }), lines }
 }
 
-const valuesOf = (name: MailName) => Object.fromEntries(mailValues[name].map((value) => [value, /link$|page/i.test(value) ? link : 'x'])) as never
+const valuesOf = (name: MailName) =>
+  Object.fromEntries(mailValues[name].map((value) => [value, /link$|page/i.test(value) ? link : 'x'])) as never
 
 t.test('15.2 every mail has a subject of one line, text and HTML with the product name and the same links', async (t) => {
   const { render } = await start(t, { pages: { productName: evil, color: '#fe0' } })
@@ -82,8 +83,14 @@ t.test('15.2 a host may replace mails, and one that fails has its default conten
   t.equal(lines.length, 5)
   t.match(JSON.parse(lines[0]!), { level: 50, mail: 'password-reset' })
   t.notMatch(lines.join(''), 'token')
-  t.same(calls[0], ['password-reset', { productName: 'Notes', color: '#1d4ed8', textColor: '#ffffff', link, duration: '30 minutes' }, true])
-  t.throws(() => readOptions({ databaseUrl: 'postgres://localhost/usher', mailTemplates: 'folder' as never }), { message: 'usher: mailTemplates must be a function' })
+  t.same(calls[0], [
+    'password-reset',
+    { productName: 'Notes', color: '#1d4ed8', textColor: '#ffffff', link, duration: '30 minutes' },
+    true,
+  ])
+  t.throws(() => readOptions({ databaseUrl: 'postgres://localhost/usher', mailTemplates: 'folder' as never }), {
+    message: 'usher: mailTemplates must be a function',
+  })
 })
 
 t.test('15.2 no mail contains the name of a user', async (t) => {
@@ -101,7 +108,11 @@ t.test('15.2 no mail contains the name of a user', async (t) => {
 
 t.test('15.2 a folder replaces the templates that it has, and a wrong one is rejected with one sentence', async (t) => {
   const open = (files: Record<string, string>) => openMailTemplates({ MAIL_TEMPLATES: t.testdir(files) })!
-  const some = open({ 'invitation.txt': 'Subject: Welcome to {{productName}}\r\n\r\nGo to {{link}} & log in.\n', 'layout.html': '<main>{{content}}</main>', 'notes.md': '{{x}}' })
+  const some = open({
+    'invitation.txt': 'Subject: Welcome to {{productName}}\r\n\r\nGo to {{link}} & log in.\n',
+    'layout.html': '<main>{{content}}</main>',
+    'notes.md': '{{x}}',
+  })
   const values = { productName: 'Notes <x>', color: '#fff', textColor: '#000000', link, duration: '7 days' }
   const { subject, text, html } = some('invitation', values)!
   t.equal(subject, 'Welcome to Notes <x>')
@@ -116,7 +127,10 @@ t.test('15.2 a folder replaces the templates that it has, and a wrong one is rej
     [{ 'invitation.html': '<p>{{undoLink}}</p>' }, 'invitation.html has an unknown placeholder {{undoLink}}'],
     [{ 'invitation.html': '{{#link}}' }, 'invitation.html has no {{/link}}'],
     [{ 'invitation.html': '{{/link}}' }, 'invitation.html has {{/link}} where no section of that name can end'],
-    [{ 'invitation.html': '{{#link}}{{#duration}}{{/link}}{{/duration}}' }, 'invitation.html has {{/link}} where no section of that name can end'],
+    [
+      { 'invitation.html': '{{#link}}{{#duration}}{{/link}}{{/duration}}' },
+      'invitation.html has {{/link}} where no section of that name can end',
+    ],
     [{ 'invitation.html': '{{{link}}}' }, 'invitation.html has braces that are no placeholder'],
     [{ 'invitation.html': '{{ link }}' }, 'invitation.html has braces that are no placeholder'],
     [{ 'invitation.html': '{{constructor}}' }, 'invitation.html has an unknown placeholder {{constructor}}'],
@@ -131,14 +145,22 @@ t.test('15.2 a folder replaces the templates that it has, and a wrong one is rej
   ]
   for (const [files, problem] of bad) {
     await t.test(problem, async (t) => {
-      t.throws(() => openMailTemplates({ MAIL_TEMPLATES: t.testdir(files) }), { message: `MAIL_TEMPLATES must be a folder of mail templates: ${problem}.` })
+      t.throws(() => openMailTemplates({ MAIL_TEMPLATES: t.testdir(files) }), {
+        message: `MAIL_TEMPLATES must be a folder of mail templates: ${problem}.`,
+      })
     })
   }
   const folder = t.testdir({ file: 'x' })
-  t.throws(() => openMailTemplates({ MAIL_TEMPLATES: join(folder, 'none') }), { message: 'MAIL_TEMPLATES must be a folder of mail templates: it cannot be read (ENOENT).' })
-  t.throws(() => openMailTemplates({ MAIL_TEMPLATES: join(folder, 'file') }), { message: 'MAIL_TEMPLATES must be a folder of mail templates: it cannot be read (ENOTDIR).' })
+  t.throws(() => openMailTemplates({ MAIL_TEMPLATES: join(folder, 'none') }), {
+    message: 'MAIL_TEMPLATES must be a folder of mail templates: it cannot be read (ENOENT).',
+  })
+  t.throws(() => openMailTemplates({ MAIL_TEMPLATES: join(folder, 'file') }), {
+    message: 'MAIL_TEMPLATES must be a folder of mail templates: it cannot be read (ENOTDIR).',
+  })
   mkdirSync(join(folder, 'invitation.txt'))
-  t.throws(() => openMailTemplates({ MAIL_TEMPLATES: folder }), { message: 'MAIL_TEMPLATES must be a folder of mail templates: it cannot be read (EISDIR).' })
+  t.throws(() => openMailTemplates({ MAIL_TEMPLATES: folder }), {
+    message: 'MAIL_TEMPLATES must be a folder of mail templates: it cannot be read (EISDIR).',
+  })
 })
 
 t.test('15.2 each mail has two templates, and there are no others', async (t) => {
@@ -152,7 +174,12 @@ t.test('15.2 a mail server gets both forms of a mail', async (t) => {
   const server = await startMailServer(t)
   const { mailer, close } = createSmtpMailer(server.url, 'Usher <usher@example.com>', slowNode)
   t.teardown(close)
-  const mail = { to: 'ada@example.com', subject: 'Hello', text: `A link:\n\n${link}\n`, html: `<p>A link: <a href="${link}">here</a></p>\n` }
+  const mail = {
+    to: 'ada@example.com',
+    subject: 'Hello',
+    text: `A link:\n\n${link}\n`,
+    html: `<p>A link: <a href="${link}">here</a></p>\n`,
+  }
   await mailer(mail)
   t.same(await server.of(mail.to, 1), [mail])
   t.match(server.raw[0], /^Content-Type: multipart\/alternative;/m)

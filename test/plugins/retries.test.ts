@@ -7,7 +7,9 @@ import { until } from '../helpers/until.ts'
 
 function openRetries (t: Test) {
   const lines: { msg: string }[] = []
-  const app = Fastify({ pluginTimeout: 0, logger: { level: 'error', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
+  const app = Fastify({
+    pluginTimeout: 0, logger: { level: 'error', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } },
+  })
   const options = { ...readOptions({ databaseUrl: 'postgres://localhost/none' }), prefix: '', publicPath: '' }
   t.teardown(() => app.close())
   return { app, run: createRetries({ lifecycle: app, options }), lines }

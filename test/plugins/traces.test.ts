@@ -1,7 +1,9 @@
 import { context, propagation, SpanKind, SpanStatusCode, trace, type Context } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'
-import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor, type ReadableSpan } from '@opentelemetry/sdk-trace-base'
+import {
+  BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor, type ReadableSpan,
+} from '@opentelemetry/sdk-trace-base'
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
 import { until } from '../helpers/until.ts'
@@ -24,7 +26,11 @@ async function spansOf (name: string, count = 1): Promise<ReadableSpan[]> {
 
 t.test('14.2 a request and its statement have spans in the trace of traceparent', async (t) => {
   const traceId = '0af7651916cd43dd8448eb211c80319c'
-  await usher.inject('GET', `/api/users/${usher.admin.id}?secret=sesame`, { headers: { traceparent: `00-${traceId}-b7ad6b7169203331-01` } })
+  await usher.inject(
+    'GET',
+    `/api/users/${usher.admin.id}?secret=sesame`,
+    { headers: { traceparent: `00-${traceId}-b7ad6b7169203331-01` } }
+  )
   const spans = await spansOf('GET /api/users/:id')
   const request = spans.find(isNamed('GET /api/users/:id'))!
   const statement = spans.find(({ kind }) => kind === SpanKind.CLIENT)!
@@ -32,7 +38,11 @@ t.test('14.2 a request and its statement have spans in the trace of traceparent'
   t.equal(request.spanContext().traceId, traceId)
   t.equal(request.parentSpanContext!.spanId, 'b7ad6b7169203331')
   t.same(request.attributes, {
-    'http.request.method': 'GET', 'http.route': '/api/users/:id', 'url.path': `/api/users/${usher.admin.id}`, 'url.scheme': 'http', 'http.response.status_code': 200,
+    'http.request.method': 'GET',
+    'http.route': '/api/users/:id',
+    'url.path': `/api/users/${usher.admin.id}`,
+    'url.scheme': 'http',
+    'http.response.status_code': 200,
   })
   t.equal(statement.name, 'select users.read')
   t.equal(statement.parentSpanContext!.spanId, request.spanContext().spanId)
@@ -60,7 +70,9 @@ t.test('14.2 the statement of a batch links to every request that it served, and
   t.equal(shared.attributes['db.operation.batch.size'], shared.links.length)
   for (const request of requests) {
     const { spanId } = request.spanContext()
-    if (!shared.links.some(({ context }) => context.spanId === spanId) || shared.parentSpanContext!.spanId === spanId) continue
+    if (!shared.links.some(({ context }) => context.spanId === spanId) || shared.parentSpanContext!.spanId === spanId) {
+      continue
+    }
     t.equal(request.links[0]!.context.spanId, shared.spanContext().spanId)
   }
 })
@@ -68,29 +80,40 @@ t.test('14.2 the statement of a batch links to every request that it served, and
 t.test('14.2 the context survives the body of a request, and writes have spans, too', async (t) => {
   const url = await usher.app.listen({ port: 0, host: '127.0.0.1' })
   const response = await fetch(`${url}/api/users`, {
-    method: 'POST', headers: { ...usher.admin.headers, 'content-type': 'application/json' }, body: JSON.stringify({ name: 'Ada', email: 'ada@example.com' }),
+    method: 'POST',
+    headers: { ...usher.admin.headers, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'Ada', email: 'ada@example.com' }),
   })
   t.equal(response.status, 201)
   const spans = await spansOf('POST /api/users')
   const request = spans.find(isNamed('POST /api/users'))!
-  const written = spans.filter(({ name, parentSpanContext }) => / users\.create$/.test(name) && parentSpanContext!.spanId === request.spanContext().spanId)
+  const written = spans.filter(({ name, parentSpanContext }) =>
+    / users\.create$/.test(name) && parentSpanContext!.spanId === request.spanContext().spanId)
   t.ok(written.length >= 1)
-  const query = await fetch(`${url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query: '{ users { nodes { id } } }' }) })
+  const query = await fetch(`${url}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ query: '{ users { nodes { id } } }' }),
+  })
   t.equal(query.status, 200)
   const all = await spansOf('POST /graphql')
   const graphql = all.find(isNamed('POST /graphql'))!
-  t.ok(all.some(({ name, links }) => name.endsWith(' users.list') && links[0]!.context.spanId === graphql.spanContext().spanId))
+  t.ok(all.some(({ name, links }) =>
+    name.endsWith(' users.list') && links[0]!.context.spanId === graphql.spanContext().spanId))
 })
 
 t.test('14.2 a request whose connection is instrumented gets no second server span', async (t) => {
   const tracer = trace.getTracer('test')
   const span = tracer.startSpan('GET', { kind: SpanKind.SERVER })
-  await context.with(trace.setSpan(context.active() as Context, span), async () => { await usher.inject('GET', '/api/users') })
+  await context.with(
+    trace.setSpan(context.active() as Context, span), async () => { await usher.inject('GET', '/api/users') }
+  )
   span.end()
   const spans = await spansOf('GET /api/users')
   t.equal(spans.filter(({ kind }) => kind === SpanKind.SERVER).length, 1)
   t.equal(spans.find(({ kind }) => kind === SpanKind.SERVER)!.attributes['http.route'], '/api/users')
-  t.ok(spans.some(({ kind, parentSpanContext }) => kind === SpanKind.CLIENT && parentSpanContext!.spanId === span.spanContext().spanId))
+  t.ok(spans.some(({ kind, parentSpanContext }) =>
+    kind === SpanKind.CLIENT && parentSpanContext!.spanId === span.spanContext().spanId))
 })
 
 t.test('14.2 an error of the client is no error of the span', async (t) => {

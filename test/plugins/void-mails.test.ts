@@ -19,7 +19,8 @@ async function startWithoutMailServer (t: Test) {
   })
   const sql = openSql(t, usher)
   const waiting = () => sql`select data from outbox where attempts > 0 and lease is null`
-  const countWaiting = async (isNotice: boolean) => (await waiting()).filter(({ data }) => (data.budget === 'account') === isNotice).length
+  const countWaiting = async (isNotice: boolean) =>
+    (await waiting()).filter(({ data }) => (data.budget === 'account') === isNotice).length
 
   return {
     ...usher,
@@ -30,10 +31,11 @@ async function startWithoutMailServer (t: Test) {
     /** Resolves when this many mails with a link that somebody has requested wait for another attempt. */
     waitForLinks: (count: number) => until(`${count} waiting links`, async () => await countWaiting(false) === count),
     /**
-     * Resolves when this many notices of a change wait. Links that a change makes void may have been dropped by then, by
-     * another attempt.
+     * Resolves when this many notices of a change wait. Links that a change makes void may have been dropped by then,
+     * by another attempt.
      */
-    waitForNotices: (count: number) => until(`${count} waiting notices`, async () => await countWaiting(true) === count),
+    waitForNotices: (count: number) =>
+      until(`${count} waiting notices`, async () => await countWaiting(true) === count),
     /** Makes the mail server available, and resolves when no mail waits. */
     async recover (): Promise<void> {
       isAvailable = true
@@ -48,7 +50,8 @@ async function startWithoutMailServer (t: Test) {
 }
 
 t.test('12.5 links that wait when their user is disabled or deleted are not sent afterwards; notices about a disabled one are, without the link', async (t) => {
-  const { inject, admin, createUser, requestReset, waitForLinks, waitForNotices, recover, inbox, sql, waiting } = await startWithoutMailServer(t)
+  const { inject, admin, createUser, requestReset, waitForLinks, waitForNotices, recover, inbox, sql, waiting } =
+    await startWithoutMailServer(t)
   const users = [await createUser(), await createUser(), await createUser()] as const
   const former = users.map(({ email }) => email)
   for (const { id, headers, email } of users) {
@@ -63,7 +66,9 @@ t.test('12.5 links that wait when their user is disabled or deleted are not sent
   await waitForNotices(2)
   const [deleted, disabled] = users
   t.equal((await inject('DELETE', `/api/users/${deleted.id}`, { headers: deleted.headers })).statusCode, 204)
-  t.equal((await inject('PATCH', `/api/users/${disabled.id}`, { headers: admin.headers, payload: { disabled: true } })).statusCode, 200)
+  t.equal((await inject(
+    'PATCH', `/api/users/${disabled.id}`, { headers: admin.headers, payload: { disabled: true } }
+  )).statusCode, 200)
   await until('the end of the deletion', async () => (await sql`select 1 from deleted_users`).length === 0)
   t.notMatch(JSON.stringify(await waiting()), deleted.email, 'the address of a deleted user is nowhere in the outbox')
 
@@ -80,14 +85,22 @@ t.test('11.3 notices of changes that a thief made void the undo link of are sent
   const thief = newEmail()
   const change = { currentPassword: user.password, password: 'a password of a thief' }
   t.equal((await inject('PUT', '/api/auth/password', { headers: user.headers, payload: change })).statusCode, 204)
-  t.equal((await inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email: thief } })).statusCode, 200)
+  t.equal(
+    (await inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email: thief } })).statusCode,
+    200
+  )
   await waitForNotices(2)
   // It voids every link, and its own notice has none.
-  t.equal((await inject('PATCH', `/api/users/${user.id}`, { headers: admin.headers, payload: { email: user.email } })).statusCode, 200)
+  t.equal((await inject(
+    'PATCH', `/api/users/${user.id}`, { headers: admin.headers, payload: { email: user.email } }
+  )).statusCode, 200)
   await waitForNotices(3)
   await recover()
   const received = inbox.mails.filter(({ to }) => to === user.email)
-  t.strictSame(received.map(({ subject }) => subject).toSorted(), ['The e-mail address of your account was changed', 'Your password was set'])
+  t.strictSame(
+    received.map(({ subject }) => subject).toSorted(),
+    ['The e-mail address of your account was changed', 'Your password was set']
+  )
   for (const { subject, text, html } of received) {
     t.notMatch(text, '/undo', subject)
     t.notMatch(html, '/undo', subject)
@@ -96,7 +109,8 @@ t.test('11.3 notices of changes that a thief made void the undo link of are sent
 })
 
 t.test('12.5 a mail whose link was made void while it waited is not sent, and the notice about the reason is', async (t) => {
-  const { inject, createUser, requestReset, waitForLinks, waitForNotices, recover, inbox } = await startWithoutMailServer(t)
+  const { inject, createUser, requestReset, waitForLinks, waitForNotices, recover, inbox } =
+    await startWithoutMailServer(t)
   const user = await createUser()
   await requestReset(user.email)
   await waitForLinks(1)
@@ -104,5 +118,7 @@ t.test('12.5 a mail whose link was made void while it waited is not sent, and th
   t.equal((await inject('PUT', '/api/auth/password', { headers: user.headers, payload })).statusCode, 204)
   await waitForNotices(1)
   await recover()
-  t.strictSame(inbox.mails.filter(({ to }) => to === user.email).map(({ subject }) => subject), ['Your password was set'])
+  t.strictSame(
+    inbox.mails.filter(({ to }) => to === user.email).map(({ subject }) => subject), ['Your password was set']
+  )
 })

@@ -19,7 +19,9 @@ const content = randomBytes(2 * 1024 * 1024)
 t.test('14.4 a backup from an older version of PostgreSQL is restored into a new embedded database, and a node serves it', async (t) => {
   const source = await createUsher(t, { databaseUrl, schema, uploadsDir: temporaryFolder(t) })
   const { fileUrl } = await upload(source, content)
-  const made = await usher(['backup', file, '--uploads-dir', placeOf(source).uploadsDir], { DATABASE_URL: databaseUrl }, folder)
+  const made = await usher(
+    ['backup', file, '--uploads-dir', placeOf(source).uploadsDir], { DATABASE_URL: databaseUrl }, folder
+  )
   t.match(made, { code: 0, stderr: '' })
   await source.app.close()
   // What goes to standard output is the same archive.
@@ -49,5 +51,7 @@ t.test('14.4 a restore that finds the disk full says so and changes nothing', as
   t.same(readdirSync(join(cwd, 'data/uploads/files')), [])
   t.match(await usher(['restore', file], { DATABASE_URL }, cwd), { code: 0 })
   const [id = ''] = readdirSync(join(cwd, 'data/uploads/files'))
-  t.ok(existsSync(join(cwd, 'data/uploads/files', id)) && readFileSync(join(cwd, 'data/uploads/files', id)).equals(content))
+  t.ok(
+    existsSync(join(cwd, 'data/uploads/files', id)) && readFileSync(join(cwd, 'data/uploads/files', id)).equals(content)
+  )
 })

@@ -27,10 +27,17 @@ const target = { database: await startDebianPostgres(t, folder), uploadsDir: joi
 const file = join(folder, 'backup.tar.gz')
 
 /** Runs a command in a process of its own. `kill` ends it with SIGKILL when a condition holds. */
-async function usher (args: string[], { database, uploadsDir }: typeof source, { kill, limit }: { kill?: () => Promise<boolean>, limit?: number } = {}) {
+async function usher (
+  args: string[], { database, uploadsDir }: typeof source,
+  { kill, limit }: { kill?: () => Promise<boolean>, limit?: number } = {}
+) {
   const measure = 'process.on("exit", () => process._rawDebug("maxRSS " + process.resourceUsage().maxRSS))'
-  const { command: [program, words], env } = nodeCommand(['--import', `data:text/javascript,${encodeURIComponent(measure)}`, server, ...args, '--uploads-dir', uploadsDir])
-  const limited = limit === undefined ? [program, ...words] : ['sh', '-c', `ulimit -f ${limit}; exec "$@"`, 'sh', program, ...words]
+  const { command: [program, words], env } = nodeCommand([
+    '--import', `data:text/javascript,${encodeURIComponent(measure)}`, server, ...args, '--uploads-dir', uploadsDir,
+  ])
+  const limited = limit === undefined
+    ? [program, ...words]
+    : ['sh', '-c', `ulimit -f ${limit}; exec "$@"`, 'sh', program, ...words]
   const began = performance.now()
   const child = spawn(limited[0]!, limited.slice(1), { cwd: folder, env: { ...env, DATABASE_URL: database } })
   const ended = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
@@ -39,7 +46,13 @@ async function usher (args: string[], { database, uploadsDir }: typeof source, {
     child.kill('SIGKILL')
   }
   const [stdout, stderr, [code]] = await ended
-  return { stdout, stderr, code, seconds: (performance.now() - began) / 1000, rss: Number(/maxRSS (\d+)/.exec(stderr)?.[1]) * 1024 / MIB }
+  return {
+    stdout,
+    stderr,
+    code,
+    seconds: (performance.now() - began) / 1000,
+    rss: Number(/maxRSS (\d+)/.exec(stderr)?.[1]) * 1024 / MIB,
+  }
 }
 
 const count = (database: string) => withSql(database, async (sql) => {
@@ -49,7 +62,8 @@ const count = (database: string) => withSql(database, async (sql) => {
 })
 
 t.test('14.4 there are a million rows and a thousand files', async () => {
-  const { db, close } = openDatabase({ database: source.database, schema, poolSize: 2, log: { warn () {}, info () {}, error () {} } })
+  const { db, close } =
+    openDatabase({ database: source.database, schema, poolSize: 2, log: { warn () {}, info () {}, error () {} } })
   await migrate(db, schema)
   await close()
   const backend = createFolder(source.uploadsDir)
@@ -72,13 +86,17 @@ t.test('14.4 there are a million rows and a thousand files', async () => {
 })
 
 t.test('14.4 a backup that is killed halfway, or finds the disk full, leaves no file that looks complete', async (t) => {
-  const partial = () => readdirSync(folder).filter((name) => /^backup\..*\.partial$/.test(name)).map((name) => join(folder, name))
+  const partial = () =>
+    readdirSync(folder).filter((name) => /^backup\..*\.partial$/.test(name)).map((name) => join(folder, name))
   await usher(['backup', file], source, { kill: async () => partial().some((path) => statSync(path).size > 10 * MIB) })
   t.notOk(existsSync(file))
   for (const path of partial()) await rm(path)
   const full = await usher(['backup', file], source, { limit: 20 * 1024 })
   t.equal(full.code, 1)
-  t.match(full.stderr, /^There is no space for \S+ \((EFBIG|ENOSPC)\): free some, or choose another disk\. The incomplete file was removed\.\n/m)
+  t.match(
+    full.stderr,
+    /^There is no space for \S+ \((EFBIG|ENOSPC)\): free some, or choose another disk\. The incomplete file was removed\.\n/m
+  )
   t.same(readdirSync(folder).filter((name) => name.startsWith('backup')), [])
 })
 
@@ -92,7 +110,9 @@ t.test('14.4 a backup of a million rows and a thousand files takes constant memo
 t.test('14.4 it is restored into another version of PostgreSQL, also after a restore that was killed halfway', async (t) => {
   await mkdir(target.uploadsDir, { recursive: true })
   const temporary = join(target.uploadsDir, 'tmp')
-  await usher(['restore', file], target, { kill: async () => existsSync(temporary) && readdirSync(temporary).length > FILES / 2 })
+  await usher(
+    ['restore', file], target, { kill: async () => existsSync(temporary) && readdirSync(temporary).length > FILES / 2 }
+  )
   await until('PostgreSQL has ended the transaction', () => withSql(target.database, async (sql) =>
     (await sql`select from pg_stat_activity where application_name = 'usher-restore'`).length === 0))
   t.same(await withSql(target.database, (sql) => sql`select 1 from pg_namespace where nspname = ${schema}`), [])
@@ -104,15 +124,21 @@ t.test('14.4 it is restored into another version of PostgreSQL, also after a res
   t.same(await count(target.database), await count(source.database))
   t.equal(readdirSync(temporary).length, 0)
   for (const id of readdirSync(join(source.uploadsDir, 'files'))) {
-    if (!readFileSync(join(source.uploadsDir, 'files', id)).equals(readFileSync(join(target.uploadsDir, 'files', id)))) t.fail(id)
+    if (!readFileSync(join(source.uploadsDir, 'files', id))
+      .equals(readFileSync(join(target.uploadsDir, 'files', id)))) {
+      t.fail(id)
+    }
   }
 })
 
 t.test('14.4 a restore over existing data that is killed halfway leaves the old data', async (t) => {
   await withSql(target.database, (sql) => sql`update users set name = 'Old' where email = 'user1@example.com'`)
-  const name = () => withSql(target.database, async (sql) => (await sql`select name from users where email = 'user1@example.com'`)[0]!['name'])
+  const name = () => withSql(target.database, async (sql) =>
+    (await sql`select name from users where email = 'user1@example.com'`)[0]!['name'])
   const temporary = join(target.uploadsDir, 'tmp')
-  await usher(['restore', file, '--replace', '--yes'], target, { kill: async () => readdirSync(temporary).length > FILES / 2 })
+  await usher(
+    ['restore', file, '--replace', '--yes'], target, { kill: async () => readdirSync(temporary).length > FILES / 2 }
+  )
   t.equal(await name(), 'Old')
   t.equal(readdirSync(join(target.uploadsDir, 'files')).length, FILES)
   t.match(await usher(['restore', file, '--replace', '--yes'], target), { code: 0 })

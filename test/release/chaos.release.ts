@@ -17,7 +17,9 @@ const admin = { email: 'root@example.com', password: 'horse battery staple' }
 t.test('7.7 each subscriber gets each post once, in order, while nodes, PostgreSQL and connections are killed', async (t) => {
   const { url: databaseUrl, dataDir: cwd, postmaster } = await startDatabase(t)
   const sql = openSql(t, { options: { databaseUrl, schema: 'usher' } })
-  const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' }
+  const settings = {
+    DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent',
+  }
   const ports = [await findPort(), await findPort()]
   const urls = ports.map((port) => `http://127.0.0.1:${port}`)
   let failedStarts = 0
@@ -37,7 +39,9 @@ t.test('7.7 each subscriber gets each post once, in order, while nodes, PostgreS
 
   const { headers } = await (await serving[0]!).login(admin)
   const authorIds = await Promise.all(['One', 'Two'].map(async (name) => {
-    const response = await fetch(`${urls[0]}/api/users`, { method: 'POST', headers, body: JSON.stringify({ name, email: `${name}@example.com` }) })
+    const response = await fetch(
+      `${urls[0]}/api/users`, { method: 'POST', headers, body: JSON.stringify({ name, email: `${name}@example.com` }) }
+    )
     return (await response.json() as { id: string }).id
   }))
   const posting = new Posting({ urls, headers, authorIds })
@@ -100,18 +104,31 @@ t.test('7.7 each subscriber gets each post once, in order, while nodes, PostgreS
   const posts = await readPosts(sql)
   const end = posts.findLastIndex(({ cursor }) => last.includes(cursor)) + 1
   const faults = followers.map((follower) => {
-    const expected = posts.slice(0, end).filter(({ authorId }) => [undefined, authorId].includes(follower.options.authorId)).map(({ cursor }) => cursor)
-    return { ...follower.options, ...compareEvents(follower.seen, expected[0] === after ? expected : [after, ...expected]) }
+    const expected = posts.slice(0, end)
+      .filter(({ authorId }) => [undefined, authorId].includes(follower.options.authorId)).map(({ cursor }) => cursor)
+    return {
+      ...follower.options, ...compareEvents(follower.seen, expected[0] === after ? expected : [after, ...expected]),
+    }
   })
   t.strictSame(faults.filter((result) => !isExact(result)).slice(0, 3), [], 'each has got all, once, in order')
 
   const byTitle = Map.groupBy(posts, ({ title }) => title)
-  t.strictSame([...posting.acknowledged].filter(([title, { id }]) => byTitle.get(title)?.[0]!.id !== id), [], 'what was acknowledged is there')
+  t.strictSame(
+    [...posting.acknowledged].filter(([title, { id }]) => byTitle.get(title)?.[0]!.id !== id),
+    [],
+    'what was acknowledged is there'
+  )
   t.strictSame([...byTitle].filter(([, posts]) => posts.length > 1), [], 'once')
-  t.strictSame([...byTitle.keys()].filter((title) => !posting.acknowledged.has(title) && !posting.undecided.has(title)), [], 'and nothing that nobody wrote')
+  t.strictSame(
+    [...byTitle.keys()].filter((title) => !posting.acknowledged.has(title) && !posting.undecided.has(title)),
+    [],
+    'and nothing that nobody wrote'
+  )
   t.strictSame(killed, { listeners: 50, nodes: 20, databases: 5 })
 
-  const tally = (counts: Iterable<string>) => JSON.stringify(Object.fromEntries([...Map.groupBy(counts, (count) => count)].map(([what, { length }]) => [what, length])))
+  const tally = (counts: Iterable<string>) => JSON.stringify(
+    Object.fromEntries([...Map.groupBy(counts, (count) => count)].map(([what, { length }]) => [what, length]))
+  )
   const ends = followers.flatMap(({ ends }) => ends)
   t.comment(`${posts.length} posts: ${posting.acknowledged.size} acknowledged, ${posting.refused} times refused, ${tally(posting.undecided.values())} undecided`)
   t.comment(`${ends.length} times cut off: ${tally(ends)}`)

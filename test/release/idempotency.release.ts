@@ -9,7 +9,9 @@ const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
 t.test('10.4 while nodes and PostgreSQL are killed, repeated requests return the same results, and every record exists once', async (t) => {
   const { url: databaseUrl, dataDir: cwd, killPostmaster } = await startDatabase(t)
-  const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' }
+  const settings = {
+    DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent',
+  }
   const start = async (): Promise<ServingNode> => {
     for (;;) {
       try {
@@ -20,7 +22,9 @@ t.test('10.4 while nodes and PostgreSQL are killed, repeated requests return the
     }
   }
   const nodes = [await start(), await start()]
-  const writes = new KeyedWrites(() => nodes[Math.floor(Math.random() * nodes.length)]!.url, (await nodes[0]!.login(admin)).headers)
+  const writes = new KeyedWrites(
+    () => nodes[Math.floor(Math.random() * nodes.length)]!.url, (await nodes[0]!.login(admin)).headers
+  )
   const running = writes.run(16)
   for (let kill = 0; kill < KILLS; kill++) {
     await writes.acknowledge(100)
@@ -36,6 +40,8 @@ t.test('10.4 while nodes and PostgreSQL are killed, repeated requests return the
   await writes.acknowledge(100)
   writes.stop()
   await running
-  t.comment(`${writes.writes.length} writes, ${writes.writes.filter(({ attempts }) => attempts > 1).length} of them repeated`)
+  t.comment(
+    `${writes.writes.length} writes, ${writes.writes.filter(({ attempts }) => attempts > 1).length} of them repeated`
+  )
   t.strictSame(await writes.check(openSql(t, { options: { databaseUrl, schema: 'usher' } })), [])
 })

@@ -66,15 +66,23 @@ async function work (round: number): Promise<void> {
 }
 
 t.test('14.2 every query of the dashboard returns data from a Prometheus that scrapes a node', async (t) => {
-  await node.fetch('/graphql?query=subscription%7BpostCreated%7Bid%7D%7D', { headers: { accept: 'text/event-stream' }, signal: following.signal })
+  await node.fetch('/graphql?query=subscription%7BpostCreated%7Bid%7D%7D', {
+    headers: { accept: 'text/event-stream' }, signal: following.signal,
+  })
   const port = await findPort()
   const folder = t.testdir()
-  const config = { global: { scrape_interval: SCRAPE }, scrape_configs: [{ job_name: 'usher', static_configs: [{ targets: [new URL(url).host] }] }] }
+  const config = {
+    global: { scrape_interval: SCRAPE },
+    scrape_configs: [{ job_name: 'usher', static_configs: [{ targets: [new URL(url).host] }] }],
+  }
   await writeFile(join(folder, 'prometheus.yml'), JSON.stringify(config))
   await runProgram(t, port, [
-    '/usr/bin/prometheus', `--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/data`, `--web.listen-address=127.0.0.1:${port}`,
+    '/usr/bin/prometheus', `--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/data`,
+    `--web.listen-address=127.0.0.1:${port}`,
   ])
-  const { panels } = JSON.parse(await readFile(fileURLToPath(new URL('../../deploy/grafana/usher.json', import.meta.url)), 'utf8')) as Dashboard
+  const { panels } = JSON.parse(
+    await readFile(fileURLToPath(new URL('../../deploy/grafana/usher.json', import.meta.url)), 'utf8')
+  ) as Dashboard
   const queries = panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })))
   t.ok(queries.length > 40)
   const missing = new Map(queries.map((query) => [query.expr, query]))
@@ -82,7 +90,8 @@ t.test('14.2 every query of the dashboard returns data from a Prometheus that sc
   const ask = async (expr: string) => {
     const query = expr.replaceAll('$__rate_interval', WINDOW).replaceAll(/\$(job|instance)/g, '.*')
     const response = await fetch(`http://127.0.0.1:${port}/api/v1/query?${new URLSearchParams({ query })}`)
-    const { status, error, data } = await response.json() as { status: string, error?: string, data?: { result: { value: [number, string] }[] } }
+    const { status, error, data } =
+      await response.json() as { status: string, error?: string, data?: { result: { value: [number, string] }[] } }
     if (status !== 'success') throw new Error(`${query}: ${error}`)
     return data!.result.some(({ value: [, value] }) => Number.isFinite(Number(value)))
   }
@@ -98,7 +107,9 @@ t.test("14.2 Prometheus' own linter accepts the metrics", async (t) => {
   const text = await (await fetch(url)).text()
   const promtool = spawn('/usr/bin/promtool', ['check', 'metrics'], { stdio: ['pipe', 'pipe', 'pipe'] })
   let said = ''
-  for (const output of [promtool.stdout, promtool.stderr]) output.setEncoding('utf8').on('data', (text: string) => { said += text })
+  for (const output of [promtool.stdout, promtool.stderr]) {
+    output.setEncoding('utf8').on('data', (text: string) => { said += text })
+  }
   const ended = once(promtool, 'close')
   promtool.stdin.end(text)
   const [code] = await ended
@@ -118,7 +129,8 @@ t.test('14.2 Prometheus accepts the alert rules, and the node has their metrics'
     return /^usher_backup_age_seconds \d/m.test(metrics)
   })
   const { groups } = parse(await readFile(file, 'utf8')) as { groups: { rules: { expr: string }[] }[] }
-  const names = groups.flatMap(({ rules }) => rules.flatMap(({ expr }) => [...expr.matchAll(/(\w+)\{/g)].map(([, name]) => name!)))
+  const names =
+    groups.flatMap(({ rules }) => rules.flatMap(({ expr }) => [...expr.matchAll(/(\w+)\{/g)].map(([, name]) => name!)))
   t.ok(names.length > 5)
   t.strictSame(names.filter((name) => name !== 'up' && !new RegExp(`^${name}[ {]`, 'm').test(metrics)), [])
 })

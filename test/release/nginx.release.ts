@@ -17,7 +17,13 @@ const ROUND = 100
 
 t.test('4 two nodes behind nginx', async (t) => {
   const { url: databaseUrl, dataDir: cwd } = await startDatabase(t)
-  const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent', TRUST_PROXY: '127.0.0.1' }
+  const settings = {
+    DATABASE_URL: databaseUrl,
+    ADMIN_EMAIL: admin.email,
+    ADMIN_PASSWORD: admin.password,
+    LOG_LEVEL: 'silent',
+    TRUST_PROXY: '127.0.0.1',
+  }
   const sql = openSql(t, { options: { databaseUrl, schema: 'usher' } })
   const nodes = [await startNode(t, { cwd, settings }), await startNode(t, { cwd, settings })]
   const url = await startNginx(t, join(cwd, 'nginx'), nodes)
@@ -40,19 +46,30 @@ t.test('4 two nodes behind nginx', async (t) => {
     const sockets = await Promise.all([{ url }, ...nodes].map((server) => subscribe(t, server)))
     for (const server of [{ url }, { url }, ...nodes]) {
       const title = crypto.randomUUID()
-      await post(`${server.url}/graphql`, { query: `mutation { createPost(input: { title: "${title}", content: "Words" }) { id } }` }, { headers })
+      await post(
+        `${server.url}/graphql`,
+        { query: `mutation { createPost(input: { title: "${title}", content: "Words" }) { id } }` },
+        { headers }
+      )
       for (const socket of sockets) t.match(await socket.next(), { payload: { data: { postCreated: { title } } } })
     }
   })
 
   t.test('4.4 the address of a session is the client\'s real address, whatever X-Forwarded-For the client sends', async (t) => {
-    const { token } = await post(`${url}/api/auth/login`, admin, { localAddress: '127.0.0.9', headers: { 'x-forwarded-for': '192.0.2.1' } })
-    const sessions = await (await fetch(`${url}/api/auth/sessions`, { headers: { authorization: `Bearer ${token}` } })).json() as { current: boolean, address: string }[]
+    const { token } = await post(
+      `${url}/api/auth/login`, admin, { localAddress: '127.0.0.9', headers: { 'x-forwarded-for': '192.0.2.1' } }
+    )
+    const sessions =
+      await (await fetch(`${url}/api/auth/sessions`, { headers: { authorization: `Bearer ${token}` } })).json() as {
+        current: boolean, address: string
+      }[]
     t.equal(sessions.find(({ current }) => current)!.address, '127.0.0.9')
   })
 
   t.test('4.2 X-Forwarded-Host of a client is ignored, so a page of another origin cannot refresh', async (t) => {
-    const { headers } = await fetch(`${url}/api/auth/login`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(admin) })
+    const { headers } = await fetch(`${url}/api/auth/login`, {
+      method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(admin),
+    })
     const cookie = headers.getSetCookie()[0]!.split(';', 1)[0]!
     const refresh = async (origin: string, more: Record<string, string> = {}) =>
       (await fetch(`${url}/api/auth/refresh`, { method: 'POST', headers: { cookie, origin, ...more } })).status
@@ -97,7 +114,8 @@ t.test('4 two nodes behind nginx', async (t) => {
     t.strictSame(unlike(traffic.answers, ['200', '201', '502', '503', '504']), {})
     t.comment(traffic.answers)
     // Requests without a response may still be committed.
-    await until('the connections of the node are closed', async () => (await sql`select from pg_stat_activity where application_name = 'usher'`).length <= 11)
+    await until('the connections of the node are closed', async () =>
+      (await sql`select from pg_stat_activity where application_name = 'usher'`).length <= 11)
   })
 
   t.strictSame(await findFaults(sql, written), noFaults)
@@ -105,7 +123,9 @@ t.test('4 two nodes behind nginx', async (t) => {
 
 // The connection is not kept alive, because a node that stops would wait for it.
 async function post (url: string, body: object, options: RequestOptions = {}): Promise<any> {
-  const sending = request(url, { method: 'POST', agent: false, ...options, headers: { 'content-type': 'application/json', ...options.headers } })
+  const sending = request(url, {
+    method: 'POST', agent: false, ...options, headers: { 'content-type': 'application/json', ...options.headers },
+  })
   sending.end(JSON.stringify(body))
   const [response] = await once(sending, 'response')
   return json(response)

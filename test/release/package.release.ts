@@ -32,30 +32,43 @@ await run('npm', [
 
 t.test('9 the package contains only what is needed at runtime', async (t) => {
   const paths = files.map(({ path }) => path)
-  t.strictSame(paths.filter((path) => !/^(dist|docs|deploy)\//.test(path)).sort(), ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'])
+  t.strictSame(
+    paths.filter((path) => !/^(dist|docs|deploy)\//.test(path)).sort(),
+    ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
+  )
   t.ok(paths.includes('docs/settings.md'), 'to which `npx fastify-usher --help` refers')
   t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), [
     'dist/app.d.ts',
-    ...['api', 'cache', 'error', 'graphql', 'index', 'posts', 'retry', 'session'].map((name) => `dist/client/${name}.d.ts`),
+    ...['api', 'cache', 'error', 'graphql', 'index', 'posts', 'retry', 'session']
+      .map((name) => `dist/client/${name}.d.ts`),
     'dist/plugins/database/migrate.d.ts',
     ...[
-      'auth/claims', 'graphql/host-graphql', 'options/deadlines', 'options/hooks', 'options/limits', 'options/mail', 'options/metrics',
-      'options/options', 'options/pages', 'options/password-hash', 'options/policy', 'options/register', 'options/usher', 'options/webhooks',
-      'outbox/events', 'users/user', 'users/user-fields', 'users/user-list',
+      'auth/claims', 'graphql/host-graphql', 'options/deadlines', 'options/hooks', 'options/limits', 'options/mail',
+      'options/metrics', 'options/options', 'options/pages', 'options/password-hash', 'options/policy',
+      'options/register', 'options/usher', 'options/webhooks', 'outbox/events', 'users/user', 'users/user-fields',
+      'users/user-list',
     ].map((name) => `dist/schema/${name}.d.ts`).sort(),
     'dist/testing/index.d.ts',
   ])
-  const templates = globSync(['routes/account-pages/{assets,templates}/*', 'plugins/outbox/mails/templates/*'], { cwd: root })
+  const templates = globSync(
+    ['routes/account-pages/{assets,templates}/*', 'plugins/outbox/mails/templates/*'], { cwd: root }
+  )
   t.strictSame(templates.filter((file) => !paths.includes(`dist/${file}`)), [])
-  const others = paths.filter((path) => path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path) && !templates.includes(path.slice('dist/'.length)))
+  const others = paths.filter((path) =>
+    path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path) && !templates.includes(path.slice('dist/'.length)))
   t.strictSame(others.sort(), [
     'dist/node/pages/favicon.ico', 'dist/node/pages/home.css', 'dist/node/pages/home.html',
-    'dist/routes/graphql/graphiql-page.LICENSE', 'dist/routes/graphql/graphiql-page.html.gz', 'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
-    'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css', 'dist/routes/pages/graphiql.html',
-    'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html', 'dist/schema/auth/common-passwords.LICENSE', 'dist/schema/auth/common-passwords.txt',
+    'dist/routes/graphql/graphiql-page.LICENSE', 'dist/routes/graphql/graphiql-page.html.gz',
+    'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
+    'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css',
+    'dist/routes/pages/graphiql.html', 'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html',
+    'dist/schema/auth/common-passwords.LICENSE', 'dist/schema/auth/common-passwords.txt',
     'dist/schema/graphql/schema.graphql', 'dist/vendor/kysely.LICENSE', 'dist/vendor/typebox.LICENSE',
   ])
-  t.strictSame(paths.filter((path) => /\/pages\/.*\.js$/.test(path)).sort(), ['docs', 'graphiql', 'pages', 'sign-in'].map((name) => `dist/routes/pages/${name}.js`))
+  t.strictSame(
+    paths.filter((path) => /\/pages\/.*\.js$/.test(path)).sort(),
+    ['docs', 'graphiql', 'pages', 'sign-in'].map((name) => `dist/routes/pages/${name}.js`)
+  )
   // Most of it is the page of GraphiQL, whose library has nine megabytes.
   t.ok(size < 3_500_000, `${size} bytes`)
 })
@@ -66,7 +79,8 @@ t.test('9 the tests of mounting and of traces pass with the modules and files of
   await run('tar', ['-xf', packed, '-C', unpacked, '--strip-components=1'])
   const options = `--import=${join(root, 'test/helpers/use-package.ts')}`
   for (const file of ['test/suites/mount.ts', 'test/plugins/traces.test.ts']) {
-    // Processes that the tests start use the package as well. Without TAP_TIMEOUT, tap ends a file after 30 seconds. It fails if a test fails.
+    // Processes that the tests start use the package as well. Without TAP_TIMEOUT, tap ends a file after 30 seconds. It
+    // fails if a test fails.
     const settings = { USHER_PACKAGE: unpacked, TAP_TIMEOUT: '600' }
     const output = await runProgram(root, 'env', [`NODE_OPTIONS=${options}`, process.execPath, file], settings)
     t.match(output, /^1\.\.[1-9]\d*$/m, file)
@@ -75,7 +89,9 @@ t.test('9 the tests of mounting and of traces pass with the modules and files of
 
 t.test('9 a host without the parts of Usher has at most 15 MB more on its heap than one without Usher', async (t) => {
   const databaseUrl = await testDatabaseUrl()
-  const options = { databaseUrl, schema: uniqueSchema(t.name), without: ['uploads', 'posts', 'graphql', 'docs', 'pages'] }
+  const options = {
+    databaseUrl, schema: uniqueSchema(t.name), without: ['uploads', 'posts', 'graphql', 'docs', 'pages'],
+  }
   await writeFile(join(folder, 'memory.js'), `
 import { registerHooks } from 'node:module'
 const libraries = new Set()
@@ -103,7 +119,10 @@ console.log(JSON.stringify({ heapUsed, libraries: [...libraries] }))
   const mounted = await measure(JSON.stringify(options))
   t.ok(mounted.libraries.includes('postgres'))
   // The build bundles what Usher needs of those that have hundreds of modules.
-  t.notOk(mounted.libraries.some((name) => /^(kysely|@sinclair\/typebox|graphql|mercurius|nodemailer)$/.test(name)), `${mounted.libraries}`)
+  t.notOk(
+    mounted.libraries.some((name) => /^(kysely|@sinclair\/typebox|graphql|mercurius|nodemailer)$/.test(name)),
+    `${mounted.libraries}`
+  )
   const megabytes = (mounted.heapUsed - bare.heapUsed) / 2 ** 20
   t.ok(megabytes < 15, `${megabytes}`)
 })
@@ -113,9 +132,13 @@ t.test('9 every module that the package imports is among its dependencies', asyn
   const imported = new Set<string>()
   for await (const file of glob('dist/**/*.js', { cwd: root })) {
     const { importedFiles } = ts.preProcessFile(await readFile(join(root, file), 'utf8'))
-    for (const { fileName } of importedFiles) if (!/^(\.|node:)/.test(fileName)) imported.add(/^(@[^/]+\/)?[^/]+/.exec(fileName)![0])
+    for (const { fileName } of importedFiles) {
+      if (!/^(\.|node:)/.test(fileName)) imported.add(/^(@[^/]+\/)?[^/]+/.exec(fileName)![0])
+    }
   }
-  t.strictSame([...imported].filter((name) => !(name in dependencies || name in peerDependencies || name === manifest.name)), [])
+  t.strictSame(
+    [...imported].filter((name) => !(name in dependencies || name in peerDependencies || name === manifest.name)), []
+  )
   t.ok(imported.has('fastify'))
 })
 
@@ -123,7 +146,8 @@ t.test('9 the declarations compile with other compiler settings, and reject wron
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
   for (const settings of ['tsconfig.json', 'tsconfig.nodenext.json', 'tsconfig.bundler.json', 'tsconfig.node10.json']) {
     const { code, output } = await run(process.execPath, [tsc, '-p', settings], { cwd: folder })
-      .then(({ stdout }) => ({ code: 0, output: stdout }), ({ code, stdout }: { code: number, stdout: string }) => ({ code, output: stdout }))
+      .then(({ stdout }) => ({ code: 0, output: stdout }), ({ code, stdout }: { code: number, stdout: string }) =>
+        ({ code, output: stdout }))
     t.strictSame([code, output], [0, ''], settings)
   }
 })
@@ -152,29 +176,52 @@ t.test('9 a host in JavaScript can import and mount the plugin, and gets respons
     ]
     await app.close()
     console.log(JSON.stringify(answers.map(({ statusCode }) => statusCode)))`)
-  const options = { prefix: '/accounts', databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('release'), admin: { email: 'admin@example.com', password: 'horse battery staple' } }
+  const options = {
+    prefix: '/accounts',
+    databaseUrl: await testDatabaseUrl(),
+    schema: uniqueSchema('release'),
+    admin: { email: 'admin@example.com', password: 'horse battery staple' },
+  }
   const { stdout, stderr } = await run(process.execPath, ['host.js', JSON.stringify(options)], { cwd: folder, env })
   t.strictSame([stdout, stderr], ['[200,200,200,200]\n', ''])
 })
 
 t.test('9 a bundled host works if the bundle leaves out the package', async (t) => {
   const bundled = join(folder, 'bundled.mjs')
-  await build({ entryPoints: [join(folder, 'host.js')], bundle: true, platform: 'node', format: 'esm', packages: 'external', outfile: bundled })
-  const options = { prefix: '/accounts', databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('bundle'), admin: { email: 'admin@example.com', password: 'horse battery staple' } }
+  await build({
+    entryPoints: [join(folder, 'host.js')],
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    packages: 'external',
+    outfile: bundled,
+  })
+  const options = {
+    prefix: '/accounts',
+    databaseUrl: await testDatabaseUrl(),
+    schema: uniqueSchema('bundle'),
+    admin: { email: 'admin@example.com', password: 'horse battery staple' },
+  }
   const { stdout } = await run(process.execPath, [bundled, JSON.stringify(options)], { cwd: folder, env })
   t.equal(stdout, '[200,200,200,200]\n')
 })
 
 // Everything works with the lowest versions that the package allows, and with the latest.
 t.test('12.8 a host with the lowest versions of all dependencies gets responses', async (t) => {
-  const lowest = Object.entries({ ...manifest.dependencies, fastify: manifest.peerDependencies.fastify }).map(([name, range]) => `${name}@${range.replace('^', '')}`)
+  const lowest = Object.entries({ ...manifest.dependencies, fastify: manifest.peerDependencies.fastify })
+    .map(([name, range]) => `${name}@${range.replace('^', '')}`)
   for (const [name, versions] of Object.entries({ lowest, latest: ['fastify@5'] })) {
     const host = join(folder, name)
     await mkdir(host)
     await writeFile(join(host, 'package.json'), '{ "private": true, "type": "module" }')
     await install(host, packed, ...versions)
     await cp(join(root, 'test/consumer/session.js'), join(host, 'session.js'))
-    const options = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(name), uploadsDir: join(host, 'uploads'), admin: { email: 'admin@example.com', password: 'horse battery staple' } }
+    const options = {
+      databaseUrl: await testDatabaseUrl(),
+      schema: uniqueSchema(name),
+      uploadsDir: join(host, 'uploads'),
+      admin: { email: 'admin@example.com', password: 'horse battery staple' },
+    }
     const { stdout } = await run(process.execPath, ['session.js', JSON.stringify(options)], { cwd: host, env })
     t.strictSame(JSON.parse(stdout), {
       mine: 'admin',
@@ -205,7 +252,15 @@ t.test('8 the installed command `fastify-usher` starts a node', async (t) => {
   const url = new URL(await testDatabaseUrl())
   const child = spawn(join(folder, 'node_modules/.bin/fastify-usher'), {
     cwd: folder,
-    env: { ...env, PATH: `${join(process.execPath, '..')}:${env.PATH}`, PORT: '0', DATABASE_URL: `${url}`, LOG_LEVEL: 'silent', ADMIN_EMAIL: 'admin@example.com', ADMIN_PASSWORD: 'horse battery staple' },
+    env: {
+      ...env,
+      PATH: `${join(process.execPath, '..')}:${env.PATH}`,
+      PORT: '0',
+      DATABASE_URL: `${url}`,
+      LOG_LEVEL: 'silent',
+      ADMIN_EMAIL: 'admin@example.com',
+      ADMIN_PASSWORD: 'horse battery staple',
+    },
   })
   t.teardown(() => child.kill('SIGKILL'))
   const said: string[] = []

@@ -15,7 +15,8 @@ import { until } from '../helpers/until.ts'
 import { findFaults, noFaults } from '../helpers/writes.ts'
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
-const REFUSAL = 'NOTIFICATIONS_URL must lead to the database itself: no notification arrived. A pooler in transaction mode delivers none\n'
+const REFUSAL =
+  'NOTIFICATIONS_URL must lead to the database itself: no notification arrived. A pooler in transaction mode delivers none\n'
 
 const { url: NOTIFICATIONS_URL, dataDir: cwd } = await startDatabase(t)
 const pooled = await startPgbouncer(t, join(cwd, 'pgbouncer'), NOTIFICATIONS_URL)
@@ -49,9 +50,13 @@ t.test('4 two nodes through PgBouncer in transaction mode', async (t) => {
     t.equal(created.status, 201)
     const path = created.headers.get('location')!
     t.match(await (await two.fetch(path)).json(), user)
-    t.equal((await two.fetch(path, { method: 'PUT', headers, body: JSON.stringify({ ...user, name: 'Ada Lovelace' }) })).status, 200)
+    t.equal((await two.fetch(path, {
+      method: 'PUT', headers, body: JSON.stringify({ ...user, name: 'Ada Lovelace' }),
+    })).status, 200)
     t.match(await (await one.fetch(path)).json(), { name: 'Ada Lovelace' })
-    t.equal((await one.fetch(path, { method: 'DELETE', headers: { authorization: headers.authorization! } })).status, 204)
+    t.equal(
+      (await one.fetch(path, { method: 'DELETE', headers: { authorization: headers.authorization! } })).status, 204
+    )
     t.equal((await two.fetch(path)).status, 404)
   })
 
@@ -59,7 +64,12 @@ t.test('4 two nodes through PgBouncer in transaction mode', async (t) => {
     const sockets = [await subscribe(t, one), await subscribe(t, two)]
     for (const node of [one, two]) {
       const title = crypto.randomUUID()
-      await node.fetch('/graphql', { method: 'POST', headers, body: JSON.stringify({ query: `mutation { createPost(input: { title: "${title}", content: "Words" }) { id } }` }) })
+      await node.fetch('/graphql', {
+        method: 'POST',
+        headers,
+        body:
+          JSON.stringify({ query: `mutation { createPost(input: { title: "${title}", content: "Words" }) { id } }` }),
+      })
       for (const socket of sockets) t.match(await socket.next(), { payload: { data: { postCreated: { title } } } })
     }
   })
@@ -87,19 +97,24 @@ t.test('4 two nodes through PgBouncer in transaction mode', async (t) => {
 t.test('8 under load on three nodes each answer is the one to its request, and no status fails', async (t) => {
   const urls = [pooled, pooled, `${pooled}?prepare=false`]
   const nodes: ServingNode[] = []
-  for (const url of urls) nodes.push(await startNode(t, { cwd, settings: { ...settings, DATABASE_URL: url, NOTIFICATIONS_URL } }))
+  for (const url of urls) {
+    nodes.push(await startNode(t, { cwd, settings: { ...settings, DATABASE_URL: url, NOTIFICATIONS_URL } }))
+  }
   let authorization = ''
   // Three nodes that have just started keep a machine busy.
   await until('the admin can log in', async () => {
     authorization = await nodes[0]!.login(admin).then(({ token }) => `Bearer ${token}`, () => '')
     return authorization
   })
-  const { user } = await (await nodes[0]!.fetch('/api/protected', { headers: { authorization } })).json() as { user: { id: string } }
+  const { user } =
+    await (await nodes[0]!.fetch('/api/protected', { headers: { authorization } })).json() as { user: { id: string } }
   const load = startCheckedLoad(nodes, { authorization, adminId: user.id })
   const over = delay(SECONDS * 1000)
   const failed = []
   for (let count = 0; count < STATUSES; count++) {
-    const { stdout, code } = await usher(['status', '--json'], { ...settings, DATA_DIR: cwd, DATABASE_URL: pooled, NOTIFICATIONS_URL }, cwd)
+    const { stdout, code } = await usher(
+      ['status', '--json'], { ...settings, DATA_DIR: cwd, DATABASE_URL: pooled, NOTIFICATIONS_URL }, cwd
+    )
     if (code !== 0) failed.push(stdout)
   }
   await over
@@ -107,7 +122,9 @@ t.test('8 under load on three nodes each answer is the one to its request, and n
   t.comment({ refused: load.refused, ...load.right })
   t.strictSame(load.wrong, [])
   t.strictSame(load.lost, [])
-  t.notMatch(await readFile(join(cwd, 'pgbouncer', 'log'), 'utf8'), 'not linked', 'PgBouncer had no answer without a client')
+  t.notMatch(
+    await readFile(join(cwd, 'pgbouncer', 'log'), 'utf8'), 'not linked', 'PgBouncer had no answer without a client'
+  )
   t.strictSame(failed, [])
   t.equal(Object.keys(load.right).length, KINDS, 'every kind of request was answered')
 })

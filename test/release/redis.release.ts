@@ -14,7 +14,11 @@ const POSTS = 'subscription { postCreated { title } }'
 
 t.test('7.7 posts are announced through Redis, and still reach all subscribers while Redis is unavailable', async (t) => {
   const port = await findPort()
-  const startRedis = () => runProgram(t, port, ['/usr/bin/redis-server', '--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'])
+  const startRedis = () => runProgram(
+    t,
+    port,
+    ['/usr/bin/redis-server', '--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
+  )
   let server = await startRedis()
   const createEmitter = () => {
     const emitter = redis({ host: '127.0.0.1', port })

@@ -20,7 +20,9 @@ t.test('1.11 acknowledged writes survive stalls of rows, backends and the networ
   const { url, dataDir: cwd } = await startDatabase(t)
   const proxy = await createProxy(t, url)
   const sql = openSql(t, { options: { databaseUrl: url, schema: 'usher' } })
-  const settings = { DATABASE_URL: proxy.url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'error' }
+  const settings = {
+    DATABASE_URL: proxy.url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'error',
+  }
   const node = await startNode(t, { cwd, settings })
   const { headers } = await node.login(admin)
 
@@ -35,7 +37,9 @@ t.test('1.11 acknowledged writes survive stalls of rows, backends and the networ
     },
   }
 
-  const writers = Array.from({ length: WRITERS }, (_, index) => new SteadyWriter({ url: node.url, headers, index, logsIn: index < 2 }))
+  const writers = Array.from(
+    { length: WRITERS }, (_, index) => new SteadyWriter({ url: node.url, headers, index, logsIn: index < 2 })
+  )
   const written = Promise.all(writers.map((writer) => writer.run()))
   const stalls = { rows: 0, backends: 0, network: 0 }
   const end = performance.now() + SECONDS * 1000
@@ -49,20 +53,33 @@ t.test('1.11 acknowledged writes survive stalls of rows, backends and the networ
   await written
 
   const all = writers.map(({ acknowledged }) => acknowledged)
-  const count = (of: (acknowledged: Acknowledged) => { size: number }) => all.reduce((sum, acknowledged) => sum + of(acknowledged).size, 0)
-  t.comment(`${JSON.stringify(stalls)}; users ${count(({ users }) => users)}, deleted ${count(({ deleted }) => deleted)}, ` +
-    `posts ${count(({ posts }) => posts)}, ended sessions ${count(({ ended }) => ended)}, ` +
-    `refused or undecided ${writers.reduce((sum, { failures }) => sum + failures, 0)}`)
+  const count = (of: (acknowledged: Acknowledged) => { size: number }) =>
+    all.reduce((sum, acknowledged) => sum + of(acknowledged).size, 0)
+  t.comment(
+    `${JSON.stringify(stalls)}; users ${count(({ users }) => users)}, deleted ${count(({ deleted }) => deleted)}, ` +
+      `posts ${count(({ posts }) => posts)}, ended sessions ${count(({ ended }) => ended)}, ` +
+      `refused or undecided ${writers.reduce((sum, { failures }) => sum + failures, 0)}`
+  )
   t.ok(count(({ users }) => users) > 0 && count(({ ended }) => ended) > 0)
 
   const users = new Map((await sql`select id, name from users`).map(({ id, name }) => [id, name]))
   const posts = new Set((await sql`select id from posts`).map(({ id }) => id))
   const sessions = new Set((await sql`select id from sessions`).map(({ id }) => id))
-  t.strictSame(all.flatMap((acknowledged) => [...acknowledged.users].filter(([id, name]) => users.get(id) !== name)), [], 'users are as acknowledged')
+  t.strictSame(
+    all.flatMap((acknowledged) => [...acknowledged.users].filter(([id, name]) => users.get(id) !== name)),
+    [],
+    'users are as acknowledged'
+  )
   t.strictSame(all.flatMap(({ deleted }) => [...deleted].filter((id) => users.has(id))), [], 'deleted users are gone')
-  t.strictSame(all.flatMap((acknowledged) => [...acknowledged.posts].filter((id) => !posts.has(id))), [], 'posts are there')
+  t.strictSame(
+    all.flatMap((acknowledged) => [...acknowledged.posts].filter((id) => !posts.has(id))), [], 'posts are there'
+  )
   t.strictSame(all.flatMap(({ ended }) => [...ended].filter((id) => sessions.has(id))), [], 'ended sessions are gone')
-  t.strictSame([...await sql`select from pg_stat_activity where state like 'idle in transaction%'`], [], 'no connection is inside a transaction')
+  t.strictSame(
+    [...await sql`select from pg_stat_activity where state like 'idle in transaction%'`],
+    [],
+    'no connection is inside a transaction'
+  )
   t.notMatch(node.stdout, /inside a transaction|"level":60/)
 
   // The last stall may have made the database unavailable.

@@ -72,7 +72,9 @@ t.test('14.1 systemd learns the state of a node of one process, and a node witho
   t.equal(await stopNode(node), 0)
   t.match(messages[1], { STOPPING: '1' })
 
-  const without = spawnNode(t, { cwd: t.testdir(), settings: { ...settings, NOTIFY_SOCKET: socket }, inject: "process.env.PATH = '/none'" })
+  const without = spawnNode(
+    t, { cwd: t.testdir(), settings: { ...settings, NOTIFY_SOCKET: socket }, inject: "process.env.PATH = '/none'" }
+  )
   await without.said('listens on')
   await until('it says so', () => without.stdout.includes('the program systemd-notify is missing, so use Type=exec'))
   t.equal(await stopNode(without), 0)

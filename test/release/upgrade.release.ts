@@ -20,7 +20,9 @@ const admin = { email: 'root@example.com', password: 'horse battery staple' }
 t.test('14.3 the previous release serves while a new one migrates and serves beside it, and back: no request fails and no event is lost', async (t) => {
   const program = exportRelease(t, PREVIOUS)
   const { url: databaseUrl, dataDir: cwd } = await startDatabase(t)
-  const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'warn' }
+  const settings = {
+    DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'warn',
+  }
   // The nodes that get requests, as a load balancer would have them.
   const urls: string[] = []
   const start = async (isPrevious: boolean): Promise<ServingNode> => {
@@ -45,7 +47,8 @@ t.test('14.3 the previous release serves while a new one migrates and serves bes
   const [{ id: authorId }] = await sql<[{ id: string }]>`select id from users where role = 'admin'`
   const posting = new Posting({ urls, headers, authorIds: [authorId] })
   const after = await posting.postUntilAcknowledged()
-  const followers = Array.from({ length: 12 }, (_, index) => new Follower({ urls, way: Object.keys(ways)[index % 4]!, after, patience: 20 + index }))
+  const followers = Array.from({ length: 12 }, (_, index) =>
+    new Follower({ urls, way: Object.keys(ways)[index % 4]!, after, patience: 20 + index }))
   const followed = Promise.all(followers.map((follower, index) => follower.run(index)))
   const requests = new SteadyRequests(urls, headers)
   const written = Promise.all([posting.run(4), requests.run(4)])
@@ -66,7 +69,9 @@ t.test('14.3 the previous release serves while a new one migrates and serves bes
   requests.stop()
   await written
   const last = await posting.postUntilAcknowledged()
-  await Promise.race([Promise.all(followers.map((follower) => follower.sees([last]))), delay(TIMEOUT_MS, undefined, { ref: false })])
+  await Promise.race([
+    Promise.all(followers.map((follower) => follower.sees([last]))), delay(TIMEOUT_MS, undefined, { ref: false }),
+  ])
   for (const follower of followers) follower.stop()
   await followed
 

@@ -31,7 +31,9 @@ const NAME_PROCESS = `
 t.test('14.1 two workers under load', async (t) => {
   const databaseUrl = await createDatabase(t)
   const cwd = temporaryFolder(t)
-  const settings = { WORKERS: '2', DATABASE_URL: databaseUrl, DATA_DIR: cwd, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
+  const settings = {
+    WORKERS: '2', DATABASE_URL: databaseUrl, DATA_DIR: cwd, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password,
+  }
   const node = await startNode(t, { cwd, settings, inject: NAME_PROCESS })
   await serving(node, 2)
   const { headers } = await node.login(admin)

@@ -7,7 +7,8 @@ import { createUsher } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
-// The number of sequences. `MODEL_CASES=10000 npx tap --timeout=0 test/routes/account-flows.test.ts` runs more, which takes longer.
+// The number of sequences. `MODEL_CASES=10000 npx tap --timeout=0 test/routes/account-flows.test.ts` runs more, which
+// takes longer.
 const CASES = Number(process.env['MODEL_CASES'] ?? 60)
 // So many sequences run at once, each with a user of its own.
 const LANES = Math.min(CASES, 20)
@@ -31,16 +32,25 @@ const USES = {
 
 // What people do themselves, and what is done to the account.
 const OWN = [
-  'move', 'move', 'move', 'change password', 'log in', 'refresh', 'log out', 'end others', 'request reset', 'request verification', 'use link', 'use link',
-  'use undo', 'steal session', 'steal password',
+  'move', 'move', 'move', 'change password', 'log in', 'refresh', 'log out', 'end others', 'request reset',
+  'request verification', 'use link', 'use link', 'use undo', 'steal session', 'steal password',
 ] as const
 const BY_OTHERS = [
-  'admin moves', 'admin ends sessions', 'admin verifies', 'disable', 'enable', 'promote', 'demote', 'invite', 'operator resets', 'delete',
+  'admin moves', 'admin ends sessions', 'admin verifies', 'disable', 'enable', 'promote', 'demote', 'invite',
+  'operator resets', 'delete',
 ] as const
-const REPAIRS = ['by mail', 'by mail', 'by the operator', 'disabled and enabled', 'sessions ended', 'promoted', 'deleted'] as const
+const REPAIRS = [
+  'by mail', 'by mail', 'by the operator', 'disabled and enabled', 'sessions ended', 'promoted', 'deleted',
+] as const
 
 type Who = 'owner' | 'thief'
-interface Step { kind: typeof OWN[number] | typeof BY_OTHERS[number], who: Who, pick: number, target: number, asHost: boolean }
+interface Step {
+  kind: typeof OWN[number] | typeof BY_OTHERS[number]
+  who: Who
+  pick: number
+  target: number
+  asHost: boolean
+}
 interface Session { cookie: string, headers: { authorization: string }, alive: boolean }
 interface State { email: string, verified: boolean, changed: boolean, password: string | null }
 /** A link, with what it restores or where it leads. `session` is that in which a new address was requested. */
@@ -52,7 +62,9 @@ interface Mail { to: string | null, subject: string, token: string | undefined }
 class Unavailable extends Error {}
 
 const step: fc.Arbitrary<Step> = fc.record({
-  kind: fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...OWN) }, { weight: 1, arbitrary: fc.constantFrom(...BY_OTHERS) }),
+  kind: fc.oneof(
+    { weight: 9, arbitrary: fc.constantFrom(...OWN) }, { weight: 1, arbitrary: fc.constantFrom(...BY_OTHERS) }
+  ),
   who: fc.constantFrom('owner' as const, 'thief' as const),
   pick: fc.nat(1000),
   target: fc.nat(1000),
@@ -124,7 +136,8 @@ class World {
   log: string[] = []
 
   constructor (node: Node, hidesAddresses: boolean) {
-    const person = (): Principal => ({ mailboxes: Array.from({ length: 3 }, () => `${randomUUID()}@example.com`), passwords: [], sessions: [] })
+    const person = (): Principal =>
+      ({ mailboxes: Array.from({ length: 3 }, () => `${randomUUID()}@example.com`), passwords: [], sessions: [] })
     this.node = node
     this.hidesAddresses = hidesAddresses
     this.people = { owner: person(), thief: person() }
@@ -146,10 +159,14 @@ class World {
     throw new Error(`${what}: ${JSON.stringify(found)} instead of ${JSON.stringify(wanted)}\n${this.log.join('\n')}`)
   }
 
-  async send (method: InjectOptions['method'], url: string, status: number, rest: Pick<InjectOptions, 'headers' | 'payload'> = {}) {
+  async send (
+    method: InjectOptions['method'], url: string, status: number, rest: Pick<InjectOptions, 'headers' | 'payload'> = {}
+  ) {
     const response = await this.node.app.inject({ method: method!, url, ...rest })
     if (response.statusCode === 503) throw new Unavailable()
-    if (response.statusCode !== status) this.fail(`${method} ${url} ${JSON.stringify(rest.payload)} ${response.body}`, response.statusCode, status)
+    if (response.statusCode !== status) {
+      this.fail(`${method} ${url} ${JSON.stringify(rest.payload)} ${response.body}`, response.statusCode, status)
+    }
     return response
   }
 
@@ -186,7 +203,9 @@ class World {
    * Checks that exactly these mails were stored, and returns the tokens in them. A notice is sent, whether or not it
    * has a link.
    */
-  async expectMails (...wanted: { to: string | null, subject: string, linked: boolean }[]): Promise<(string | undefined)[]> {
+  async expectMails (
+    ...wanted: { to: string | null, subject: string, linked: boolean }[]
+  ): Promise<(string | undefined)[]> {
     const mails = await this.takeMails(wanted.length)
     const found = mails.map(({ to, subject, token }) => ({ to, subject, linked: token !== undefined }))
     // A mail to nobody has a token, which is stored nowhere.
@@ -201,7 +220,9 @@ class World {
     this.links.push({ ...this.state, kind, token: token!, holder: this.holderOf(to), alive: true, ...rest })
   }
 
-  voidLinks (kinds: Link['kind'][] = ['undo', 'password', 'verify', 'move'], only: (link: Link) => boolean = () => true): void {
+  voidLinks (
+    kinds: Link['kind'][] = ['undo', 'password', 'verify', 'move'], only: (link: Link) => boolean = () => true
+  ): void {
     for (const link of this.links) if (kinds.includes(link.kind) && only(link)) link.alive = false
   }
 
@@ -212,7 +233,9 @@ class World {
   }
 
   endSessions (but?: Session): void {
-    for (const { sessions } of Object.values(this.people)) for (const session of sessions) if (session !== but) session.alive = false
+    for (const { sessions } of Object.values(this.people)) {
+      for (const session of sessions) if (session !== but) session.alive = false
+    }
   }
 
   voidEverything (): void {
@@ -231,7 +254,8 @@ class World {
     const before = { ...this.state }
     const linked = this.undoLinks.length < MAX_UNDO_LINKS && !this.undoLinks.some((link) => sameAs(link.email)(email))
     this.voidLinks(['password', 'verify', 'move'])
-    const [token] = await this.expectMails({ to: before.email, subject: 'The e-mail address of your account was changed', linked })
+    const [token] =
+      await this.expectMails({ to: before.email, subject: 'The e-mail address of your account was changed', linked })
     if (linked) this.addLink('undo', token, before.email)
     Object.assign(this.state, { email, verified, changed: true })
   }
@@ -249,7 +273,9 @@ class World {
   async move (session: Session, email: string): Promise<void> {
     const isSame = sameAs(email)(this.state.email)
     const isDeferred = this.hidesAddresses && this.role === 'user' && !isSame
-    await this.send('PATCH', `/api/users/${this.id}`, session.alive ? 200 : 401, { headers: session.headers, payload: { email } })
+    await this.send(
+      'PATCH', `/api/users/${this.id}`, session.alive ? 200 : 401, { headers: session.headers, payload: { email } }
+    )
     if (!session.alive || isSame) return
     count('move')
     if (!isDeferred) return this.moved(email, false)
@@ -264,7 +290,9 @@ class World {
     else await this.send('PATCH', `/api/users/${this.id}`, 200, { headers: await adminHeaders(), payload: { email } })
     if (isSame) return
     count('admin moves')
-    await this.expectMails({ to: this.state.email, subject: 'The e-mail address of your account was changed', linked: false })
+    await this.expectMails({
+      to: this.state.email, subject: 'The e-mail address of your account was changed', linked: false,
+    })
     this.voidLinks()
     Object.assign(this.state, { email, verified: false, changed: true })
     this.rightful = this.holderOf(email)
@@ -274,7 +302,9 @@ class World {
     const password = `pass ${randomUUID()}`
     const isRight = current === this.state.password
     const payload = { currentPassword: current, password }
-    await this.send('PUT', '/api/auth/password', !session.alive ? 401 : isRight ? 204 : 403, { headers: session.headers, payload })
+    await this.send(
+      'PUT', '/api/auth/password', !session.alive ? 401 : isRight ? 204 : 403, { headers: session.headers, payload }
+    )
     if (!session.alive || !isRight) return
     count('change password')
     this.endSessions(session)
@@ -283,7 +313,9 @@ class World {
 
   async logIn (who: Who, password: string): Promise<void> {
     const isRight = this.exists && !this.disabled && password === this.state.password
-    const response = await this.send('POST', '/api/auth/login', isRight ? 200 : 401, { payload: { email: this.state.email, password } })
+    const response = await this.send(
+      'POST', '/api/auth/login', isRight ? 200 : 401, { payload: { email: this.state.email, password } }
+    )
     if (!isRight) return
     count('log in')
     this.people[who].sessions.push({ ...this.read(response), alive: true })
@@ -295,7 +327,9 @@ class World {
   }
 
   async refresh (session: Session): Promise<void> {
-    const response = await this.send('POST', '/api/auth/refresh', session.alive ? 200 : 401, { headers: { cookie: session.cookie } })
+    const response = await this.send(
+      'POST', '/api/auth/refresh', session.alive ? 200 : 401, { headers: { cookie: session.cookie } }
+    )
     if (session.alive) Object.assign(session, this.read(response))
   }
 
@@ -326,7 +360,8 @@ class World {
     if (this.disabled) return
     // The operator may also send such a link to a user who has a password.
     if (!mayInvite) await this.asHost(() => this.node.scope.usherAuth.passwordLinks.invite(this.id, this.operator()))
-    const [token] = await this.expectMails({ to: email, subject: 'You have an account: set its password', linked: true })
+    const [token] =
+      await this.expectMails({ to: email, subject: 'You have an account: set its password', linked: true })
     this.evict(['password'])
     this.addLink('password', token, email)
     count('invite')
@@ -463,9 +498,12 @@ class World {
     else await this.delete()
     count(`repaired: ${how}`)
     const { sessions, passwords } = this.people.thief
-    const ways = [...sessions.filter(({ alive }) => alive), ...this.links.filter((link) => link.holder === 'thief' && this.isUsable(link))]
+    const ways = [...sessions.filter(({ alive }) => alive), ...this.links.filter((link) =>
+      link.holder === 'thief' && this.isUsable(link))]
     if (ways.length > 0) this.fail('what the thief still has', ways, [])
-    if (setsPassword && passwords.includes(this.state.password!)) this.fail('the password of the thief', passwords, 'others')
+    if (setsPassword && passwords.includes(this.state.password!)) {
+      this.fail('the password of the thief', passwords, 'others')
+    }
     await this.checkVoid()
     if (setsPassword) await this.logIn('owner', this.state.password!)
     if (setsPassword && !this.people.owner.sessions.at(-1)!.alive) this.fail('the owner', 'locked out', 'logged in')
@@ -473,7 +511,8 @@ class World {
 
   /** Checks that each link and session works if the model says so, and that it does not otherwise. */
   async check (): Promise<void> {
-    await Promise.all(this.links.map((link) => this.send('POST', CHECKS[link.kind], this.isUsable(link) ? 204 : 400, { payload: { token: link.token } })))
+    await Promise.all(this.links.map((link) =>
+      this.send('POST', CHECKS[link.kind], this.isUsable(link) ? 204 : 400, { payload: { token: link.token } })))
     await Promise.all([...new Set(Object.values(this.people).flatMap(({ sessions }) => sessions))].map((session) =>
       this.send('GET', '/api/protected', session.alive ? 200 : 401, { headers: session.headers })))
     await this.expectMails()
@@ -498,24 +537,32 @@ class World {
 
   async perform ({ kind, who, pick, target, asHost }: Step): Promise<void> {
     const person = this.people[who]
-    const among = <Item>(items: readonly Item[], number = pick): Item | undefined => items[number % Math.max(items.length, 1)]
+    const among = <Item>(items: readonly Item[], number = pick): Item | undefined =>
+      items[number % Math.max(items.length, 1)]
     // Most attempts are made with a session or a link that may work, some with any.
-    const session = pick % 5 === 0 ? among(person.sessions, target) : among(person.sessions.filter(({ alive }) => alive), target) ?? await this.enter(who)
+    const session = pick % 5 === 0
+      ? among(person.sessions, target)
+      : among(person.sessions.filter(({ alive }) => alive), target) ?? await this.enter(who)
     const mailboxes = [...this.people.owner.mailboxes, ...who === 'thief' ? person.mailboxes : []]
     const links = this.links.filter(({ holder }) => holder === who)
     const recent = pick % 5 === 0 ? links : links.slice(-3)
     this.log.push(`${kind} by ${who}, ${pick} ${target} ${asHost}: ${JSON.stringify(this.state)}`)
     switch (kind) {
       case 'move': return session && this.move(session, among(mailboxes, target)!)
-      case 'change password': return session && person.passwords.length > 0 ? this.changePassword(who, session, among(asHost ? person.passwords.slice(-1) : person.passwords)!) : undefined
-      case 'log in': return person.passwords.length > 0 ? this.logIn(who, asHost ? person.passwords.at(-1)! : among(person.passwords)!) : undefined
+      case 'change password': return session && person.passwords.length > 0
+        ? this.changePassword(who, session, among(asHost ? person.passwords.slice(-1) : person.passwords)!)
+        : undefined
+      case 'log in': return person.passwords.length > 0
+        ? this.logIn(who, asHost ? person.passwords.at(-1)! : among(person.passwords)!)
+        : undefined
       case 'refresh': return session && this.refresh(session)
       case 'log out': return session && this.logOut(session)
       case 'end others': return session && this.endOthers(session)
       case 'request reset': return this.requestReset()
       case 'request verification': return session?.alive ? this.requestVerification(session.headers) : undefined
       case 'use link': return recent.length > 0 ? this.use(among(recent)!) : undefined
-      case 'use undo': return this.useUndo(links.filter(({ kind, alive }) => kind === 'undo' && (alive || pick % 5 === 0)), target)
+      case 'use undo':
+        return this.useUndo(links.filter(({ kind, alive }) => kind === 'undo' && (alive || pick % 5 === 0)), target)
       case 'steal session': return this.steal('sessions', pick)
       case 'steal password': return this.steal('passwords', pick)
       case 'admin moves': return this.moveByAdmin(among(this.people.owner.mailboxes, target)!, asHost)

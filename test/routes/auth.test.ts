@@ -28,7 +28,9 @@ t.test('4 login, the protected route and logout', async (t) => {
     t.equal(response.statusCode, 200)
     const { token, user: { createdAt, updatedAt, ...rest }, ...more } = response.json()
     t.same(more, { tokenType: 'Bearer', expiresIn: 900 })
-    t.same(rest, { id: user.id, name: 'Somebody', email: 'Ada@Example.com', emailVerified: false, role: 'user', disabled: false })
+    t.same(rest, {
+      id: user.id, name: 'Somebody', email: 'Ada@Example.com', emailVerified: false, role: 'user', disabled: false,
+    })
     t.equal((await inject('GET', '/api/protected', { headers: { authorization: `Bearer ${token}` } })).statusCode, 200)
     t.equal(response.cookies.length, 1)
     t.equal(response.headers['cache-control'], 'no-store')
@@ -38,7 +40,9 @@ t.test('4 login, the protected route and logout', async (t) => {
     const { keys: [key] } = (await inject('GET', '/.well-known/jwks.json')).json()
     t.same(decodeProtectedHeader(user.token), { alg: 'EdDSA', typ: 'JWT', kid: key.kid })
     const { sid, iat, exp, ...claims } = decodeJwt(user.token)
-    t.same(claims, { iss: 'usher', aud: 'usher', sub: user.id, role: 'user', amr: ['pwd'], auth_time: claims.auth_time })
+    t.same(
+      claims, { iss: 'usher', aud: 'usher', sub: user.id, role: 'user', amr: ['pwd'], auth_time: claims.auth_time }
+    )
     t.ok(Math.abs(iat! - Number(claims.auth_time)) < 10)
     t.equal(exp! - iat!, 900)
     t.ok(Math.abs(iat! - Date.now() / 1000) < 10)
@@ -72,11 +76,15 @@ t.test('4 login, the protected route and logout', async (t) => {
   })
 
   t.test('4.1 the email address is trimmed and not case-sensitive', async (t) => {
-    for (const email of ['ada@example.com', ' ADA@EXAMPLE.COM ']) t.equal((await enter({ email, password: user.password })).statusCode, 200)
+    for (const email of ['ada@example.com', ' ADA@EXAMPLE.COM ']) {
+      t.equal((await enter({ email, password: user.password })).statusCode, 200)
+    }
   })
 
   t.test('4 a failed login gets the same 401 for an unknown address, a wrong password and a user without a password', async (t) => {
-    await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'No password', email: 'none@example.com' } })
+    await inject(
+      'POST', '/api/users', { headers: admin.headers, payload: { name: 'No password', email: 'none@example.com' } }
+    )
     const attempts = [
       { email: 'nobody@example.com', password: user.password },
       { email: user.email, password: 'wrong' },
@@ -106,14 +114,22 @@ t.test('4 login, the protected route and logout', async (t) => {
       [{ email: 1, password: ['x'] }, ['email must be a string', 'password must be a string']],
       [{ email: null, password: null }, ['email must be a string', 'password must be a string']],
       [{ email: { $ne: null }, password: { $ne: null } }, ['email must be a string', 'password must be a string']],
-      [{ email: 'a\u0000@b', password: 'a\u0000b' }, ['email must not contain control characters', 'password must not contain control characters']],
-      [{ email: '\ud800', password: '\ud800' }, ['email must not contain control characters', 'password must not contain control characters']],
-      [{ email: 'a'.repeat(1025), password: 'p'.repeat(1025) }, ['email must be at most 1024 characters', 'password must be at most 1024 characters']],
+      [{ email: 'a\u0000@b', password: 'a\u0000b' }, [
+        'email must not contain control characters', 'password must not contain control characters',
+      ]],
+      [{ email: '\ud800', password: '\ud800' }, [
+        'email must not contain control characters', 'password must not contain control characters',
+      ]],
+      [{ email: 'a'.repeat(1025), password: 'p'.repeat(1025) }, [
+        'email must be at most 1024 characters', 'password must be at most 1024 characters',
+      ]],
       [[], ['body must be an object']],
       [null, ['body must be an object']],
     ]
     for (const [body, errors] of refused) {
-      const response = await inject('POST', '/api/auth/login', { headers: { 'content-type': 'application/json' }, payload: JSON.stringify(body) })
+      const response = await inject(
+        'POST', '/api/auth/login', { headers: { 'content-type': 'application/json' }, payload: JSON.stringify(body) }
+      )
       t.same([response.statusCode, response.json()], [400, { errors }], JSON.stringify(body).slice(0, 80))
     }
   })
@@ -127,7 +143,8 @@ t.test('4 login, the protected route and logout', async (t) => {
 
   t.test('4 a login replaces a hash with weaker parameters and keeps one with stronger parameters', async (t) => {
     const { id, email, password } = await createUser()
-    const kept = async () => (await sql<[{ hash: string }]>`select password_hash as hash from users where id = ${id}`)[0].hash
+    const kept = async () =>
+      (await sql<[{ hash: string }]>`select password_hash as hash from users where id = ${id}`)[0].hash
     for (const weak of [{ memoryCost: 8192, timeCost: 2 }, { memoryCost: 19456, timeCost: 1 }]) {
       await sql`update users set password_hash = ${await hash(password, { ...weak, parallelism: 1 })} where id = ${id}`
       t.equal((await enter({ email, password: 'wrong' })).statusCode, 401)
@@ -161,20 +178,33 @@ t.test('4 login, the protected route and logout', async (t) => {
   })
 
   t.test('1.5 a protected operation without a valid bearer token gets 401 { error } and WWW-Authenticate (given)', async (t) => {
-    const operations = [['GET', '/api/protected'], ['POST', '/api/users'], ['PUT', `/api/users/${user.id}`], ['DELETE', `/api/users/${user.id}`], ['PUT', '/api/users/x'], ['DELETE', '/api/users/x']] as const
+    const operations = [
+      ['GET', '/api/protected'], ['POST', '/api/users'], ['PUT', `/api/users/${user.id}`],
+      ['DELETE', `/api/users/${user.id}`], ['PUT', '/api/users/x'], ['DELETE', '/api/users/x'],
+    ] as const
     for (const [method, path] of operations) {
       const absent = await inject(method, path)
-      t.same([absent.statusCode, absent.json()], [401, { error: 'A bearer token is required', code: 'UNAUTHENTICATED' }], `${method} ${path}`)
+      t.same(
+        [absent.statusCode, absent.json()],
+        [401, { error: 'A bearer token is required', code: 'UNAUTHENTICATED' }],
+        `${method} ${path}`
+      )
       t.equal(absent.headers['www-authenticate'], 'Bearer')
       const bad = await inject(method, path, { headers: { authorization: 'Bearer x' } })
-      t.same([bad.statusCode, bad.json()], [401, { error: 'The bearer token is invalid, expired or revoked', code: 'INVALID_TOKEN' }], `${method} ${path}`)
+      t.same(
+        [bad.statusCode, bad.json()],
+        [401, { error: 'The bearer token is invalid, expired or revoked', code: 'INVALID_TOKEN' }],
+        `${method} ${path}`
+      )
       t.equal(bad.headers['www-authenticate'], 'Bearer error="invalid_token"')
     }
   })
 
   t.test('1.5 a cookie alone does not authenticate', async (t) => {
     const secret = user.cookie.split('=')[1]!
-    for (const headers of [{ cookie: user.cookie }, { cookie: `token=${user.token}; Authorization=Bearer ${user.token}` }] as Record<string, string>[]) {
+    for (const headers of [
+      { cookie: user.cookie }, { cookie: `token=${user.token}; Authorization=Bearer ${user.token}` },
+    ] as Record<string, string>[]) {
       const response = await inject('GET', '/api/protected', { headers })
       t.same([response.statusCode, response.headers['www-authenticate']], [401, 'Bearer'])
     }
@@ -186,17 +216,24 @@ t.test('4 login, the protected route and logout', async (t) => {
     const session = await login(user)
     const response = await inject('POST', '/api/auth/logout', { headers: session.headers })
     t.same([response.statusCode, response.body], [204, ''])
-    t.equal(response.headers['set-cookie'], 'usher_session=; Max-Age=0; Path=/api/auth; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; SameSite=Lax')
+    t.equal(
+      response.headers['set-cookie'],
+      'usher_session=; Max-Age=0; Path=/api/auth; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; SameSite=Lax'
+    )
     t.equal((await inject('GET', '/api/protected', { headers: session.headers })).statusCode, 401)
     t.equal((await inject('POST', '/api/auth/logout', { headers: session.headers })).statusCode, 401, 'a second time')
     t.equal((await inject('GET', '/api/protected', { headers: user.headers })).statusCode, 200, 'other sessions go on')
   })
 
   t.test('4.3 logout with the cookie returns 204 if Origin is the same or missing', async (t) => {
-    const own: Record<string, string>[] = [{}, { origin: 'http://localhost:80', host: 'localhost:80' }, { origin: 'http://api.example.com', host: 'api.example.com' }]
+    const own: Record<string, string>[] = [{}, { origin: 'http://localhost:80', host: 'localhost:80' }, {
+      origin: 'http://api.example.com', host: 'api.example.com',
+    }]
     for (const headers of own) {
       const session = await login(user)
-      const response = await inject('POST', '/api/auth/logout', { headers: { ...headers, cookie: `a=b; ${session.cookie}` } })
+      const response = await inject(
+        'POST', '/api/auth/logout', { headers: { ...headers, cookie: `a=b; ${session.cookie}` } }
+      )
       t.equal(response.statusCode, 204, JSON.stringify(headers))
       t.match(response.headers['set-cookie'], /^usher_session=; .*1970/)
       t.equal((await inject('GET', '/api/protected', { headers: session.headers })).statusCode, 401)
@@ -205,9 +242,18 @@ t.test('4 login, the protected route and logout', async (t) => {
 
   t.test('4.3 logout with the cookie from another origin gets 403, and the session continues', async (t) => {
     const session = await login(user)
-    for (const origin of ['https://evil.example', 'http://localhost:81', 'https://localhost:80', 'http://localhost:80.evil.example', 'null', 'http://sub.localhost:80']) {
-      const response = await inject('POST', '/api/auth/logout', { headers: { cookie: session.cookie, origin, host: 'localhost:80' } })
-      t.same([response.statusCode, response.json()], [403, { error: 'Pages of this origin may not send this request', code: 'ORIGIN_NOT_ALLOWED' }], origin)
+    for (const origin of [
+      'https://evil.example', 'http://localhost:81', 'https://localhost:80', 'http://localhost:80.evil.example', 'null',
+      'http://sub.localhost:80',
+    ]) {
+      const response = await inject(
+        'POST', '/api/auth/logout', { headers: { cookie: session.cookie, origin, host: 'localhost:80' } }
+      )
+      t.same(
+        [response.statusCode, response.json()],
+        [403, { error: 'Pages of this origin may not send this request', code: 'ORIGIN_NOT_ALLOWED' }],
+        origin
+      )
     }
     t.equal((await inject('GET', '/api/protected', { headers: session.headers })).statusCode, 200)
   })
@@ -216,13 +262,17 @@ t.test('4 login, the protected route and logout', async (t) => {
     const logout = (headers: Record<string, string>) => inject('POST', '/api/auth/logout', { headers })
     const none = await logout({})
     t.same([none.statusCode, none.headers['www-authenticate'], none.json().code], [401, 'Bearer', 'UNAUTHENTICATED'])
-    for (const cookie of ['usher_session=', 'usher_session', 'other=1', ';;=;', '%%%']) t.equal((await logout({ cookie })).statusCode, 401, cookie)
+    for (const cookie of ['usher_session=', 'usher_session', 'other=1', ';;=;', '%%%']) {
+      t.equal((await logout({ cookie })).statusCode, 401, cookie)
+    }
     for (const authorization of ['Bearer x', 'Basic eDp5']) {
       t.equal((await logout({ authorization })).statusCode, 401)
       t.equal((await logout({ authorization, cookie: 'my_usher_session=x' })).statusCode, 401, 'another cookie')
     }
     const unknown = user.cookie.replace(/\..{43}\./, `.${'x'.repeat(43)}.`)
-    for (const cookie of ['usher_session=x', `usher_session=${'x'.repeat(4000)}`, 'usher_session=%00%ED%A0%80', unknown]) {
+    for (const cookie of [
+      'usher_session=x', `usher_session=${'x'.repeat(4000)}`, 'usher_session=%00%ED%A0%80', unknown,
+    ]) {
       const response = await logout({ cookie })
       t.equal(response.statusCode, 204, cookie.slice(0, 40))
       t.match(response.headers['set-cookie'], /^usher_session=; /)
@@ -265,7 +315,9 @@ t.test('4.2, 4.3 what else a client sends does not keep its session cookie from 
 
   await t.test('4.3 an unusable token beside a cookie does not let another origin log the user out', async (t) => {
     const session = await login(user)
-    const headers = { authorization: 'Bearer x', cookie: session.cookie, origin: 'https://evil.example', host: 'localhost:80' }
+    const headers = {
+      authorization: 'Bearer x', cookie: session.cookie, origin: 'https://evil.example', host: 'localhost:80',
+    }
     t.equal((await logout(headers)).statusCode, 403)
     t.ok(await works(session))
   })
@@ -275,7 +327,8 @@ t.test('4.2, 4.3 what else a client sends does not keep its session cookie from 
     t.equal((await logout({ ...first.headers, cookie: second.cookie })).statusCode, 204)
     t.strictSame([await works(first), await works(second)], [false, false])
     const [third, fourth] = [await login(user), await login(admin)]
-    const response = await logout({ ...third.headers, cookie: fourth.cookie, origin: 'https://evil.example', host: 'localhost:80' })
+    const response =
+      await logout({ ...third.headers, cookie: fourth.cookie, origin: 'https://evil.example', host: 'localhost:80' })
     t.strictSame([response.statusCode, response.headers['set-cookie']], [204, undefined])
     t.strictSame([await works(third), await works(fourth)], [false, true])
     const [entry] = (await inject('GET', '/api/audit?action=logout', { headers: (await login(admin)).headers })).json()
@@ -315,20 +368,29 @@ t.test('4.2, 4.3 what else a client sends does not keep its session cookie from 
 t.test('4 the cookie works under a prefix, over TLS, and for origins that the host allows', async (t) => {
   const app = Fastify({ pluginTimeout: 0, trustProxy: true })
   t.teardown(() => app.close())
-  const mounted = { ...options, prefix: '/accounts', origins: ['https://app.example.com'], publicUrl: 'https://public.example.com/base' }
+  const mounted = {
+    ...options, prefix: '/accounts', origins: ['https://app.example.com'], publicUrl: 'https://public.example.com/base',
+  }
   await app.register(usher, mounted)
   const { admin, inject } = await withUsers(app, mounted)
-  const login = (headers: object) => inject('POST', '/api/auth/login', { headers: { ...headers }, payload: { email: admin.email, password: admin.password } })
+  const login = (headers: object) => inject(
+    'POST', '/api/auth/login', { headers: { ...headers }, payload: { email: admin.email, password: admin.password } }
+  )
 
   const secure = await login({ 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.7' })
-  t.match(secure.headers['set-cookie'], /^usher_session=[\w.-]+; Max-Age=\d+; Path=\/base\/accounts\/api\/auth; Expires=[^;]+; HttpOnly; Secure; SameSite=Lax$/)
+  t.match(
+    secure.headers['set-cookie'],
+    /^usher_session=[\w.-]+; Max-Age=\d+; Path=\/base\/accounts\/api\/auth; Expires=[^;]+; HttpOnly; Secure; SameSite=Lax$/
+  )
   t.match((await login({ 'x-forwarded-proto': 'http' })).headers['set-cookie'], /; Secure;/, 'the public URL is https')
   const local = { ...options, prefix: '/local', decoratorName: 'local', publicUrl: 'http://public.example.com' }
   const plain = Fastify({ pluginTimeout: 0, trustProxy: true })
   t.teardown(() => plain.close())
   await plain.register(usher, local)
   const users = await withUsers(plain, local)
-  const loginPlain = (headers: object) => users.inject('POST', '/api/auth/login', { headers: { ...headers }, payload: { email: admin.email, password: admin.password } })
+  const loginPlain = (headers: object) => users.inject(
+    'POST', '/api/auth/login', { headers: { ...headers }, payload: { email: admin.email, password: admin.password } }
+  )
   t.match((await loginPlain({ 'x-forwarded-proto': 'https' })).headers['set-cookie'], /; Secure;/)
   t.notMatch((await loginPlain({ 'x-forwarded-proto': 'http' })).headers['set-cookie'], /Secure/)
 
@@ -337,9 +399,13 @@ t.test('4 the cookie works under a prefix, over TLS, and for origins that the ho
     const headers = { cookie: cookie.split(';')[0]!, origin, host: 'api.example.com', 'x-forwarded-proto': 'https' }
     const response = await inject('POST', '/api/auth/logout', { headers })
     t.equal(response.statusCode, 204, origin)
-    t.match(response.headers['set-cookie'], /^usher_session=; Max-Age=0; Path=\/base\/accounts\/api\/auth; .*; Secure; /)
+    t.match(
+      response.headers['set-cookie'], /^usher_session=; Max-Age=0; Path=\/base\/accounts\/api\/auth; .*; Secure; /
+    )
   }
-  const refused = await inject('POST', '/api/auth/logout', { headers: { cookie: admin.cookie, origin: 'https://public.example.com/base' } })
+  const refused = await inject(
+    'POST', '/api/auth/logout', { headers: { cookie: admin.cookie, origin: 'https://public.example.com/base' } }
+  )
   t.equal(refused.statusCode, 403)
 
   // A proxy may add the port.
@@ -365,38 +431,59 @@ t.test('4 the cookie works under a prefix, over TLS, and for origins that the ho
 t.test('4 logins are recorded in the account log, and failures are counted per account and per network', async (t) => {
   const limit = { burst: 2, perMinute: 0.01 }
   const plenty = { burst: 1000, perMinute: 1000 }
-  const handles = await createUsher(t, { throttle: { account: limit, address: { burst: 6, perMinute: 0.01 }, refresh: limit, reset: plenty } }, { trustProxy: true })
+  const handles = await createUsher(
+    t,
+    { throttle: { account: limit, address: { burst: 6, perMinute: 0.01 }, refresh: limit, reset: plenty } },
+    { trustProxy: true }
+  )
   const { inject, createUser } = handles
   const sql = openSql(t, handles)
   const [user, victim] = [await createUser(), await createUser()]
   const from = (address: string) => ({ 'x-forwarded-for': address })
-  const enter = async (payload: { email: string, password: string }, address: string) => inject('POST', '/api/auth/login', { headers: from(address), payload })
+  const enter = async (payload: { email: string, password: string }, address: string) =>
+    inject('POST', '/api/auth/login', { headers: from(address), payload })
   const wrong = { password: 'wrong' }
 
-  t.strictSame((await sql`select action, actor_id, session_id from audit where user_id = ${user.id} and action like 'login%'`)[0],
-    { action: 'login', actor_id: user.id, session_id: decodeJwt(user.token).sid })
+  t.strictSame(
+    (await sql`select action, actor_id, session_id from audit where user_id = ${user.id} and action like 'login%'`)[0],
+    { action: 'login', actor_id: user.id, session_id: decodeJwt(user.token).sid }
+  )
   for (const email of [victim.email, 'nobody@example.com']) {
     for (const status of [401, 401, 429, 429]) {
       const response = await enter({ email, ...wrong }, '192.0.2.1')
       t.equal(response.statusCode, status, email)
-      if (status === 429) t.match([response.headers['retry-after'], response.json().code], [/^\d+$/, 'TOO_MANY_REQUESTS'])
+      if (status === 429) {
+        t.match([response.headers['retry-after'], response.json().code], [/^\d+$/, 'TOO_MANY_REQUESTS'])
+      }
     }
   }
-  t.strictSame([...await sql`select user_id, actor_id, session_id, address from audit where action = 'login.failed' order by id`], [
+  t.strictSame([
+    ...await sql`select user_id, actor_id, session_id, address from audit where action = 'login.failed' order by id`,
+  ], [
     ...Array(2).fill({ user_id: victim.id, actor_id: null, session_id: null, address: '192.0.2.1' }),
     ...Array(2).fill({ user_id: null, actor_id: null, session_id: null, address: '192.0.2.1' }),
   ])
   t.equal((await enter(victim, '192.0.2.2')).statusCode, 429, 'from anywhere unknown')
-  for (let count = 0; count < 3; count++) t.equal((await enter(victim, '127.0.0.1')).statusCode, 200, 'but its owner comes in, where the account has been seen')
+  for (let count = 0; count < 3; count++) {
+    t.equal(
+      (await enter(victim, '127.0.0.1')).statusCode, 200, 'but its owner comes in, where the account has been seen'
+    )
+  }
   await inject('POST', '/api/auth/logout', { headers: victim.headers })
   await sql`delete from sessions where user_id = ${victim.id}`
   t.equal((await enter(victim, '127.0.0.1')).statusCode, 200, 'also when its sessions have ended')
-  for (const status of [401, 401, 429]) t.equal((await enter({ email: `${status}@example.com`, ...wrong }, '192.0.2.1')).statusCode, status, 'the address')
+  for (const status of [401, 401, 429]) {
+    t.equal((await enter({ email: `${status}@example.com`, ...wrong }, '192.0.2.1')).statusCode, status, 'the address')
+  }
 
   const refresh = (cookie: string) => inject('POST', '/api/auth/refresh', { headers: { ...from('192.0.2.3'), cookie } })
   const forged = user.cookie.replace(/\.[^.]+$/, `.${'x'.repeat(43)}`)
-  for (let count = 0; count < 3; count++) t.equal((await refresh('usher_session=x')).statusCode, 401, 'what is no cookie costs nothing')
-  for (let count = 0; count < 3; count++) t.equal((await refresh(user.cookie)).statusCode, 200, 'what succeeds is given back')
+  for (let count = 0; count < 3; count++) {
+    t.equal((await refresh('usher_session=x')).statusCode, 401, 'what is no cookie costs nothing')
+  }
+  for (let count = 0; count < 3; count++) {
+    t.equal((await refresh(user.cookie)).statusCode, 200, 'what succeeds is given back')
+  }
   for (const status of [401, 401, 429]) t.equal((await refresh(forged)).statusCode, status, 'a forged one')
   t.equal((await refresh(user.cookie)).statusCode, 429)
 })
@@ -406,10 +493,14 @@ t.test('4.9 GET /.well-known/jwks.json returns the public keys, with which anyon
   t.equal(response.statusCode, 200)
   t.equal(response.headers['cache-control'], 'private, no-cache')
   const { keys } = response.json()
-  t.same(keys.map((key: object) => Object.keys(key).sort()), [['alg', 'crv', 'kid', 'kty', 'use', 'x']], 'nothing private')
+  t.same(
+    keys.map((key: object) => Object.keys(key).sort()), [['alg', 'crv', 'kid', 'kty', 'use', 'x']], 'nothing private'
+  )
   t.match(keys[0], { kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', use: 'sig' })
 
-  const { payload } = await jwtVerify(admin.token, createRemoteJWKSet(new URL('/.well-known/jwks.json', url)), { issuer: 'usher', audience: 'usher', algorithms: ['EdDSA'] })
+  const { payload } = await jwtVerify(admin.token, createRemoteJWKSet(new URL('/.well-known/jwks.json', url)), {
+    issuer: 'usher', audience: 'usher', algorithms: ['EdDSA'],
+  })
   t.equal(payload.sub, admin.id)
 })
 
@@ -429,7 +520,10 @@ t.test('4 responses about an account, errors included, are not cached', async (t
     ['GET', '/api/auth/sessions', {}, 401],
     ['DELETE', '/api/auth/sessions/unknown', { headers }, 404],
     ['DELETE', '/api/auth/sessions', { headers }, 204],
-    ['PUT', '/api/auth/password', { headers, payload: { currentPassword: 'a wrong one', password: 'another long one' } }, 403],
+    [
+      'PUT', '/api/auth/password',
+      { headers, payload: { currentPassword: 'a wrong one', password: 'another long one' } }, 403,
+    ],
     ['POST', '/api/auth/password-reset', { payload: { email: admin.email } }, 202],
     ['POST', '/api/auth/password-reset/confirm', { payload: { token: 'x', password: 'another long one' } }, 400],
     ['POST', `/api/users/${admin.id}/invitation`, { headers }, 409],
@@ -446,20 +540,28 @@ t.test('4 a login with a live session cookie ends that session', async (t) => {
   const sql = openSql(t, handles)
   const [first, second] = [await createUser(), await createUser()]
   const sessionOf = ({ token }: { token: string }) => decodeJwt(token).sid as string
-  const enter = (user: { email: string, password: string }, headers: object) => inject('POST', '/api/auth/login', { payload: user, headers: { ...headers } })
-  const works = async (user: { headers: object }) => (await inject('GET', '/api/protected', { headers: { ...user.headers } })).statusCode
+  const enter = (user: { email: string, password: string }, headers: object) =>
+    inject('POST', '/api/auth/login', { payload: user, headers: { ...headers } })
+  const works = async (user: { headers: object }) =>
+    (await inject('GET', '/api/protected', { headers: { ...user.headers } })).statusCode
 
   t.equal((await enter(first, { cookie: first.cookie, origin: 'https://evil.example.com' })).statusCode, 200)
   t.equal((await enter({ ...first, password: 'a wrong one' }, { cookie: first.cookie })).statusCode, 401)
-  t.equal((await enter(first, { cookie: first.cookie.replace(/\.[\w-]{43}\./, `.${'x'.repeat(43)}.`) })).statusCode, 200)
-  t.equal(await works(first), 200, 'not for a page of another origin, by a failed login, or by a cookie with another secret')
+  t.equal(
+    (await enter(first, { cookie: first.cookie.replace(/\.[\w-]{43}\./, `.${'x'.repeat(43)}.`) })).statusCode, 200
+  )
+  t.equal(
+    await works(first), 200, 'not for a page of another origin, by a failed login, or by a cookie with another secret'
+  )
 
   const response = await enter(first, { cookie: first.cookie })
   t.equal(response.statusCode, 200)
   t.equal(await works(first), 401, 'at once')
   t.equal(await works({ headers: { authorization: `Bearer ${response.json().token}` } }), 200)
   t.equal((await inject('POST', '/api/auth/refresh', { headers: { cookie: first.cookie } })).statusCode, 401)
-  t.equal((await enter(first, { cookie: first.cookie })).statusCode, 200, 'a cookie whose session has ended is no hindrance')
+  t.equal(
+    (await enter(first, { cookie: first.cookie })).statusCode, 200, 'a cookie whose session has ended is no hindrance'
+  )
 
   t.equal((await enter(first, { cookie: second.cookie })).statusCode, 200)
   t.equal(await works(second), 401, 'also the session of another user of the same browser')

@@ -14,7 +14,8 @@ type Claims = NonNullable<UsherOptions['claims']>
 async function mount (t: Test, claims: Claims | undefined, rest: UsherOptions = {}) {
   const base = await createUsher(t, rest)
   const lines: string[] = []
-  const app = Fastify({ pluginTimeout: 0, logger: { level: 'error', stream: { write: (line: string) => { lines.push(line) } } } })
+  const app =
+    Fastify({ pluginTimeout: 0, logger: { level: 'error', stream: { write: (line: string) => { lines.push(line) } } } })
   t.teardown(() => app.close())
   const options = { ...base.options, claims }
   await app.register(usher, options)
@@ -22,7 +23,8 @@ async function mount (t: Test, claims: Claims | undefined, rest: UsherOptions = 
   app.get('/actor', { onRequest: app.usher.authenticate }, async ({ actor }) => seen.push(actor!))
   await app.ready()
   const inject: TestUsher['inject'] = (method, url, rest) => app.inject({ method: method!, url, ...rest })
-  const tryLogin = ({ email, password } = base.admin) => inject('POST', '/api/auth/login', { payload: { email, password } })
+  const tryLogin = ({ email, password } = base.admin) =>
+    inject('POST', '/api/auth/login', { payload: { email, password } })
   const actorOf = async (token: string): Promise<Actor | undefined> => {
     const { statusCode } = await inject('GET', '/actor', { headers: { authorization: `Bearer ${token}` } })
     return statusCode === 200 ? seen.at(-1) : undefined
@@ -36,7 +38,13 @@ t.test('12.3 claims are added at login and refresh, to tokens that other service
   const users: unknown[] = []
   const node = await mount(t, async (user) => {
     users.push(user)
-    return { plan: (user as { plan?: string }).plan, org: { id: 7, roles: ['a', 'é', null] }, 2: true, 1: -0.5, none: undefined }
+    return {
+      plan: (user as { plan?: string }).plan,
+      org: { id: 7, roles: ['a', 'é', null] },
+      2: true,
+      1: -0.5,
+      none: undefined,
+    }
   }, { userFields: Type.Object({ plan: Type.String({ default: 'free' }), bio: Type.Optional(Type.String()) }) })
   const { base, inject, tryLogin, actorOf } = node
   const user = await base.createUser()
@@ -44,10 +52,24 @@ t.test('12.3 claims are added at login and refresh, to tokens that other service
   t.equal(logged.statusCode, 200)
   const { token } = logged.json()
   const added = { plan: 'free', org: { id: 7, roles: ['a', 'é', null] }, 2: true, 1: -0.5 }
-  t.match(users[0], { id: user.id, name: 'Somebody', email: user.email, role: 'user', disabled: false, emailVerified: false, createdAt: Date, updatedAt: Date, plan: 'free' })
+  t.match(users[0], {
+    id: user.id,
+    name: 'Somebody',
+    email: user.email,
+    role: 'user',
+    disabled: false,
+    emailVerified: false,
+    createdAt: Date,
+    updatedAt: Date,
+    plan: 'free',
+  })
   t.notMatch(JSON.stringify(users), /argon2|passwordHash|bio/)
 
-  const { payload } = await jwtVerify(token, createLocalJWKSet((await inject('GET', '/.well-known/jwks.json')).json()), { issuer: 'usher', audience: 'usher' })
+  const { payload } = await jwtVerify(
+    token,
+    createLocalJWKSet((await inject('GET', '/.well-known/jwks.json')).json()),
+    { issuer: 'usher', audience: 'usher' }
+  )
   const { iss, sub, aud, exp, iat, sid, role, amr, auth_time: authTime, ...rest } = payload
   t.same(rest, added)
   t.match({ sub, role, exp: exp! - iat! }, { sub: user.id, role: 'user', exp: 900 })
@@ -76,16 +98,23 @@ t.test('12.3 without the option, the claims of every actor are an empty frozen o
 
 t.test('12.3 claims that a token cannot have make the login fail with 500, and the log says why', async (t) => {
   let answer: Claims = returned({})
-  const { base, inject, lines, tryLogin } = await mount(t, (user) => answer(user), { deadlines: { ...slow, claims: 500 } })
+  const { base, inject, lines, tryLogin } = await mount(
+    t, (user) => answer(user), { deadlines: { ...slow, claims: 500 } }
+  )
   const circular: Record<string, unknown> = {}
   circular.self = circular
   const wrong: [claims: Claims, message: string | RegExp][] = [
-    ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'sid', 'role'].map((name) => [returned({ plan: 'x', [name]: 'admin' }), `claims must not return ${name}, which is reserved`] as [Claims, string]),
+    ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'sid', 'role'].map((name) =>
+      [returned({ plan: 'x', [name]: 'admin' }), `claims must not return ${name}, which is reserved`] as [
+        Claims, string
+      ]),
     [returned(JSON.parse('{ "__proto__": 1 }')), 'claims must not return __proto__'],
     [returned({ a: 'x'.repeat(1017) }), 'what claims returns must be at most 1024 bytes of JSON'],
     [returned({ a: 'é'.repeat(509) }), 'what claims returns must be at most 1024 bytes of JSON'],
-    ...[undefined, null, 'x', 1, ['a']].map((value) => [returned(value), 'claims must return an object'] as [Claims, string]),
-    ...[() => 1, Symbol('a'), 1n, new Date(), new Map()].map((value) => [returned({ a: value }), 'what claims returns must be JSON'] as [Claims, string]),
+    ...[undefined, null, 'x', 1, ['a']]
+      .map((value) => [returned(value), 'claims must return an object'] as [Claims, string]),
+    ...[() => 1, Symbol('a'), 1n, new Date(), new Map()]
+      .map((value) => [returned({ a: value }), 'what claims returns must be JSON'] as [Claims, string]),
     [returned({ a: [undefined] }), 'what claims returns must be JSON'],
     [returned({ a: { b: NaN } }), 'what claims returns must not contain a number that is not finite'],
     [returned({ a: '\ud800' }), 'what claims returns must not contain control characters'],
@@ -102,7 +131,11 @@ t.test('12.3 claims that a token cannot have make the login fail with 500, and t
     answer = claims
     lines.length = 0
     const response = await tryLogin()
-    t.same([response.statusCode, response.json(), response.cookies], [500, { error: 'The server failed', code: 'INTERNAL_ERROR' }, []], String(message))
+    t.same(
+      [response.statusCode, response.json(), response.cookies],
+      [500, { error: 'The server failed', code: 'INTERNAL_ERROR' }, []],
+      String(message)
+    )
     t.match(lines.join('').replaceAll('\\n', ' '), message)
   }
   t.equal(await sessions(), before, 'no session is left')
@@ -120,7 +153,8 @@ t.test('12.3 a refresh that fails for the claims does not end the session', asyn
     if (fails) throw new Error('not now')
     return { plan: 'pro' }
   })
-  const cookieOf = ({ cookies: [{ name, value }] }: { cookies: [{ name: string, value: string }] }) => `${name}=${value}`
+  const cookieOf = ({ cookies: [{ name, value }] }: { cookies: [{ name: string, value: string }] }) =>
+    `${name}=${value}`
   const refresh = (cookie: string) => inject('POST', '/api/auth/refresh', { headers: { cookie } })
   const first = cookieOf(await tryLogin(await base.createUser()) as never)
   fails = true
@@ -145,14 +179,17 @@ t.test('12.3 rules of the policy see claims, and what is rendered for one token 
   plan = 'free'
   const downgraded = await base.login(user)
   const both = [user, downgraded]
-  const lists = await Promise.all(both.map(async ({ headers }) => (await base.inject('GET', '/api/users', { headers })).json()))
+  const lists = await Promise.all(
+    both.map(async ({ headers }) => (await base.inject('GET', '/api/users', { headers })).json())
+  )
   t.same(lists.map(([first]) => 'email' in first), [true, false])
   const answers = await Promise.all(both.map((reader) => post(base, { query: '{ me { email } }' }, reader)))
   t.same(answers.map(({ data }) => data.me.email), [user.email, null])
 })
 
 t.test('12.3 claims must be a function', async (t) => {
-  const register = async () => Fastify().register(usher, { databaseUrl: 'postgres://127.0.0.1/none', claims: {} as never })
+  const register = async () =>
+    Fastify().register(usher, { databaseUrl: 'postgres://127.0.0.1/none', claims: {} as never })
   await t.rejects(register(), { message: 'usher: claims must be a function' })
 })
 
@@ -160,7 +197,9 @@ t.test('12.3 two mounts have claims of their own', async (t) => {
   const { options } = await createUsher(t)
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
-  const mounts = [{ ...options, prefix: '/a', decoratorName: 'a', claims: returned({ of: 'a' }) }, { ...options, schema: `${options.schema}_b`.slice(-40), prefix: '/b', decoratorName: 'b' }]
+  const mounts = [{ ...options, prefix: '/a', decoratorName: 'a', claims: returned({ of: 'a' }) }, {
+    ...options, schema: `${options.schema}_b`.slice(-40), prefix: '/b', decoratorName: 'b',
+  }]
   for (const given of mounts) await app.register(usher, given)
   await app.ready()
   const [a, b] = [await withUsers(app, mounts[0]!), await withUsers(app, mounts[1]!)]

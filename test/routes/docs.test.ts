@@ -14,8 +14,14 @@ interface Operation {
   operationId: string
   security: Record<string, string[]>[]
   parameters?: { name: string, in: string, required: boolean }[]
-  requestBody?: { required: boolean, content: Record<string, { schema: { $ref: string }, example?: Record<string, string> }> }
-  responses: Record<string, { description: string, headers?: object, content?: Record<string, { schema: object, example?: Record<string, unknown> }> }>
+  requestBody?: {
+    required: boolean, content: Record<string, { schema: { $ref: string }, example?: Record<string, string> }>
+  }
+  responses: Record<string, {
+    description: string
+    headers?: object
+    content?: Record<string, { schema: object, example?: Record<string, unknown> }>
+  }>
 }
 
 interface Document {
@@ -63,7 +69,8 @@ t.test('8 GET /docs/json', async (t) => {
 
   t.test('8 it lists each operation with its statuses and its authentication', async (t) => {
     t.strictSame(Object.fromEntries(operations.map(({ name, operation }) =>
-      [name, `${Object.keys(operation.responses).join(' ')} ${operation.security.flatMap(Object.keys).join(' or ')}`])), {
+      [name, `${Object.keys(operation.responses).join(' ')} ${operation.security.flatMap(Object.keys).join(' or ')}`])),
+    {
       'GET /health/live': '200 500 503 ',
       'GET /health/ready': '200 500 503 ',
       'GET /.well-known/jwks.json': '200 304 412 500 503 ',
@@ -118,7 +125,9 @@ t.test('8 GET /docs/json', async (t) => {
       'GET /api/redirect': '302 500 503 ',
     })
     t.strictSame(document.components.securitySchemes, {
-      bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'The `token` in the response to a login' },
+      bearer: {
+        type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'The `token` in the response to a login',
+      },
       session: { type: 'apiKey', in: 'cookie', name: 'usher_session', description: 'The cookie that a login sets' },
     })
   })
@@ -126,11 +135,18 @@ t.test('8 GET /docs/json', async (t) => {
   t.test('8 each operation has a unique id, a known tag, and a description of every response', async (t) => {
     const names = operations.map(({ operation }) => operation.operationId)
     t.equal(new Set(names).size, operations.length)
-    for (const name of ['getHealthLive', 'getWellKnownJwksJson', 'postAuthPasswordResetConfirm', 'deleteAuthSessionsById', 'getUsers', 'getUsersById']) t.ok(names.includes(name), name)
+    for (const name of [
+      'getHealthLive', 'getWellKnownJwksJson', 'postAuthPasswordResetConfirm', 'deleteAuthSessionsById', 'getUsers',
+      'getUsersById',
+    ]) {
+      t.ok(names.includes(name), name)
+    }
     const tags = document.tags.map(({ name }) => name)
     for (const { name, operation } of operations) {
       t.match(operation, { summary: /^[A-Z]/, tags: [new RegExp(`^(${tags.join('|')})$`)] }, name)
-      for (const [status, { description }] of Object.entries(operation.responses)) t.match(description, /^[A-Z]/, `${name} ${status}`)
+      for (const [status, { description }] of Object.entries(operation.responses)) {
+        t.match(description, /^[A-Z]/, `${name} ${status}`)
+      }
     }
   })
 
@@ -141,19 +157,36 @@ t.test('8 GET /docs/json', async (t) => {
         const { 'application/json': { example, ...media } = {}, ...others } = content!
         const failure = `${name} ${status}` === 'POST /api/auth/login 401' ? LOGIN_FAILURE : ERROR
         t.strictSame([media, others], [status === '400' ? ERRORS : failure, {}], `${name} ${status}`)
-        t.match(example, status === '400' ? { errors: [/^name /, /^email /] } : { error: /^[A-Z]/, code: /^[A-Z_]+$/ }, `${name} ${status}`)
+        t.match(
+          example,
+          status === '400' ? { errors: [/^name /, /^email /] } : { error: /^[A-Z]/, code: /^[A-Z_]+$/ },
+          `${name} ${status}`
+        )
       }
     }
     const { responses } = document.paths['/api/auth/login']!.post!
-    t.strictSame(responses['401']!.content!['application/json']!.example, (await inject('POST', '/api/auth/login', { payload: { email: 'none@example.com', password: 'x' } })).json())
-    t.match(document.components.schemas, { Errors: { required: ['errors'] }, Error: { required: ['error'], properties: { code: { type: 'string' } } } })
+    t.strictSame(
+      responses['401']!.content!['application/json']!.example,
+      (await inject('POST', '/api/auth/login', { payload: { email: 'none@example.com', password: 'x' } })).json()
+    )
+    t.match(document.components.schemas, {
+      Errors: { required: ['errors'] }, Error: { required: ['error'], properties: { code: { type: 'string' } } },
+    })
     for (const path of ['/api/users', '/api/uploads', '/api/users/{id}/invitation']) {
       const { parameters, responses, ...operation } = document.paths[path]!.post!
-      t.match(parameters, [...path.includes('{') ? [{}] : [], { name: 'Idempotency-Key', in: 'header', required: false }], `10.4 POST ${path}`)
+      t.match(
+        parameters,
+        [...path.includes('{') ? [{}] : [], { name: 'Idempotency-Key', in: 'header', required: false }],
+        `10.4 POST ${path}`
+      )
       t.match(Object.values(responses)[0]!.headers, { 'Idempotency-Replayed': {} })
-      t.match([responses['410'], responses['422'], operation], [{ content: {} }, { content: {} }, { 'x-idempotent': undefined }])
+      t.match([responses['410'], responses['422'], operation], [
+        { content: {} }, { content: {} }, { 'x-idempotent': undefined },
+      ])
     }
-    t.match(document.paths['/api/protected']!.get!.responses['401']!.headers, { 'WWW-Authenticate': { schema: { type: 'string' } } })
+    t.match(document.paths['/api/protected']!.get!.responses['401']!.headers, {
+      'WWW-Authenticate': { schema: { type: 'string' } },
+    })
   })
 
   t.test('2.1 3 the list of users has three media types and no required parameter', async (t) => {
@@ -176,10 +209,22 @@ t.test('8 GET /docs/json', async (t) => {
 
   t.test('2.3 5.1 the bodies of users are JSON, that of uploads is a form with a file and a description', async (t) => {
     const { schemas } = document.components
-    t.match(document.paths['/api/users']!.post!.requestBody, { required: true, content: { 'application/json': { schema: { $ref: '#/components/schemas/CreateUser' } } } })
-    t.match(schemas.CreateUser, { required: ['name', 'email'], properties: { email: { type: 'string', format: 'email', maxLength: 254 }, role: { enum: ['admin', 'user'] } } })
-    t.strictSame(document.paths['/api/uploads']!.post!.requestBody, { required: true, content: { 'multipart/form-data': { schema: { $ref: '#/components/schemas/UploadForm' } } } })
-    t.match(schemas.UploadForm, { required: ['file', 'description'], properties: { file: { type: 'string', contentMediaType: 'application/octet-stream' }, description: { type: 'string' } } })
+    t.match(document.paths['/api/users']!.post!.requestBody, {
+      required: true, content: { 'application/json': { schema: { $ref: '#/components/schemas/CreateUser' } } },
+    })
+    t.match(schemas.CreateUser, {
+      required: ['name', 'email'],
+      properties: { email: { type: 'string', format: 'email', maxLength: 254 }, role: { enum: ['admin', 'user'] } },
+    })
+    t.strictSame(document.paths['/api/uploads']!.post!.requestBody, {
+      required: true, content: { 'multipart/form-data': { schema: { $ref: '#/components/schemas/UploadForm' } } },
+    })
+    t.match(schemas.UploadForm, {
+      required: ['file', 'description'],
+      properties: {
+        file: { type: 'string', contentMediaType: 'application/octet-stream' }, description: { type: 'string' },
+      },
+    })
   })
 
   t.test('15.3 every JSON body has an example, and that of a new user can be sent unchanged', async (t) => {
@@ -187,26 +232,42 @@ t.test('8 GET /docs/json', async (t) => {
       const body = operation.requestBody?.content['application/json']
       return body ? [[name, body.example]] : []
     }))
-    t.strictSame(Object.keys(examples).sort(), ['POST /api/auth/login', 'PUT /api/auth/password', 'POST /api/auth/password-reset',
-      'POST /api/auth/password-reset/check', 'POST /api/auth/password-reset/confirm', 'POST /api/auth/passkeys', 'PATCH /api/auth/passkeys/{id}',
-      'POST /api/auth/login/passkey', 'POST /api/auth/login/second-factor', 'POST /api/auth/step-up', 'POST /api/auth/totp/confirm',
-      'POST /api/auth/email-verification/check',
-      'POST /api/auth/email-verification/confirm', 'POST /api/auth/undo/check', 'POST /api/auth/undo', 'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}'].sort())
+    t.strictSame(Object.keys(examples)
+      .sort(), ['POST /api/auth/login', 'PUT /api/auth/password', 'POST /api/auth/password-reset',
+      'POST /api/auth/password-reset/check', 'POST /api/auth/password-reset/confirm', 'POST /api/auth/passkeys',
+      'PATCH /api/auth/passkeys/{id}', 'POST /api/auth/login/passkey', 'POST /api/auth/login/second-factor',
+      'POST /api/auth/step-up', 'POST /api/auth/totp/confirm', 'POST /api/auth/email-verification/check',
+      'POST /api/auth/email-verification/confirm', 'POST /api/auth/undo/check', 'POST /api/auth/undo',
+      'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}'].sort())
     for (const [name, example] of Object.entries(examples)) t.type(example, 'object', name)
-    t.strictSame(examples['PUT /api/users/{id}'], { name: 'Ada Lovelace', email: 'ada@example.com' }, 'it changes no role')
-    t.strictSame(operations.filter(({ name }) => name.startsWith('PATCH ')).flatMap(({ operation }) => Object.keys(operation.requestBody!.content)),
-      ['application/json', 'application/merge-patch+json', 'application/json'], 'of passkeys and of users')
+    t.strictSame(
+      examples['PUT /api/users/{id}'], { name: 'Ada Lovelace', email: 'ada@example.com' }, 'it changes no role'
+    )
+    t.strictSame(
+      operations.filter(({ name }) => name.startsWith('PATCH '))
+        .flatMap(({ operation }) => Object.keys(operation.requestBody!.content)),
+      ['application/json', 'application/merge-patch+json', 'application/json'],
+      'of passkeys and of users'
+    )
     t.match(document.components.schemas.UploadForm, { properties: { description: { examples: ['A greeting'] } } })
 
-    const created = await inject('POST', '/api/users', { headers: admin.headers, payload: examples['POST /api/users']! })
+    const created = await inject(
+      'POST', '/api/users', { headers: admin.headers, payload: examples['POST /api/users']! }
+    )
     t.equal(created.statusCode, 201)
     const { id, email, role } = created.json()
     t.strictSame({ email, role }, { email: 'ada@example.com', role: 'user' })
     const login = await inject('POST', '/api/auth/login', { payload: examples['POST /api/auth/login']! })
     t.equal(login.statusCode, 200)
     const headers = { authorization: `Bearer ${login.json().token}` }
-    t.equal((await inject('PUT', `/api/users/${id}`, { headers, payload: examples['PUT /api/users/{id}']! })).json().role, 'user')
-    t.equal((await inject('PUT', '/api/auth/password', { headers, payload: examples['PUT /api/auth/password']! })).statusCode, 204)
+    t.equal(
+      (await inject('PUT', `/api/users/${id}`, { headers, payload: examples['PUT /api/users/{id}']! })).json().role,
+      'user'
+    )
+    t.equal(
+      (await inject('PUT', '/api/auth/password', { headers, payload: examples['PUT /api/auth/password']! })).statusCode,
+      204
+    )
   })
 
   t.test("8 it does not contain the validator's own keywords", async (t) => {
@@ -217,7 +278,11 @@ t.test('8 GET /docs/json', async (t) => {
     for (const [path, files] of [['/docs', './docs/static/'], ['/docs/', './static/']] as const) {
       const page = await inject('GET', path)
       t.equal(page.statusCode, 200)
-      t.match(page.headers, { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'" })
+      t.match(page.headers, {
+        'content-type': 'text/html; charset=utf-8',
+        'content-security-policy':
+          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      })
       const links = [...page.body.matchAll(/(?:src|href)="(.*?)"/g)].map(([, link]) => link!)
       t.equal(links.length, 8)
       for (const link of links) {
@@ -236,7 +301,10 @@ t.test('8 GET /docs/json', async (t) => {
     const again = await inject('GET', path, { headers: { 'if-none-match': `${etag}` } })
     t.strictSame([again.statusCode, again.body], [304, ''])
     t.equal((await inject('GET', `${path}?v=1`, { headers: { 'if-none-match': 'W/"other"' } })).statusCode, 200)
-    for (const path of ['/docs/none', '/docs/static/none', '/docs/static/..%2f..%2fpackage.json', '/docs/static/swagger-ui%2ecss', '/docs//json']) {
+    for (const path of [
+      '/docs/none', '/docs/static/none', '/docs/static/..%2f..%2fpackage.json', '/docs/static/swagger-ui%2ecss',
+      '/docs//json',
+    ]) {
       const response = await inject('GET', path)
       t.strictSame([response.statusCode, response.json().error], [404, 'Not found'], path)
     }
@@ -244,7 +312,9 @@ t.test('8 GET /docs/json', async (t) => {
   })
 
   t.test('8 GET /docs/json sends an unchanged document only once', async (t) => {
-    const again = await inject('GET', '/docs/json', { headers: { 'if-none-match': `"other", ${response.headers.etag}` } })
+    const again = await inject(
+      'GET', '/docs/json', { headers: { 'if-none-match': `"other", ${response.headers.etag}` } }
+    )
     t.strictSame([again.statusCode, again.body, again.headers.etag], [304, '', response.headers.etag])
     t.equal((await inject('GET', '/docs/json', { headers: { 'if-none-match': '*' } })).statusCode, 304)
   })
@@ -259,7 +329,9 @@ t.test('8 GET /docs/json', async (t) => {
 t.test('9 the reference contains the prefix and the public URL', async (t) => {
   const { inject } = await createUsher(t, { ...options, prefix: '/accounts', publicUrl: 'https://example.com/base/' })
   const { servers, paths, info } = (await inject('GET', '/docs/json')).json<Document>()
-  t.strictSame(servers, [{ url: '/base/accounts' }, { url: 'https://example.com/base/accounts', description: 'The public URL' }])
+  t.strictSame(
+    servers, [{ url: '/base/accounts' }, { url: 'https://example.com/base/accounts', description: 'The public URL' }]
+  )
   t.ok(paths['/api/users'])
   t.match(info.description, '(/base/accounts/graphql)')
   t.match((await inject('GET', '/docs')).headers['content-security-policy'], "connect-src 'self' https://example.com;")

@@ -16,9 +16,11 @@ const verify = (id: string, { headers } = admin) => inject('POST', `/api/users/$
 const confirm = (token: string) => inject('POST', '/api/auth/email-verification/confirm', { payload: { token } })
 const patch = (id: string, payload: object) => inject('PATCH', `/api/users/${id}`, { headers: admin.headers, payload })
 const isVerified = async (id: string) => (await inject('GET', `/api/users/${id}`)).json().emailVerified as boolean
-const changedAt = async (id: string) => (await sql`select email_changed_at as at from users where id = ${id}`)[0]!['at'] as Date | null
+const changedAt = async (id: string) =>
+  (await sql`select email_changed_at as at from users where id = ${id}`)[0]!['at'] as Date | null
 const requestReset = (email: string) => inject('POST', '/api/auth/password-reset', { payload: { email } })
-const confirmReset = (token: string, password = NEXT) => inject('POST', '/api/auth/password-reset/confirm', { payload: { token, password } })
+const confirmReset = (token: string, password = NEXT) =>
+  inject('POST', '/api/auth/password-reset/confirm', { payload: { token, password } })
 
 async function ask (user: Pick<LoggedIn, 'id' | 'email' | 'headers'>, count = 1): Promise<string> {
   t.equal((await verify(user.id, user as LoggedIn)).statusCode, 202)
@@ -34,17 +36,25 @@ t.test('11.3 the link verifies the current address, once', async (t) => {
   const [mail] = await inbox.of(user.email, 1)
   t.equal(mail!.subject, 'Confirm your e-mail address')
   t.match(mail!.text, /within 1 day, [^]*\n\nhttps:\/\/api\.example\.com\/base\/verify-email#token=[\w-]{43}\n\n/)
-  t.same([...await sql`select encode(hash, 'hex') as hash from email_tokens where user_id = ${user.id}`], [{ hash: createHash('sha256').update(token).digest('hex') }], 'stored hashed')
+  t.same(
+    [...await sql`select encode(hash, 'hex') as hash from email_tokens where user_id = ${user.id}`],
+    [{ hash: createHash('sha256').update(token).digest('hex') }],
+    'stored hashed'
+  )
   const before = (await inject('GET', `/api/users/${user.id}`)).json()
   const confirmed = await confirm(token)
   t.same([confirmed.statusCode, confirmed.body], [204, ''])
   const after = (await inject('GET', `/api/users/${user.id}`)).json()
   t.equal(after.emailVerified, true)
   t.ok(after.updatedAt > before.updatedAt)
-  t.same((await sql`select action, actor_id from audit where user_id = ${user.id} order by id desc limit 1`)[0], { action: 'user.email-verify', actor_id: user.id })
+  t.same((await sql`select action, actor_id from audit where user_id = ${user.id} order by id desc limit 1`)[0], {
+    action: 'user.email-verify', actor_id: user.id,
+  })
   t.same((await confirm(token)).json(), invalid)
   const again = await verify(user.id, user)
-  t.same([again.statusCode, again.json()], [409, { error: 'The email address of this user is verified already', code: 'EMAIL_VERIFIED' }])
+  t.same([again.statusCode, again.json()], [
+    409, { error: 'The email address of this user is verified already', code: 'EMAIL_VERIFIED' },
+  ])
   t.equal((await inject('GET', '/api/protected', { headers: user.headers })).statusCode, 200, 'no session ends')
 })
 
@@ -60,7 +70,9 @@ t.test('11.3 wrong, used and expired tokens get 400, and so do those of an addre
     t.same([response.statusCode, response.json()], [400, invalid])
   }
   t.same((await inject('POST', '/api/auth/email-verification/confirm')).json(), { errors: ['token is required'] })
-  t.same((await inject('POST', '/api/auth/email-verification/confirm', { payload: { token: {} } })).json(), { errors: ['token must be a string'] })
+  t.same((await inject('POST', '/api/auth/email-verification/confirm', { payload: { token: {} } })).json(), {
+    errors: ['token must be a string'],
+  })
   for (const { id } of [late, moved, back]) t.equal(await isVerified(id), false)
 
   const racing = await createUser()
@@ -78,7 +90,8 @@ t.test('11.3 wrong, used and expired tokens get 400, and so do those of an addre
 t.test('11.3 another address is not verified; another case is the same mailbox', async (t) => {
   for (const change of [
     (id: string, email: string) => patch(id, { email }),
-    (id: string, email: string) => inject('PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'Ada', email } }),
+    (id: string, email: string) =>
+      inject('PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'Ada', email } }),
     (id: string, email: string) => sql`update users set email = ${email} where id = ${id}`,
   ]) {
     const user = await createUser()
@@ -104,7 +117,9 @@ t.test('11.3 links of resets and invitations verify the address too, as long as 
   t.equal((await confirmReset(stale)).statusCode, 204)
   t.equal(await isVerified(user.id), true)
 
-  const invited = (await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: `${randomUUID()}@example.com` } })).json()
+  const invited = (await inject(
+    'POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: `${randomUUID()}@example.com` } }
+  )).json()
   const invite = () => inject('POST', `/api/users/${invited.id}/invitation`, { headers: admin.headers })
   await invite()
   const old = await inbox.token(invited.email)
@@ -130,8 +145,10 @@ t.test('11.3 who may request a link, and how often', async (t) => {
 
   const strict = await createUsher(t, { ...options, throttle: { reset: { burst: 2, perMinute: 0.2 } } })
   const [one, two] = [await strict.createUser(), await strict.createUser()]
-  const send = async (user: LoggedIn) => (await strict.inject('POST', `/api/users/${user.id}/email-verification`, { headers: user.headers })).statusCode
-  const move = (user: LoggedIn, email: string) => strict.inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email } })
+  const send = async (user: LoggedIn) =>
+    (await strict.inject('POST', `/api/users/${user.id}/email-verification`, { headers: user.headers })).statusCode
+  const move = (user: LoggedIn, email: string) =>
+    strict.inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email } })
   const moves = [await send(one)]
   for (const email of [`1-${one.email}`, `2-${one.email}`]) {
     await move(one, email)
@@ -143,7 +160,9 @@ t.test('11.3 who may request a link, and how often', async (t) => {
 
   const { mailer, ...rest } = options
   const mute = await createUsher(t, { ...rest, signUp: false })
-  const response = await mute.inject('POST', `/api/users/${mute.admin.id}/email-verification`, { headers: mute.admin.headers })
+  const response = await mute.inject(
+    'POST', `/api/users/${mute.admin.id}/email-verification`, { headers: mute.admin.headers }
+  )
   t.same([response.statusCode, response.json().code], [409, 'NO_MAILER'])
 })
 
@@ -156,10 +175,23 @@ t.test('11.3 a token of one kind is not accepted as one of another kind', async 
   await inject('POST', '/api/auth/sign-up', { payload: { name: 'Ada', email, password: NEXT } })
   const signUp = await inbox.token(email)
   const moving = await createUser()
-  await inject('PATCH', `/api/users/${moving.id}`, { headers: moving.headers, payload: { email: `new-${moving.email}` } })
+  await inject(
+    'PATCH', `/api/users/${moving.id}`, { headers: moving.headers, payload: { email: `new-${moving.email}` } }
+  )
   const undo = await inbox.token(moving.email)
   const [id, secret, , signature] = user.cookie.split('=')[1]!.split('.') as [string, string, string, string]
-  const tokens: Record<string, string> = { verification, reset, 'sign-up': signUp, undo, access: user.token, cookie: user.cookie.split('=')[1]!, id, secret, signature, user: user.id }
+  const tokens: Record<string, string> = {
+    verification,
+    reset,
+    'sign-up': signUp,
+    undo,
+    access: user.token,
+    cookie: user.cookie.split('=')[1]!,
+    id,
+    secret,
+    signature,
+    user: user.id,
+  }
   const uses: Record<string, (token: string) => Promise<{ statusCode: number, json (): unknown }>> = {
     verification: confirm,
     reset: confirmReset,
@@ -172,11 +204,26 @@ t.test('11.3 a token of one kind is not accepted as one of another kind', async 
       const response = await send(token)
       t.same([response.statusCode, response.json()], [400, invalid], `${kind} as ${use}`)
     }
-    if (kind !== 'access') t.equal((await inject('GET', '/api/protected', { headers: { authorization: `Bearer ${token}` } })).statusCode, 401, `${kind} as bearer token`)
-    if (kind !== 'cookie') t.equal((await inject('POST', '/api/auth/refresh', { headers: { cookie: `usher_session=${token}` } })).statusCode, 401, `${kind} as cookie`)
+    if (kind !== 'access') {
+      t.equal(
+        (await inject('GET', '/api/protected', { headers: { authorization: `Bearer ${token}` } })).statusCode,
+        401,
+        `${kind} as bearer token`
+      )
+    }
+    if (kind !== 'cookie') {
+      t.equal(
+        (await inject('POST', '/api/auth/refresh', { headers: { cookie: `usher_session=${token}` } })).statusCode,
+        401,
+        `${kind} as cookie`
+      )
+    }
   }
   const works: Record<string, number> = {}
   for (const [use, send] of Object.entries(uses)) works[use] = (await send(tokens[use]!)).statusCode
   t.same(works, { verification: 204, reset: 204, 'sign-up': 201, undo: 204 }, 'and nothing has used them up')
-  t.same((await inbox.of(`new-${moving.email}`, 1)).map(({ subject }) => subject), ['The e-mail address of your account was changed'])
+  t.same(
+    (await inbox.of(`new-${moving.email}`, 1)).map(({ subject }) => subject),
+    ['The e-mail address of your account was changed']
+  )
 })

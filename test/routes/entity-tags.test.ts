@@ -20,7 +20,9 @@ const { inject, admin } = one
 const sql = openSql(t, one)
 
 /** Returns the entity tag of a response with the given status. */
-async function tagOf (t: Test, { inject }: Pick<TestUsher, 'inject'>, path: string, headers: object = {}): Promise<string> {
+async function tagOf (
+  t: Test, { inject }: Pick<TestUsher, 'inject'>, path: string, headers: object = {}
+): Promise<string> {
   const response = await inject('GET', path, { headers: { ...headers } })
   t.equal(response.statusCode, 200, path)
   t.match(response.headers.etag, STRONG, path)
@@ -47,7 +49,8 @@ async function pathsOf (usher: TestUsher): Promise<[path: string, headers: objec
 
 t.test('10.1 every record and page has a strong entity tag, which a client revalidates with 304', async (t) => {
   for (const [path, headers] of await pathsOf(one)) {
-    const get = (more: object = {}, method: 'GET' | 'HEAD' = 'GET') => inject(method, path, { headers: { ...headers, ...more } })
+    const get = (more: object = {}, method: 'GET' | 'HEAD' = 'GET') =>
+      inject(method, path, { headers: { ...headers, ...more } })
     const first = await get()
     const { etag } = first.headers as { etag: string }
     t.equal(first.statusCode, 200, path)
@@ -59,11 +62,19 @@ t.test('10.1 every record and page has a strong entity tag, which a client reval
       for (const method of ['GET', 'HEAD'] as const) {
         const { statusCode, body, headers } = await get({ 'if-none-match': known }, method)
         t.strictSame([statusCode, body], [304, ''], `${method} ${path} ${known}`)
-        for (const name of ['etag', 'cache-control', 'vary', 'link', 'content-security-policy']) t.equal(headers[name], first.headers[name], `${method} ${path} ${name}`)
-        t.equal(headers['content-length'] ?? first.headers['content-length'], first.headers['content-length'], `${method} ${path}`)
+        for (const name of ['etag', 'cache-control', 'vary', 'link', 'content-security-policy']) {
+          t.equal(headers[name], first.headers[name], `${method} ${path} ${name}`)
+        }
+        t.equal(
+          headers['content-length'] ?? first.headers['content-length'],
+          first.headers['content-length'],
+          `${method} ${path}`
+        )
       }
     }
-    for (const unknown of ['"other"', etag.slice(1, -1), `${etag.slice(0, -1)}`, `w/${etag}`, 'W/', '', ',', '"*"', '"', `"x${etag}`]) {
+    for (const unknown of [
+      '"other"', etag.slice(1, -1), `${etag.slice(0, -1)}`, `w/${etag}`, 'W/', '', ',', '"*"', '"', `"x${etag}`,
+    ]) {
       const response = await get({ 'if-none-match': unknown })
       t.strictSame([response.statusCode, response.body], [200, first.body], `${path} ${unknown}`)
     }
@@ -73,7 +84,8 @@ t.test('10.1 every record and page has a strong entity tag, which a client reval
 t.test('10.1 a strong comparison decides If-Match, before If-None-Match', async (t) => {
   for (const [path, headers] of await pathsOf(one)) {
     const etag = await tagOf(t, one, path, headers)
-    const statusOf = async (more: object) => (await inject('GET', path, { headers: { ...headers, ...more } })).statusCode
+    const statusOf = async (more: object) =>
+      (await inject('GET', path, { headers: { ...headers, ...more } })).statusCode
     t.equal(await statusOf({ 'if-match': `"other", ${etag}` }), 200, path)
     t.equal(await statusOf({ 'if-match': '*' }), 200, path)
     t.equal(await statusOf({ 'if-match': etag, 'if-none-match': etag }), 304, path)
@@ -98,7 +110,9 @@ t.test('10.1 HEAD has the status and the headers of GET, also if the host adds n
     t.strictSame([head.statusCode, head.body], [200, ''], path)
     t.match(head.headers, expected, path)
   }
-  t.match((await usher.inject('HEAD', '/api/audit?limit=1', { headers: usher.admin.headers })).headers.link, 'rel="next"')
+  t.match(
+    (await usher.inject('HEAD', '/api/audit?limit=1', { headers: usher.admin.headers })).headers.link, 'rel="next"'
+  )
   t.equal((await usher.inject('HEAD', `/api/users/${UNKNOWN}`)).statusCode, 404)
 })
 
@@ -143,11 +157,15 @@ t.test('10.1 every change of a user changes the tag, whoever makes it', async (t
   t.equal((await usher.inject('POST', '/api/auth/email-verification/confirm', { payload: { token } })).statusCode, 204)
   await changes('a verified address')
   const unchanged = await usher.inject('PATCH', path, { headers: usher.admin.headers, payload: {} })
-  t.strictSame([unchanged.statusCode, unchanged.headers.etag, await tagOf(t, usher, path)], [200, etag, etag], 'without a change')
+  t.strictSame(
+    [unchanged.statusCode, unchanged.headers.etag, await tagOf(t, usher, path)], [200, etag, etag], 'without a change'
+  )
 })
 
 t.test('10.1 creating a user or an upload returns the tag that GET returns', async (t) => {
-  const created = await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'New', email: 'new@example.com' } })
+  const created = await inject(
+    'POST', '/api/users', { headers: admin.headers, payload: { name: 'New', email: 'new@example.com' } }
+  )
   t.equal(created.headers.etag, await tagOf(t, one, created.headers.location as string))
   const { fileUrl, sha256 } = await upload(one, 'Words')
   t.equal(await tagOf(t, one, fileUrl), `"${sha256}"`)
@@ -161,16 +179,23 @@ t.test('10.1 an unknown user is 404 and a forbidden one 401 or 403, whatever the
     }
     t.equal((await inject('GET', `/api/users/${id}`, { headers: { 'if-match': '*' } })).statusCode, 404)
   }
-  t.equal((await inject('GET', `/api/users/${admin.id.toUpperCase()}`, { headers: { 'if-none-match': '*' } })).statusCode, 304)
+  t.equal(
+    (await inject('GET', `/api/users/${admin.id.toUpperCase()}`, { headers: { 'if-none-match': '*' } })).statusCode, 304
+  )
   const closed = await createUsher(t, { policy: { 'users:read': audiences.owners } })
   const [user, another] = [await closed.createUser(), await closed.createUser()]
-  const get = (headers: object) => closed.inject('GET', `/api/users/${user.id}`, { headers: { 'if-none-match': '*', ...headers } })
+  const get = (headers: object) =>
+    closed.inject('GET', `/api/users/${user.id}`, { headers: { 'if-none-match': '*', ...headers } })
   t.equal((await get({})).statusCode, 401)
   t.equal((await get(another.headers)).statusCode, 403)
   t.equal((await get(user.headers)).statusCode, 304)
   for (const path of ['/api/auth/sessions', '/api/audit', `/api/users/${admin.id}/sessions`]) {
     const response = await inject('GET', path, { headers: { 'if-none-match': '*' } })
-    t.strictSame([response.statusCode, response.headers['cache-control'], response.headers.etag], [401, 'no-store', undefined], path)
+    t.strictSame(
+      [response.statusCode, response.headers['cache-control'], response.headers.etag],
+      [401, 'no-store', undefined],
+      path
+    )
   }
 })
 
@@ -194,25 +219,36 @@ t.test('10.1 readers who see something else of a user get another tag, and Vary 
   t.equal(await tagOf(t, usher, path, third.headers), tags[2], 'readers who see the same have the same')
   t.equal((await usher.inject('GET', path, { headers: { 'if-none-match': tags.slice(1).join() } })).statusCode, 200)
   const patched = await usher.inject('PATCH', path, { headers: usher.admin.headers, payload: { secret: 'x' } })
-  t.equal(patched.headers.etag, await tagOf(t, usher, path, usher.admin.headers), 'a change returns the tag of its actor')
+  t.equal(
+    patched.headers.etag, await tagOf(t, usher, path, usher.admin.headers), 'a change returns the tag of its actor'
+  )
 
   // The same rows, with another default.
-  const preset = Type.Object({ ...userFields.properties, own: Type.String({ 'x-read': 'owner', maxLength: 10, default: 'x' }) })
+  const preset =
+    Type.Object({ ...userFields.properties, own: Type.String({ 'x-read': 'owner', maxLength: 10, default: 'x' }) })
   const later = await createUsher(t, { ...usher.options, userFields: preset })
   t.not(await tagOf(t, later, path, owner.headers), await tagOf(t, usher, path, owner.headers))
   t.equal(await tagOf(t, later, path, another.headers), await tagOf(t, usher, path, another.headers))
-  t.equal((await inject('GET', `/api/users/${admin.id}`)).headers.vary, undefined, 'all readers see the same by default')
+  t.equal(
+    (await inject('GET', `/api/users/${admin.id}`)).headers.vary, undefined, 'all readers see the same by default'
+  )
 })
 
 t.test('10.1 a 304 of a user reads the version only, and shares the statement', async (t) => {
   const statements: string[] = []
-  const client = postgres(await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } })
+  const client = postgres(
+    await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } }
+  )
   t.teardown(() => client.end())
   const { inject, createUser } = await createUsher(t, { sql: client, databaseUrl: undefined })
   const users = await Promise.all(Array.from({ length: 20 }, () => createUser()))
-  const tags = await Promise.all(users.map(async ({ id }) => (await inject('GET', `/api/users/${id}`)).headers.etag as string))
+  const tags = await Promise.all(
+    users.map(async ({ id }) => (await inject('GET', `/api/users/${id}`)).headers.etag as string)
+  )
   statements.length = 0
-  const responses = await Promise.all(users.map(({ id }, index) => inject('GET', `/api/users/${id}`, { headers: { 'if-none-match': tags[index] } })))
+  const responses = await Promise.all(
+    users.map(({ id }, index) => inject('GET', `/api/users/${id}`, { headers: { 'if-none-match': tags[index] } }))
+  )
   t.strictSame(new Set(responses.map(({ statusCode }) => statusCode)), new Set([304]))
   const reads = statements.filter((text) => text.includes('"users"'))
   t.equal(reads.some((text) => text.includes('email')), false)
@@ -246,7 +282,11 @@ t.test('10.1 the tag of a page of the account log changes with its entries, and 
   const mine = `/api/audit?user=${user.id}&limit=3`
   const pageOfTwo = `/api/audit?user=${user.id}&limit=2`
   const first = await tagOf(t, one, mine, user.headers)
-  t.not(await tagOf(t, one, mine, admin.headers), first, 'the owner does not see the address of the admin who has created the account')
+  t.not(
+    await tagOf(t, one, mine, admin.headers),
+    first,
+    'the owner does not see the address of the admin who has created the account'
+  )
   await one.login(user)
   const second = await tagOf(t, one, mine, user.headers)
   t.not(second, first)
@@ -256,8 +296,14 @@ t.test('10.1 the tag of a page of the account log changes with its entries, and 
   const page = await inject('GET', pageOfTwo, { headers: user.headers })
   t.match(page.headers.link, 'rel="next"')
   await sql`delete from audit where user_id = ${user.id} and action = 'user.create'`
-  const last = await inject('GET', pageOfTwo, { headers: { ...user.headers, 'if-none-match': page.headers.etag as string } })
-  t.strictSame([last.statusCode, last.headers.link, last.json()], [200, undefined, page.json()], 'the same entries, without a next page')
+  const last = await inject(
+    'GET', pageOfTwo, { headers: { ...user.headers, 'if-none-match': page.headers.etag as string } }
+  )
+  t.strictSame(
+    [last.statusCode, last.headers.link, last.json()],
+    [200, undefined, page.json()],
+    'the same entries, without a next page'
+  )
 })
 
 t.test('10.1 the tag of the key set changes with the keys', async (t) => {

@@ -18,12 +18,16 @@ const base = await app.listen({ port: 0, host: '127.0.0.1' })
 // A second app on the same database that keeps everything it logs.
 const lines: { reqId?: string, msg: string, err?: { message: string } }[] = []
 const stream = new Writable({ write (line, _, done) { lines.push(JSON.parse(String(line))); done() } })
-const logging = await createUsher(t, { uploadsDir: options.uploadsDir! }, { logger: { stream, level: 'trace' }, genReqId: () => 'the-request' })
+const logging = await createUsher(
+  t, { uploadsDir: options.uploadsDir! }, { logger: { stream, level: 'trace' }, genReqId: () => 'the-request' }
+)
 
 t.test('1 errors under /api', async (t) => {
   const user = await createUser()
   const post = (payload: string | Buffer, contentType?: string, headers: object = admin.headers) =>
-    inject('POST', '/api/users', { headers: { ...headers, ...contentType && { 'content-type': contentType } }, payload })
+    inject(
+      'POST', '/api/users', { headers: { ...headers, ...contentType && { 'content-type': contentType } }, payload }
+    )
 
   t.test('1.1 requests and responses are JSON (given)', async (t) => {
     const responses = [
@@ -41,27 +45,53 @@ t.test('1 errors under /api', async (t) => {
     const response = await post('{}', 'application/json')
     t.equal(response.statusCode, 400)
     t.same(response.json(), { errors: REQUIRED })
-    t.same((await inject('POST', '/api/auth/login', { payload: {} })).json(), { errors: ['email is required', 'password is required'] })
-    t.same((await inject('PUT', `/api/users/${user.id}`, { headers: admin.headers, payload: { email: 'x@example.com' } })).json(), { errors: ['name is required'] })
+    t.same((await inject('POST', '/api/auth/login', { payload: {} })).json(), {
+      errors: ['email is required', 'password is required'],
+    })
+    t.same((await inject(
+      'PUT', `/api/users/${user.id}`, { headers: admin.headers, payload: { email: 'x@example.com' } }
+    )).json(), { errors: ['name is required'] })
   })
 
   t.test('1.3 every other failure has { error: string } (given: 401, 404)', async (t) => {
     const failures: [number, object, Awaited<ReturnType<typeof inject>>][] = [
       [401, { error: 'A bearer token is required', code: 'UNAUTHENTICATED' }, await inject('GET', '/api/protected')],
-      [403, { error: 'You may not do this', code: 'FORBIDDEN' }, await inject('DELETE', `/api/users/${admin.id}`, { headers: user.headers })],
+      [
+        403,
+        { error: 'You may not do this', code: 'FORBIDDEN' },
+        await inject('DELETE', `/api/users/${admin.id}`, { headers: user.headers }),
+      ],
       [404, { error: 'User not found', code: 'USER_NOT_FOUND' }, await inject('GET', '/api/users/1')],
       [404, { error: 'Not found', code: 'NOT_FOUND' }, await inject('GET', '/api/nothing')],
       [405, { error: 'PATCH is not allowed here', code: 'METHOD_NOT_ALLOWED' }, await inject('PATCH', '/api/users')],
-      [406, { error: 'None of the accepted media types is available. Available: application/json, application/vnd.api.v1+json, application/vnd.api.v2+json', code: 'NOT_ACCEPTABLE' }, await inject('GET', '/api/users', { headers: { accept: 'application/vnd.api.v9+json' } })],
-      [409, { error: 'The last admin can be neither deleted nor demoted nor disabled', code: 'LAST_ADMIN' }, await inject('DELETE', `/api/users/${admin.id}`, { headers: admin.headers })],
-      [413, { error: 'The request body is too large', code: 'PAYLOAD_TOO_LARGE' }, await post(`"${'x'.repeat(1024 * 1024)}"`, 'application/json')],
-      [415, { error: 'The content type must be application/json', code: 'UNSUPPORTED_MEDIA_TYPE' }, await post('{}', 'text/plain')],
+      [406, {
+        error: 'None of the accepted media types is available. Available: application/json, application/vnd.api.v1+json, application/vnd.api.v2+json',
+        code: 'NOT_ACCEPTABLE',
+      }, await inject('GET', '/api/users', { headers: { accept: 'application/vnd.api.v9+json' } })],
+      [
+        409,
+        { error: 'The last admin can be neither deleted nor demoted nor disabled', code: 'LAST_ADMIN' },
+        await inject('DELETE', `/api/users/${admin.id}`, { headers: admin.headers }),
+      ],
+      [
+        413,
+        { error: 'The request body is too large', code: 'PAYLOAD_TOO_LARGE' },
+        await post(`"${'x'.repeat(1024 * 1024)}"`, 'application/json'),
+      ],
+      [
+        415,
+        { error: 'The content type must be application/json', code: 'UNSUPPORTED_MEDIA_TYPE' },
+        await post('{}', 'text/plain'),
+      ],
     ]
     for (const [status, body, response] of failures) t.same([response.statusCode, response.json()], [status, body])
   })
 
   t.test('1.4 an unknown path gets 404, whatever the method and the body', async (t) => {
-    for (const path of ['/api', '/api/', '/api/nothing', '/api/users/', '/api/users/1/posts', '/api/auth', '/api/auth/login/', '/api/Users', '/api//users', '/api/__proto__', '/api/users%00']) {
+    for (const path of [
+      '/api', '/api/', '/api/nothing', '/api/users/', '/api/users/1/posts', '/api/auth', '/api/auth/login/',
+      '/api/Users', '/api//users', '/api/__proto__', '/api/users%00',
+    ]) {
       for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'] as const) {
         const response = await inject(method, path, { headers: { 'content-type': 'application/json' }, payload: '{' })
         // Here the id is empty, so it is unknown. Writing to it is a protected operation.
@@ -84,7 +114,9 @@ t.test('1 errors under /api', async (t) => {
     for (const [path, allow] of Object.entries(allowed)) {
       for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE'] as const) {
         if (allow.split(', ').includes(method)) continue
-        const response = await inject(method as 'GET', path, { headers: { 'content-type': 'application/json' }, payload: '{' })
+        const response = await inject(
+          method as 'GET', path, { headers: { 'content-type': 'application/json' }, payload: '{' }
+        )
         t.same([response.statusCode, response.headers.allow], [405, allow], `${method} ${path}`)
         t.same(response.json(), { error: `${method} is not allowed here`, code: 'METHOD_NOT_ALLOWED' })
       }
@@ -96,21 +128,31 @@ t.test('1 errors under /api', async (t) => {
     for (const path of ['/api/users', `/api/users/${user.id}`, '/api/users/1', '/api/protected', '/api/nothing']) {
       const get = await inject('GET', path)
       const head = await inject('HEAD', path)
-      t.same([head.statusCode, head.headers['content-type'], head.body], [get.statusCode, get.headers['content-type'], ''], path)
+      t.same(
+        [head.statusCode, head.headers['content-type'], head.body],
+        [get.statusCode, get.headers['content-type'], ''],
+        path
+      )
     }
   })
 
   t.test('1.4 malformed JSON gets 400 "body is not valid JSON"', async (t) => {
     const nesting = 100_000
     const malformed = [
-      '{', '}', '{]', '[1,]', '{"name":"A",}', "{'name':'A'}", '{name:"A"}', 'undefined', 'NaN', '{"name":NaN}', '{"name":"A\u0000"}', '{"name":"A\n"}',
-      '\ufeff', ' ', '\n', '{}{}', '{"name":"\\x"}', '{"name":"\\u12"}', '"', '['.repeat(nesting), '{"a":'.repeat(nesting),
+      '{', '}', '{]', '[1,]', '{"name":"A",}', "{'name':'A'}", '{name:"A"}', 'undefined', 'NaN', '{"name":NaN}',
+      '{"name":"A\u0000"}', '{"name":"A\n"}', '\ufeff', ' ', '\n', '{}{}', '{"name":"\\x"}', '{"name":"\\u12"}', '"',
+      '['.repeat(nesting), '{"a":'.repeat(nesting),
     ]
     for (const body of malformed) {
       const response = await post(body, 'application/json')
-      t.same([response.statusCode, response.json()], [400, { errors: ['body is not valid JSON'] }], JSON.stringify(body.slice(0, 30)))
+      t.same(
+        [response.statusCode, response.json()], [400, { errors: ['body is not valid JSON'] }],
+        JSON.stringify(body.slice(0, 30))
+      )
     }
-    for (const bytes of [[0xff], [0x22, 0xc3, 0x28, 0x22], [0x22, 0xed, 0xa0, 0x80, 0x22], [0xff, 0xfe, 0x7b, 0, 0x7d, 0]]) {
+    for (const bytes of [
+      [0xff], [0x22, 0xc3, 0x28, 0x22], [0x22, 0xed, 0xa0, 0x80, 0x22], [0xff, 0xfe, 0x7b, 0, 0x7d, 0],
+    ]) {
       const response = await post(Buffer.from(bytes), 'application/json')
       t.same([response.statusCode, response.json()], [400, { errors: ['body is not valid JSON'] }], bytes.join())
     }
@@ -120,15 +162,25 @@ t.test('1 errors under /api', async (t) => {
     const depth = 100_000
     const arrays = `${'['.repeat(depth)}${']'.repeat(depth)}`
     t.same((await post(arrays, 'application/json')).json(), { errors: ['body must be an object'] })
-    t.same((await post(`{"name":${arrays},"other":${arrays}}`, 'application/json')).json(), { errors: ['name must be a string', 'email is required'] })
+    t.same((await post(`{"name":${arrays},"other":${arrays}}`, 'application/json')).json(), {
+      errors: ['name must be a string', 'email is required'],
+    })
     const prototypes = `${'{"__proto__":'.repeat(depth / 2)}1${'}'.repeat(depth / 2)}`
     t.same((await post(prototypes, 'application/json')).json(), { errors: REQUIRED })
   })
 
   t.test('1.4 a body that is not JSON gets 415', async (t) => {
-    for (const type of ['text/plain', 'text/json', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/xml', 'application/jsonp', 'application/json5', 'application/problem+json', 'application', 'json', ';', '*/*', 'application/json, text/plain', 'xapplication/json']) {
+    for (const type of [
+      'text/plain', 'text/json', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x',
+      'application/xml', 'application/jsonp', 'application/json5', 'application/problem+json', 'application', 'json',
+      ';', '*/*', 'application/json, text/plain', 'xapplication/json',
+    ]) {
       const response = await post('{"name":"A","email":"a@example.com"}', type)
-      t.same([response.statusCode, response.json()], [415, { error: 'The content type must be application/json', code: 'UNSUPPORTED_MEDIA_TYPE' }], type)
+      t.same(
+        [response.statusCode, response.json()],
+        [415, { error: 'The content type must be application/json', code: 'UNSUPPORTED_MEDIA_TYPE' }],
+        type
+      )
     }
     const none = await inject('POST', '/api/users', { headers: admin.headers, payload: Buffer.from('{}') })
     t.equal(none.statusCode, 415, 'no type at all')
@@ -136,22 +188,42 @@ t.test('1 errors under /api', async (t) => {
 
   t.test('1.4 a body with a content coding gets 415 with Accept-Encoding, before its size counts, and identity is none', async (t) => {
     const encoded = async (coding: string, payload: Buffer | string, headers: object = admin.headers) =>
-      inject('POST', '/api/users', { headers: { ...headers, 'content-type': 'application/json', 'content-encoding': coding }, payload })
-    for (const [coding, body] of [['gzip', gzipSync('{}')], ['BR', '{}'], ['identity, zstd', '{}'], ['x-unknown', 'x'.repeat(2 * 1024 * 1024)]] as const) {
+      inject('POST', '/api/users', {
+        headers: { ...headers, 'content-type': 'application/json', 'content-encoding': coding }, payload,
+      })
+    for (const [coding, body] of [
+      ['gzip', gzipSync('{}')], ['BR', '{}'], ['identity, zstd', '{}'], ['x-unknown', 'x'.repeat(2 * 1024 * 1024)],
+    ] as const) {
       const response = await encoded(coding, body)
-      t.same([response.statusCode, response.json()], [415, { error: 'The body must not be compressed or encoded otherwise', code: 'UNSUPPORTED_CONTENT_CODING' }], coding)
+      t.same(
+        [response.statusCode, response.json()],
+        [415, { error: 'The body must not be compressed or encoded otherwise', code: 'UNSUPPORTED_CONTENT_CODING' }],
+        coding
+      )
       t.equal(response.headers['accept-encoding'], 'identity')
     }
     t.equal((await encoded('gzip', gzipSync('{}'), {})).statusCode, 401, 'after the token')
-    for (const coding of ['identity', 'Identity', '']) t.same((await encoded(coding, '{}')).json(), { errors: REQUIRED }, coding)
-    const patch = await inject('PATCH', `/api/users/${admin.id}`, { headers: { ...admin.headers, 'content-type': 'application/merge-patch+json', 'content-encoding': 'gzip' }, payload: gzipSync('{}') })
+    for (const coding of ['identity', 'Identity', '']) {
+      t.same((await encoded(coding, '{}')).json(), { errors: REQUIRED }, coding)
+    }
+    const patch = await inject('PATCH', `/api/users/${admin.id}`, {
+      headers: { ...admin.headers, 'content-type': 'application/merge-patch+json', 'content-encoding': 'gzip' },
+      payload: gzipSync('{}'),
+    })
     t.equal(patch.statusCode, 415)
-    const operation = await inject('POST', '/graphql', { headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' }, payload: gzipSync('{}') })
-    t.match([operation.statusCode, operation.json()], [200, { errors: [{ extensions: { code: 'UNSUPPORTED_CONTENT_CODING' } }] }])
+    const operation = await inject('POST', '/graphql', {
+      headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' }, payload: gzipSync('{}'),
+    })
+    t.match([operation.statusCode, operation.json()], [
+      200, { errors: [{ extensions: { code: 'UNSUPPORTED_CONTENT_CODING' } }] },
+    ])
   })
 
   t.test('1.4 unusual content types that mean JSON are accepted', async (t) => {
-    for (const type of ['application/json', 'application/json; charset=utf-8', 'application/json;charset=UTF-8', 'application/json;', 'APPLICATION/JSON', 'application/json ; x="y;z"']) {
+    for (const type of [
+      'application/json', 'application/json; charset=utf-8', 'application/json;charset=UTF-8', 'application/json;',
+      'APPLICATION/JSON', 'application/json ; x="y;z"',
+    ]) {
       const response = await post('{}', type)
       t.same([response.statusCode, response.json()], [400, { errors: REQUIRED }], type)
     }
@@ -160,15 +232,23 @@ t.test('1 errors under /api', async (t) => {
   t.test('1.4 a body over the limit gets 413, a body at the limit is read', async (t) => {
     const limit = 1024 * 1024
     const body = (size: number) => `{"name":"${'x'.repeat(size - 11)}"}`
-    t.same((await post(body(limit), 'application/json')).json(), { errors: ['name must be at most 200 characters', 'email is required'] })
+    t.same((await post(body(limit), 'application/json')).json(), {
+      errors: ['name must be at most 200 characters', 'email is required'],
+    })
     t.equal((await post(body(limit + 1), 'application/json')).statusCode, 413)
   })
 
   t.test('1.4 a body that does not match its Content-Length gets 400', async (t) => {
     const headers = { ...admin.headers, 'content-type': 'application/json' }
     for (const length of ['1', '1000']) {
-      const response = await inject('POST', '/api/users', { headers: { ...headers, 'content-length': length }, payload: '{"name":"A"}' })
-      t.same([response.statusCode, response.json()], [400, { errors: ['body is shorter or longer than its content-length'] }], length)
+      const response = await inject(
+        'POST', '/api/users', { headers: { ...headers, 'content-length': length }, payload: '{"name":"A"}' }
+      )
+      t.same(
+        [response.statusCode, response.json()],
+        [400, { errors: ['body is shorter or longer than its content-length'] }],
+        length
+      )
     }
   })
 
@@ -179,12 +259,29 @@ t.test('1 errors under /api', async (t) => {
       socket.write(`${head}\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer ${admin.token}\r\n${body}`)
       return (await text(socket)).replaceAll(/^(?!HTTP|allow|\{).*\r\n/gm, '').replaceAll('\r\n', ' ')
     }
-    t.match(await send('POST /api/users HTTP/1.1', 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n'),
-      /^HTTP\/1.1 400 Bad Request .*\{"errors":\["name is required","email is required"\]\}/)
+    t.match(
+      await send(
+        'POST /api/users HTTP/1.1',
+        'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n'
+      ),
+      /^HTTP\/1.1 400 Bad Request .*\{"errors":\["name is required","email is required"\]\}/
+    )
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
-    t.match(await send('POST /api/users HTTP/1.1', `Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(17)}`), /^HTTP\/1.1 413 /)
-    t.match(await send('PROPFIND /api/users HTTP/1.1', '\r\n'), /^HTTP\/1.1 404 Not Found .*\{"error":"Not found","code":"NOT_FOUND"\}/)
-    t.match(await send('POST /api/users HTTP/1.1', 'Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n{'), /^HTTP\/1.1 413 /)
+    t.match(
+      await send(
+        'POST /api/users HTTP/1.1',
+        `Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(17)}`
+      ),
+      /^HTTP\/1.1 413 /
+    )
+    t.match(
+      await send('PROPFIND /api/users HTTP/1.1', '\r\n'),
+      /^HTTP\/1.1 404 Not Found .*\{"error":"Not found","code":"NOT_FOUND"\}/
+    )
+    t.match(
+      await send('POST /api/users HTTP/1.1', 'Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n{'),
+      /^HTTP\/1.1 413 /
+    )
   })
 
   t.test('1.7 if several things are wrong, the first in the order of the contract is reported', async (t) => {
@@ -201,7 +298,9 @@ t.test('1 errors under /api', async (t) => {
     t.equal(await status(admin.headers, '{', 'application/json'), 400, 'then the content')
     const unknown = await inject('PUT', '/api/users/unknown', { headers: admin.headers, payload: {} })
     t.equal(unknown.statusCode, 400, 'then whether it is there')
-    const logout = await inject('POST', '/api/auth/logout', { headers: { ...bad, 'content-type': 'application/json' }, payload: '{' })
+    const logout = await inject(
+      'POST', '/api/auth/logout', { headers: { ...bad, 'content-type': 'application/json' }, payload: '{' }
+    )
     t.equal(logout.statusCode, 401)
   })
 
@@ -218,7 +317,9 @@ t.test('1 errors under /api', async (t) => {
   })
 
   t.test('1.9 values are not coerced', async (t) => {
-    t.same((await post('{"name":1,"email":true}', 'application/json')).json(), { errors: ['name must be a string', 'email must be a string'] })
+    t.same((await post('{"name":1,"email":true}', 'application/json')).json(), {
+      errors: ['name must be a string', 'email must be a string'],
+    })
   })
 
   t.test('1.9 a body made to be costly is handled quickly', async (t) => {
@@ -236,7 +337,10 @@ t.test('1 errors under /api', async (t) => {
       const before = process.cpuUsage()
       const response = await post(JSON.stringify(body), 'application/json')
       t.equal(response.statusCode, response.json().errors.length > 0 ? 400 : 0)
-      t.ok(process.cpuUsage(before).user < 2_000_000, `${index}: ${process.cpuUsage(before).user} microseconds of processor time`)
+      t.ok(
+        process.cpuUsage(before).user < 2_000_000,
+        `${index}: ${process.cpuUsage(before).user} microseconds of processor time`
+      )
     }
     const members = `{${Array.from({ length: 80_000 }, (_, index) => `"m${index}":1`).join()}}`
     t.same((await post(members, 'application/json')).json(), { errors: REQUIRED })
@@ -249,14 +353,22 @@ t.test('1.3 a 500 reveals no cause; the log contains it with the request\'s id (
   await sql`alter table users rename to elsewhere`
   const payload = { name: 'A', email: 'a@example.com' }
 
-  for (const [method, path] of [['GET', ''], ['GET', `/${admin.id}`], ['POST', ''], ['PUT', `/${admin.id}`], ['DELETE', `/${admin.id}`]] as const) {
+  for (const [method, path] of [
+    ['GET', ''], ['GET', `/${admin.id}`], ['POST', ''], ['PUT', `/${admin.id}`], ['DELETE', `/${admin.id}`],
+  ] as const) {
     const seen = lines.length
-    const response = await inject(method, `/api/users${path}`, { headers: admin.headers, ...method !== 'GET' && { payload } })
+    const response = await inject(
+      method, `/api/users${path}`, { headers: admin.headers, ...method !== 'GET' && { payload } }
+    )
     t.equal(response.statusCode, 500)
     t.equal(response.headers['content-type'], JSON_TYPE)
     t.same(response.json(), { error: 'The server failed', code: 'INTERNAL_ERROR' })
     const line = lines.slice(seen).find(({ err }) => err)!
-    t.match(line, { reqId: 'the-request', msg: 'The server failed', err: { message: `relation "${options.schema}.users" does not exist` } })
+    t.match(line, {
+      reqId: 'the-request',
+      msg: 'The server failed',
+      err: { message: `relation "${options.schema}.users" does not exist` },
+    })
   }
   await sql`alter table elsewhere rename to users`
 })
@@ -271,7 +383,9 @@ t.test('2 passwords, tokens and cookies are never logged', async (t) => {
   await inject('POST', '/api/auth/logout', { headers: { cookie: user.cookie } })
   t.ok(lines.length > 10)
   const log = JSON.stringify(lines)
-  for (const confidential of [user.password, user.token, secret, admin.password, admin.token]) t.notOk(log.includes(confidential))
+  for (const confidential of [user.password, user.token, secret, admin.password, admin.token]) {
+    t.notOk(log.includes(confidential))
+  }
 })
 
 t.test('1.3 a hook of the host may reject with its own message; other exceptions in it reveal nothing', async (t) => {

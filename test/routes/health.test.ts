@@ -20,7 +20,10 @@ t.test('8 GET /health/live always succeeds, GET /health/ready only while the dat
 
   await proxy.refuse()
   await ready(503)
-  t.same(await get('/health/ready'), [503, type, { error: 'The database is unavailable, try again', code: 'DATABASE_UNAVAILABLE' }])
+  t.same(
+    await get('/health/ready'),
+    [503, type, { error: 'The database is unavailable, try again', code: 'DATABASE_UNAVAILABLE' }]
+  )
   t.equal((await inject('GET', '/health/ready')).headers['retry-after'], '1')
   t.same(await get('/health/live'), [200, type, { status: 'ok' }])
 

@@ -15,7 +15,8 @@ import { until } from '../helpers/until.ts'
 type Step = PromiseWithResolvers<void>
 
 t.test('10.4 if the first request fails on another node, the repeat that waits for it is performed', async (t) => {
-  const [hasBegun, mayFail, mayCommit] = Array.from({ length: 3 }, () => Promise.withResolvers<void>()) as [Step, Step, Step]
+  const [hasBegun, mayFail, mayCommit] =
+    Array.from({ length: 3 }, () => Promise.withResolvers<void>()) as [Step, Step, Step]
   let calls: (() => Promise<void>)[] = []
   const [one, two] = await createTwo(t, { hooks: { onUserCreate: async () => calls.shift()?.() } })
   calls = [
@@ -46,7 +47,9 @@ t.test('10.4 a transaction that has locked an expired result delays no other req
   await create(usher, 'fresh', fresh)
   await sql.begin(async (trx) => {
     await trx`select from idempotency_keys where expires_at <= now() for update`
-    const [refused, replayed] = await Promise.all([create(usher, 'expired', { ...expired, password: 'correct horse battery' }), create(usher, 'fresh', fresh)])
+    const [refused, replayed] = await Promise.all([
+      create(usher, 'expired', { ...expired, password: 'correct horse battery' }), create(usher, 'fresh', fresh),
+    ])
     t.equal(replayed.headers['idempotency-replayed'], 'true')
     t.equal(refused.statusCode, 409)
   })
@@ -86,7 +89,8 @@ t.test('10.4 writes without a key succeed although the keys of others in their s
 })
 
 t.test('10.4 of two different requests with one key that two nodes receive at once, only one is performed, and can be repeated', async (t) => {
-  // In the plan that PostgreSQL keeps for repeated statements, a statement waits for other posts before it takes the lock of the key.
+  // In the plan that PostgreSQL keeps for repeated statements, a statement waits for other posts before it takes the
+  // lock of the key.
   const databaseUrl = `${await testDatabaseUrl()}?plan_cache_mode=force_generic_plan`
   const [one, two] = await createTwo(t, { databaseUrl })
   const sql = openSql(t, one)
@@ -126,14 +130,21 @@ t.test('10.4 if two nodes receive the same mutation of several fields at the sam
 const creating = (title: string) => `${title}: createPost(input: { title: "${title}", content: "B" }) { id }`
 
 const mutate = ({ inject, admin }: TestUsher, fields: readonly string[], key: string) =>
-  inject('POST', '/graphql', { headers: { ...admin.headers, 'idempotency-key': key }, payload: { query: `mutation { ${fields.join(' ')} }` } })
+  inject('POST', '/graphql', {
+    headers: { ...admin.headers, 'idempotency-key': key }, payload: { query: `mutation { ${fields.join(' ')} }` },
+  })
 
-const codeOf = (response: LightMyRequestResponse): string | undefined => response.json().errors?.[0].extensions.code ?? response.json().code
+const codeOf = (response: LightMyRequestResponse): string | undefined =>
+  response.json().errors?.[0].extensions.code ?? response.json().code
 
-const repeat = (send: () => Promise<LightMyRequestResponse>): Promise<LightMyRequestResponse> => whileTemporary(send, codeOf)
+const repeat = (send: () => Promise<LightMyRequestResponse>): Promise<LightMyRequestResponse> =>
+  whileTemporary(send, codeOf)
 
-// Sends requests, of which the first one creates posts, while a transaction makes new posts wait: each once the one before waits or is done.
-async function whilePostsWait (sql: ReturnType<typeof openSql>, usher: TestUsher, requests: readonly (() => Promise<LightMyRequestResponse>)[]) {
+// Sends requests, of which the first one creates posts, while a transaction makes new posts wait: each once the one
+// before waits or is done.
+async function whilePostsWait (
+  sql: ReturnType<typeof openSql>, usher: TestUsher, requests: readonly (() => Promise<LightMyRequestResponse>)[]
+) {
   const { insert, blocks, rollback, release } = await otherNode(sql, usher)
   let done = 0
   const sent: Promise<LightMyRequestResponse>[] = []
@@ -161,10 +172,17 @@ async function otherNode (sql: ReturnType<typeof openSql>, { admin }: TestUsher)
   const id = uuid()
   await connection`begin`
   return {
-    insert: () => connection`insert into posts (id, author_id, title, content) values (${id}, ${admin.id}, 'A', 'B')`.execute(),
+    insert: () =>
+      connection`insert into posts (id, author_id, title, content) values (${id}, ${admin.id}, 'A', 'B')`.execute(),
     blocks: async () => (await sql`select from pg_stat_activity where ${pid} = any(pg_blocking_pids(pid))`).length,
     async store (name: string) {
-      const { key, part, fingerprint } = toResultKey({ actorId: admin.id, key: name, part: 'createPost', operation: 'graphql', content: { query: `${query}\n#`, variables: undefined } })
+      const { key, part, fingerprint } = toResultKey({
+        actorId: admin.id,
+        key: name,
+        part: 'createPost',
+        operation: 'graphql',
+        content: { query: `${query}\n#`, variables: undefined },
+      })
       await connection`insert into idempotency_keys (key, part, fingerprint, kind, record_id, result)
         select ${key}, ${part}, ${fingerprint}, 'post', id, row_to_json(post)::text
         from (select id, position, epoch, author_id as "authorId", title, content, created_at as "createdAt" from posts where id = ${id}) post`

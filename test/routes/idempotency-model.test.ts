@@ -4,7 +4,8 @@ import t from 'tap'
 import { create, createTwo } from '../helpers/idempotency.ts'
 import { openSql } from '../helpers/sql.ts'
 
-// The number of cases. `MODEL_CASES=10000 npx tap --timeout=900 test/routes/idempotency-model.test.ts` runs more, which takes longer.
+// The number of cases. `MODEL_CASES=10000 npx tap --timeout=900 test/routes/idempotency-model.test.ts` runs more, which
+// takes longer.
 const CASES = Number(process.env['MODEL_CASES'] ?? 40)
 const KEYS = 3
 const PEOPLE = 3
@@ -39,9 +40,12 @@ async function perform ({ kind, key, person, node }: Operation, { ids }: State, 
   return { status: response.statusCode, code, id, isReplayed: response.headers['idempotency-replayed'] === 'true' }
 }
 
-// Returns the states after an operation that the model allows to have this result in this state. After 503, it may have been performed, and
-// then the created user has one of the ids that were seen.
-function after (state: State, { kind, key, person }: Operation, { status, code, id, isReplayed }: Result, seen: readonly (string | undefined)[]): State[] {
+// Returns the states after an operation that the model allows to have this result in this state. After 503, it may have
+// been performed, and then the created user has one of the ids that were seen.
+function after (
+  state: State, { kind, key, person }: Operation, { status, code, id, isReplayed }: Result,
+  seen: readonly (string | undefined)[]
+): State[] {
   const { stored, ids } = state
   if (kind === 'delete') {
     const deleted = { stored, ids: ids.with(person, undefined) }
@@ -53,7 +57,9 @@ function after (state: State, { kind, key, person }: Operation, { status, code, 
   const first = stored[key]
   // The request has waited for another one with its key for a second.
   if (code === 'IDEMPOTENCY_KEY_IN_USE') return [state]
-  if (status === 503) return first || ids[person] !== undefined ? [state] : [state, ...seen.filter((id) => id !== undefined).map(created)]
+  if (status === 503) {
+    return first || ids[person] !== undefined ? [state] : [state, ...seen.filter((id) => id !== undefined).map(created)]
+  }
   if (first && first.person !== person) return status === 422 ? [state] : []
   if (first && !ids.includes(first.id)) return status === 410 ? [state] : []
   if (first) return status === 201 && isReplayed && id === first.id ? [state] : []
@@ -61,8 +67,12 @@ function after (state: State, { kind, key, person }: Operation, { status, code, 
   return status === 201 && !isReplayed ? [created(id!)] : []
 }
 
-// Returns a state in which the operations could have resulted, one after the other in any order, and that has these users.
-function explain (state: State, users: readonly (string | undefined)[], done: readonly [Operation, Result][], seen: readonly (string | undefined)[]): State | undefined {
+// Returns a state in which the operations could have resulted, one after the other in any order, and that has these
+// users.
+function explain (
+  state: State, users: readonly (string | undefined)[], done: readonly [Operation, Result][],
+  seen: readonly (string | undefined)[]
+): State | undefined {
   if (done.length === 0) return users.every((id, person) => id === state.ids[person]) ? state : undefined
   for (const [index, [operation, result]] of done.entries()) {
     for (const next of after(state, operation, result, seen)) {
@@ -78,14 +88,17 @@ t.test('10.4 for any concurrent requests with any keys on two nodes, there is an
   const rounds = fc.array(fc.array(operation, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 3 })
   await fc.assert(fc.asyncProperty(rounds, async (rounds) => {
     const prefix = randomUUID()
-    let state: State = { stored: Array.from({ length: KEYS }, () => undefined), ids: Array.from({ length: PEOPLE }, () => undefined) }
+    let state: State = {
+      stored: Array.from({ length: KEYS }, () => undefined), ids: Array.from({ length: PEOPLE }, () => undefined),
+    }
     for (const operations of rounds) {
       // Two deletions of a user are explained like any others, but the second one finds no user.
       const results = await Promise.all(operations.map((operation) => perform(operation, state, prefix)))
       performed += results.length
       unavailable += results.filter(({ status, code }) => status === 503 || code === 'IDEMPOTENCY_KEY_IN_USE').length
       const rows = await sql`select id, email from users where email like ${`${prefix}-%`}`
-      const users = state.ids.map((_, person) => rows.find(({ email }) => email === `${prefix}-${person}@example.com`)?.['id'] as string | undefined)
+      const users = state.ids.map((_, person) =>
+        rows.find(({ email }) => email === `${prefix}-${person}@example.com`)?.['id'] as string | undefined)
       const done = operations.map((operation, index) => [operation, results[index]!] as [Operation, Result])
       const next = explain(state, users, done, [...users, ...results.map(({ id }) => id)])
       if (!next) throw new Error(JSON.stringify({ state, users, done }, null, 1))

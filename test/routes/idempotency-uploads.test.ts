@@ -9,8 +9,14 @@ import { openSql } from '../helpers/sql.ts'
 import { END, fieldPart, filePart, leftovers, open, post, received } from '../helpers/uploads.ts'
 import { until } from '../helpers/until.ts'
 
-const send = (usher: TestUsher, key: string, { content = 'Hello', description = 'A greeting', filename = 'a.txt' } = {}) =>
-  post(usher, [filePart(content, filename), fieldPart('description', description)], { headers: { ...usher.admin.headers, 'idempotency-key': key } })
+const send = (
+  usher: TestUsher, key: string, { content = 'Hello', description = 'A greeting', filename = 'a.txt' } = {}
+) =>
+  post(
+    usher,
+    [filePart(content, filename), fieldPart('description', description)],
+    { headers: { ...usher.admin.headers, 'idempotency-key': key } }
+  )
 
 t.test('10.4 a repeated upload returns the first one and leaves no file', async (t) => {
   const [one, other] = await createTwo(t)
@@ -18,7 +24,9 @@ t.test('10.4 a repeated upload returns the first one and leaves no file', async 
   const first = await send(one, 'key')
   for (const usher of [one, other]) {
     const again = await send(usher, 'key')
-    t.same([again.statusCode, again.body, again.headers['idempotency-replayed']], [first.statusCode, first.body, 'true'])
+    t.same(
+      [again.statusCode, again.body, again.headers['idempotency-replayed']], [first.statusCode, first.body, 'true']
+    )
   }
   for (const different of [{ content: 'Bye' }, { description: 'Other' }, { filename: 'b.txt' }]) {
     t.match((await send(one, 'key', different)).json(), { code: 'IDEMPOTENCY_KEY_REUSED' })
@@ -79,7 +87,9 @@ t.test('10.4 an upload whose client disconnects before its body is read frees it
 
 t.test('10.4 an upload whose key another node has taken is stored if that one fails, and removed if it takes too long', async (t) => {
   let tries = 0
-  const usher = await createUsher(t, { deadlines: { ...slow, idempotency: 1000 }, hooks: { beforeUploadKeep: () => { tries++ } } })
+  const usher = await createUsher(
+    t, { deadlines: { ...slow, idempotency: 1000 }, hooks: { beforeUploadKeep: () => { tries++ } } }
+  )
   const sql = openSql(t, usher)
   const { key } = createToResultKey(undefined)({ actorId: usher.admin.id, key: 'key', operation: '', content: null })
   const { response } = await sql.begin(async (otherNode) => {

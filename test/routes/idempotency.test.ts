@@ -13,10 +13,15 @@ t.test('10.4 repeating a request returns the same status, body and Location, als
   const first = await create(one, 'a-key', given)
   t.match(outcomeOf(first), { status: 201, location: `/api/users/${first.json().id}`, replayed: undefined })
 
-  await one.inject('PUT', `/api/users/${first.json().id}`, { headers: one.admin.headers, payload: { name: 'Changed', email: `new-${given.email}` } })
+  await one.inject('PUT', `/api/users/${first.json().id}`, {
+    headers: one.admin.headers, payload: { name: 'Changed', email: `new-${given.email}` },
+  })
   for (const usher of [one, other]) {
-    t.same(outcomeOf(await create(usher, '"a-key"', { email: given.email, ignored: 1, name: given.name })), { ...outcomeOf(first), replayed: 'true' },
-      'quoted or bare, whatever the order of the members')
+    t.same(
+      outcomeOf(await create(usher, '"a-key"', { email: given.email, ignored: 1, name: given.name })),
+      { ...outcomeOf(first), replayed: 'true' },
+      'quoted or bare, whatever the order of the members'
+    )
   }
   t.equal((await create(one, 'another', given)).statusCode, 201, 'another key is another request')
 })
@@ -26,12 +31,16 @@ t.test('10.4 the key of a different request returns 422, and every actor has key
   const { inject, admin } = usher
   const given = somebody()
   await create(usher, 'key', given)
-  for (const payload of [{ ...given, name: 'Eve' }, { ...given, role: 'admin' }, { ...given, password: 'a long secret' }]) {
+  for (const payload of [
+    { ...given, name: 'Eve' }, { ...given, role: 'admin' }, { ...given, password: 'a long secret' },
+  ]) {
     const response = await create(usher, 'key', payload)
     t.match([response.statusCode, response.json()], [422, { code: 'IDEMPOTENCY_KEY_REUSED' }])
   }
   const { id } = (await inject('POST', '/api/users', { headers: admin.headers, payload: somebody() })).json()
-  const elsewhere = await inject('POST', `/api/users/${id}/invitation`, { headers: { ...admin.headers, 'idempotency-key': 'key' } })
+  const elsewhere = await inject(
+    'POST', `/api/users/${id}/invitation`, { headers: { ...admin.headers, 'idempotency-key': 'key' } }
+  )
   t.equal(elsewhere.statusCode, 422, 'on another route as well')
   const colleague = await usher.createUser({ role: 'admin' })
   t.equal((await create(usher, 'key', somebody(), colleague.headers)).statusCode, 201)
@@ -39,18 +48,30 @@ t.test('10.4 the key of a different request returns 422, and every actor has key
 
 t.test('10.4 a malformed key returns 400, and 401 and 403 come first', async (t) => {
   const usher = await createUsher(t)
-  for (const key of ['', '""', 'a b', '"a', 'a"', '"a"b"', '"a\\b"', 'é', 'k'.repeat(256), `"${'k'.repeat(256)}"`, '"a";b=1', '"a", "b"']) {
+  for (const key of [
+    '', '""', 'a b', '"a', 'a"', '"a"b"', '"a\\b"', 'é', 'k'.repeat(256), `"${'k'.repeat(256)}"`, '"a";b=1', '"a", "b"',
+  ]) {
     const response = await create(usher, key, somebody())
-    t.same([response.statusCode, response.json()], [400, { errors: ['Idempotency-Key must be 1 to 255 visible ASCII characters'] }], key)
+    t.same(
+      [response.statusCode, response.json()],
+      [400, { errors: ['Idempotency-Key must be 1 to 255 visible ASCII characters'] }],
+      key
+    )
   }
   const longest = 'k'.repeat(254)
   const given = somebody()
   t.equal((await create(usher, `"${longest}\\""`, given)).statusCode, 201, 'the escape of a character does not count')
   t.equal((await create(usher, `"${longest}\\\\"`, somebody())).statusCode, 201)
   t.equal((await create(usher, `"${longest}\\""`, given)).headers['idempotency-replayed'], 'true')
-  t.equal((await usher.inject('POST', '/api/users', { headers: { 'idempotency-key': '' }, payload: given })).statusCode, 401)
+  t.equal(
+    (await usher.inject('POST', '/api/users', { headers: { 'idempotency-key': '' }, payload: given })).statusCode, 401
+  )
   t.equal((await create(usher, '', given, (await usher.createUser()).headers)).statusCode, 403)
-  t.equal((await usher.inject('GET', '/api/users', { headers: { 'idempotency-key': '' } })).statusCode, 200, 'other routes ignore it')
+  t.equal(
+    (await usher.inject('GET', '/api/users', { headers: { 'idempotency-key': '' } })).statusCode,
+    200,
+    'other routes ignore it'
+  )
 })
 
 t.test('10.4 a rejected request is not stored', async (t) => {
@@ -91,12 +112,16 @@ t.test('10.4 forty concurrent requests with one key on two nodes create one user
   const [one, other] = await createTwo(t)
   const sql = openSql(t, one)
   const given = somebody()
-  const responses = await Promise.all(Array.from({ length: 40 }, (_, index) => create(index % 2 ? one : other, 'key', given)))
+  const responses = await Promise.all(
+    Array.from({ length: 40 }, (_, index) => create(index % 2 ? one : other, 'key', given))
+  )
   t.same([...new Set(responses.map(({ statusCode }) => statusCode))], [201])
   t.equal(new Set(responses.map(({ body }) => body)).size, 1)
   t.equal(responses.filter(({ headers }) => headers['idempotency-replayed'] === undefined).length, 1)
   t.equal((await sql`select from users where email = ${given.email}`).length, 1)
-  t.equal((await sql`select from audit where action = 'user.create' and user_id = ${responses[0]!.json().id}`).length, 1)
+  t.equal(
+    (await sql`select from audit where action = 'user.create' and user_id = ${responses[0]!.json().id}`).length, 1
+  )
 })
 
 t.test('10.4 requests with and without keys share a statement, each with its own result', async (t) => {
@@ -108,7 +133,9 @@ t.test('10.4 requests with and without keys share a statement, each with its own
     if (index % 10 === 0) return create(usher, 'known', known)
     if (index % 10 === 1) return create(usher, `taken-${index}`, known)
     const payload = somebody()
-    return index % 2 ? create(usher, `key-${index}`, payload) : inject('POST', '/api/users', { headers: admin.headers, payload })
+    return index % 2
+      ? create(usher, `key-${index}`, payload)
+      : inject('POST', '/api/users', { headers: admin.headers, payload })
   })
   for (const [index, response] of (await Promise.all(requests)).entries()) {
     if (index % 10 === 0) t.equal(response.body, first.body)
@@ -128,7 +155,9 @@ t.test('10.4 a write that another node is making is refused, and the repeat retu
   await until('the first request has the lock', async () => (await sql`select from pg_locks where locktype = 'advisory' and granted and database =
     (select oid from pg_database where datname = current_database()) and pid in (select pid from pg_stat_activity where state like 'idle in transaction%')`).length > 0)
   for (const repeat of await Promise.all([one, other].map((usher) => create(usher, 'key', given)))) {
-    t.match([repeat.statusCode, repeat.headers['retry-after'], repeat.json()], [409, '1', { code: 'IDEMPOTENCY_KEY_IN_USE' }])
+    t.match(
+      [repeat.statusCode, repeat.headers['retry-after'], repeat.json()], [409, '1', { code: 'IDEMPOTENCY_KEY_IN_USE' }]
+    )
   }
   held.resolve()
   t.equal((await first).statusCode, 201)
@@ -169,7 +198,9 @@ t.test('10.4 the password is neither stored nor guessable, and without a secret 
   t.equal((await create(usher, 'a-key-to-find', { ...given, password: 'another long one' })).statusCode, 422)
   const plain = await createUsher(t)
   t.equal((await create(plain, 'key', given)).statusCode, 201)
-  t.equal((await create(plain, 'key', { ...given, password: 'another long one' })).headers['idempotency-replayed'], 'true')
+  t.equal(
+    (await create(plain, 'key', { ...given, password: 'another long one' })).headers['idempotency-replayed'], 'true'
+  )
   t.equal((await create(plain, 'key', { name: given.name, email: given.email })).statusCode, 422)
 })
 
@@ -179,7 +210,8 @@ t.test('10.4 after 24 hours a key can be used again, and its result is deleted',
   const given = somebody()
   const { id } = (await create(usher, 'key', given)).json()
   await create(usher, 'other', somebody())
-  const [{ hours }] = await sql`select extract(epoch from expires_at - now()) / 3600 as hours from idempotency_keys limit 1` as unknown as [{ hours: number }]
+  const [{ hours }] =
+    await sql`select extract(epoch from expires_at - now()) / 3600 as hours from idempotency_keys limit 1` as unknown as [{ hours: number }]
   t.ok(hours > 23.9 && hours <= 24)
   await sql`update idempotency_keys set expires_at = now()`
   await usher.inject('DELETE', `/api/users/${id}`, { headers: usher.admin.headers })
@@ -194,7 +226,8 @@ t.test('10.4 an invitation is mailed once', async (t) => {
   const { inject, admin } = usher
   const given = somebody()
   const { id } = (await inject('POST', '/api/users', { headers: admin.headers, payload: given })).json()
-  const invite = (key: string) => inject('POST', `/api/users/${id}/invitation`, { headers: { ...admin.headers, 'idempotency-key': key } })
+  const invite = (key: string) =>
+    inject('POST', `/api/users/${id}/invitation`, { headers: { ...admin.headers, 'idempotency-key': key } })
   const responses = await Promise.all(Array.from({ length: 10 }, () => invite('key')))
   t.same(new Set(responses.map(({ statusCode, body }) => `${statusCode} ${body}`)).size, 1)
   t.equal(responses[0]!.statusCode, 202)
@@ -212,6 +245,7 @@ t.test('10.4 the event of a creation is stored once', async (t) => {
   await Promise.all(Array.from({ length: 5 }, () => create(usher, 'key', given)))
   await create(usher, 'last', somebody())
   const created = () => events.filter(({ type }) => type === 'user.created')
-  await until('the last event', () => created().some(({ data }) => (data as { email: string }).email !== given.email && (data as { name: string }).name === 'Ada'))
+  await until('the last event', () => created()
+    .some(({ data }) => (data as { email: string }).email !== given.email && (data as { name: string }).name === 'Ada'))
   t.equal(created().filter(({ data }) => (data as { email: string }).email === given.email).length, 1)
 })

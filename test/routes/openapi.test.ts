@@ -14,11 +14,16 @@ t.test('8 a response that differs from the document is noticed', async (t) => {
   const problemOf = (body: unknown, answer: Partial<Answer> = {}) =>
     check({ method: 'GET', url: '/api/users/x', status: 200, headers: json, body: JSON.stringify(body), ...answer })
   t.equal(problemOf(user), undefined)
-  t.match(problemOf({ ...user, name: undefined }), "GET /api/users/{id} 200 OK: body must have required property 'name'")
+  t.match(
+    problemOf({ ...user, name: undefined }), "GET /api/users/{id} 200 OK: body must have required property 'name'"
+  )
   t.match(problemOf({ ...user, createdAt: 'yesterday' }), 'body/createdAt must match format "date-time"')
   t.match(problemOf(user, { status: 409 }), 'the status is not declared')
   t.match(problemOf(user, { headers: { ...json, link: '<x>' } }), 'undeclared headers: link')
-  t.match(problemOf(user, { headers: { 'content-type': 'application/xml' } }), 'the media type application/xml is not declared')
+  t.match(
+    problemOf(user, { headers: { 'content-type': 'application/xml' } }),
+    'the media type application/xml is not declared'
+  )
   t.match(problemOf([{ name: 'Ada' }], { url: '/api/users?fields=name' }), "body/0 must have required property 'id'")
   t.match(problemOf({}, { url: '/api/other' }), 'GET /api/other 200 OK: the document has no such operation')
   t.equal(problemOf({ error: 'Not found' }, { url: '/api/other', status: 404 }), undefined)
@@ -42,7 +47,9 @@ t.test('8 the document has the responses of every operation to bodies that it ca
       for (const [name, [headers, payload]] of Object.entries(bodies)) {
         const response = await inject(method as 'POST', url, { headers: { ...admin.headers, ...headers }, payload })
         statuses.add(response.statusCode)
-        t.ok(response.statusCode >= 400 && response.statusCode < 500, `${method} ${path}, ${name}: ${response.statusCode}`)
+        t.ok(
+          response.statusCode >= 400 && response.statusCode < 500, `${method} ${path}, ${name}: ${response.statusCode}`
+        )
       }
     }
   }
@@ -55,7 +62,9 @@ t.test('8 the document has the headers of a list that is read strictly, whatever
   await usher.createUser()
   const { headers: { etag, link } } = await inject('GET', '/api/users?limit=1', { headers })
   t.type(link, 'string')
-  t.equal((await inject('GET', '/api/users?limit=1', { headers: { ...headers, 'if-none-match': `${etag}` } })).statusCode, 304)
+  t.equal(
+    (await inject('GET', '/api/users?limit=1', { headers: { ...headers, 'if-none-match': `${etag}` } })).statusCode, 304
+  )
   const failed = await inject('GET', '/api/users?limit=1', { headers: { ...headers, 'if-match': '"other"' } })
   t.strictSame([failed.statusCode, failed.headers.link], [412, undefined], 'a failure has no next page')
 })
@@ -67,6 +76,8 @@ t.test('8 with hooks of the host, changes may have the status with which a hook 
   const { id } = await createUser()
   t.equal((await inject('DELETE', `/api/users/${id}`, { headers: admin.headers })).statusCode, 418)
   const { paths } = (await inject('GET', '/docs/json')).json()
-  t.match(paths['/api/users/{id}'].delete.responses['4XX'], { description: 'A function of the host has rejected the request' })
+  t.match(
+    paths['/api/users/{id}'].delete.responses['4XX'], { description: 'A function of the host has rejected the request' }
+  )
   t.notOk('4XX' in paths['/api/users/{id}'].get.responses)
 })

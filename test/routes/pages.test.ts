@@ -12,8 +12,9 @@ import { until } from '../helpers/until.ts'
 
 const ORIGIN = 'http://localhost:80'
 const form = 'application/x-www-form-urlencoded'
-const policy = (action = "'self'") => "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
-  `form-action ${action}; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'`
+const policy = (action = "'self'") =>
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
+    `form-action ${action}; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'`
 
 const inbox = createMailer()
 const evil = '"><script>alert(1)</script>{{title}}\''
@@ -23,7 +24,9 @@ const usherOfTest = await createUsher(t, {
   signUp: true,
   publicUrl: 'https://api.example.com:8443/base',
   origins: ['*', 'https://good.example', 'http://localhost:8080', 'app://good.example'],
-  pages: { productName: evil, color: '#FE0', language: 'de', texts: { logIn: 'Anmelden', wrongCredentials: `Falsch ${evil}` } },
+  pages: {
+    productName: evil, color: '#FE0', language: 'de', texts: { logIn: 'Anmelden', wrongCredentials: `Falsch ${evil}` },
+  },
 })
 const { inject, createUser, admin } = usherOfTest
 const all = [
@@ -31,7 +34,10 @@ const all = [
   '/verify-email', '/undo', '/account',
 ]
 
-function send (path: string, payload: string | Record<string, string>, headers: InjectOptions['headers'] = { 'sec-fetch-site': 'same-origin' }) {
+function send (
+  path: string, payload: string | Record<string, string>,
+  headers: InjectOptions['headers'] = { 'sec-fetch-site': 'same-origin' }
+) {
   const body = typeof payload === 'string' ? payload : `${new URLSearchParams(payload)}`
   return inject('POST', path, { headers: { 'content-type': form, ...headers }, payload: body })
 }
@@ -63,9 +69,14 @@ t.test('15.2 a link whose # was encoded leads to its page, and no log contains i
     for (const hash of ['%23', '%2523']) {
       for (const equals of ['=', '%3D']) {
         for (const method of ['GET', 'HEAD'] as const) {
-          const { statusCode, headers } = await logging.inject(method, `${path}${hash}token${equals}${token}?utm_source=mail`)
+          const { statusCode, headers } = await logging.inject(
+            method, `${path}${hash}token${equals}${token}?utm_source=mail`
+          )
           t.equal(statusCode, 302)
-          t.equal(new URL(String(headers.location), `http://x/accounts${path}${hash}`).href, `http://x/accounts${path}#token=${token}`)
+          t.equal(
+            new URL(String(headers.location), `http://x/accounts${path}${hash}`).href,
+            `http://x/accounts${path}#token=${token}`
+          )
           t.match(headers, { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
         }
       }
@@ -76,7 +87,9 @@ t.test('15.2 a link whose # was encoded leads to its page, and no log contains i
       t.equal(new URL(String(headers.location), `http://x/accounts${path}`).href, `http://x/accounts${path}`, rest)
     }
   }
-  for (const path of ['/login%23token=x', '/undox', '/undo%24token=x', '/undo%23/x', '/undo%23token=%0D%0Ax:y']) t.equal((await logging.inject('GET', path)).statusCode, 404, path)
+  for (const path of ['/login%23token=x', '/undox', '/undo%24token=x', '/undo%23/x', '/undo%23token=%0D%0Ax:y']) {
+    t.equal((await logging.inject('GET', path)).statusCode, 404, path)
+  }
   t.ok(lines.length > 0)
   t.notMatch(lines.join(''), token)
 })
@@ -86,14 +99,20 @@ t.test('15.2 scripts and styles are files of the own origin, which browsers keep
   const [, folder] = /src="\.\.(\/pages\/[\w-]{16}\/)mail-link\.js"/.exec(body)!
   for (const file of [...readdirSync(new URL('../../routes/account-pages/assets', import.meta.url)), 'texts.js']) {
     const { statusCode, headers, body } = await inject('GET', `${folder}${file}`)
-    t.strictSame([statusCode, headers['cache-control'], headers['x-content-type-options']], [200, 'public, max-age=31536000, immutable', 'nosniff'], file)
+    t.strictSame(
+      [statusCode, headers['cache-control'], headers['x-content-type-options']],
+      [200, 'public, max-age=31536000, immutable', 'nosniff'],
+      file
+    )
     t.match(headers['content-type'], /^(text\/(javascript|css); charset=utf-8|image\/svg\+xml)$/)
     t.notMatch(body.replaceAll('{{title}}', ''), /\{\{|localStorage|innerHTML/)
   }
   t.match((await inject('GET', `${folder}pages.css`)).body, /--color: #FE0;\s+--text-on-color: #000000;/)
   t.match((await inject('GET', `${folder}texts.js`)).body, JSON.stringify(`Falsch ${evil}`))
   t.equal((await inject('GET', '/pages/another-release/page.js')).headers['cache-control'], 'no-cache')
-  for (const path of [`${folder}other.js`, `${folder}..%2findex.ts`, `${folder}__proto__`, '/pages/x']) t.equal((await inject('GET', path)).statusCode, 404, path)
+  for (const path of [`${folder}other.js`, `${folder}..%2findex.ts`, `${folder}__proto__`, '/pages/x']) {
+    t.equal((await inject('GET', path)).statusCode, 404, path)
+  }
 })
 
 t.test('15.2 they are not in the API reference', async (t) => {
@@ -105,7 +124,10 @@ t.test('15.2 the login form works without JavaScript', async (t) => {
   const response = await send('/login', { email: user.email, password: user.password })
   t.strictSame([response.statusCode, response.headers.location, response.body], [303, 'account', ''])
   t.equal(response.headers['cache-control'], 'no-store')
-  t.match(response.headers['set-cookie'], /^usher_session=.+; Path=\/base\/accounts\/api\/auth; .*HttpOnly; Secure; SameSite=Lax$/)
+  t.match(
+    response.headers['set-cookie'],
+    /^usher_session=.+; Path=\/base\/accounts\/api\/auth; .*HttpOnly; Secure; SameSite=Lax$/
+  )
   const [{ name, value }] = response.cookies as [{ name: string, value: string }]
   t.equal((await inject('POST', '/api/auth/refresh', { headers: { cookie: `${name}=${value}` } })).statusCode, 200)
 
@@ -256,7 +278,11 @@ t.test('15.2 forms are accepted from allowed origins only', async (t) => {
     { origin: 'https://api.example.com:8443' },
     { origin: 'https://good.example', 'sec-fetch-site': 'cross-site' },
   ]
-  for (const headers of accepted) t.equal((await send('/login', credentials, { host: 'localhost:80', ...headers })).statusCode, 303, JSON.stringify(headers))
+  for (const headers of accepted) {
+    t.equal(
+      (await send('/login', credentials, { host: 'localhost:80', ...headers })).statusCode, 303, JSON.stringify(headers)
+    )
+  }
   const rejected: InjectOptions['headers'][] = [
     {},
     { origin: 'null' },
@@ -298,27 +324,38 @@ t.test('15.2 a form with hostile content gets a page with a clear failure', asyn
     ['email=a', 'application/x-www-form-urlencoded-x', 415, 'The form could not be read.'],
   ]
   for (const [payload, type, status, text] of inputs) {
-    const { statusCode, headers, body } = await inject('POST', '/login', { headers: { ...own, 'content-type': type }, payload })
+    const { statusCode, headers, body } = await inject(
+      'POST', '/login', { headers: { ...own, 'content-type': type }, payload }
+    )
     t.equal(statusCode, status, `${type} ${String(payload).slice(0, 60)}`)
     t.equal(headers['content-type'], 'text/html; charset=utf-8')
     t.match(body, text)
   }
   const none = await inject('POST', '/login', { headers: own })
   t.equal(none.statusCode, 400)
-  for (const query of ['?returnTo=/a&returnTo=/b', '?__proto__=x', '?sent&sent', '?%', '?returnTo=%ff', `?returnTo=/${'x'.repeat(9000)}`]) {
-    for (const path of all) t.equal((await inject('GET', `${path}${query}`)).statusCode, 200, `${path}${query.slice(0, 30)}`)
+  for (const query of [
+    '?returnTo=/a&returnTo=/b', '?__proto__=x', '?sent&sent', '?%', '?returnTo=%ff', `?returnTo=/${'x'.repeat(9000)}`,
+  ]) {
+    for (const path of all) {
+      t.equal((await inject('GET', `${path}${query}`)).statusCode, 200, `${path}${query.slice(0, 30)}`)
+    }
   }
 })
 
 t.test('15.2 a form over a limit of attempts gets 429, as the API does', async (t) => {
-  const { inject, admin } = await createUsher(t, { throttle: { account: { burst: 1, perMinute: 0.01 } }, pages: { texts: { tooManyAttempts: 'Slow down.' } } })
-  const attempt = () => inject('POST', '/login', { headers: { 'content-type': form, 'sec-fetch-site': 'same-origin' }, payload: 'email=ada@example.com&password=x' })
+  const { inject, admin } = await createUsher(
+    t, { throttle: { account: { burst: 1, perMinute: 0.01 } }, pages: { texts: { tooManyAttempts: 'Slow down.' } } }
+  )
+  const attempt = () => inject('POST', '/login', {
+    headers: { 'content-type': form, 'sec-fetch-site': 'same-origin' }, payload: 'email=ada@example.com&password=x',
+  })
   t.equal((await attempt()).statusCode, 401)
   const { statusCode, headers, body } = await attempt()
   t.equal(statusCode, 429)
   t.ok(Number(headers['retry-after']) > 0)
   t.match(body, 'Slow down.')
-  const isLogged = async () => (await inject('GET', '/api/audit?action=access.throttled', { headers: admin.headers })).json().length === 1
+  const isLogged = async () =>
+    (await inject('GET', '/api/audit?action=access.throttled', { headers: admin.headers })).json().length === 1
   await until('an entry of the account log', isLogged)
 })
 
@@ -341,17 +378,27 @@ t.test('15.2 returnTo leads to configured origins only', async (t) => {
     t.strictSame([response.statusCode, response.headers.location], [303, target], given)
     const page = await inject('GET', `/login${query}`)
     t.match(page.body, `data-return-to="${target.replaceAll('&', '&amp;')}"`)
-    t.equal(page.headers['content-security-policy'], policy(target.startsWith('/') ? undefined : `'self' ${new URL(target).origin}`))
-    t.match((await inject('GET', `/sign-up${query}`)).body, `href="login?returnTo=${encodeURIComponent(target).replaceAll('%20', '+')}"`)
+    t.equal(page.headers['content-security-policy'], policy(
+      target.startsWith('/') ? undefined : `'self' ${new URL(target).origin}`
+    ))
+    t.match(
+      (await inject('GET', `/sign-up${query}`)).body,
+      `href="login?returnTo=${encodeURIComponent(target).replaceAll('%20', '+')}"`
+    )
   }
   const ignored = [
-    '', 'account', './x', '?x', '#x', '//evil.example', '///evil.example', '/\\evil.example', '\\\\evil.example', '/\t/evil.example', '\t//evil.example',
-    '/\n/evil.example', ' /x', '/x ', '/ /evil.example', '/\u00a0', '/\u2028/x', '/\u200b/x', '/\0', '/.//evil.example', '/..//evil.example', '/%2e//evil.example', '/x/..//evil.example',
-    'javascript:alert(1)', 'JaVaScRiPt:alert(1)', 'java\nscript:alert(1)', 'data:text/html,x', 'blob:https://good.example/x', 'file:///etc/passwd', 'about:blank', 'vbscript:x',
-    'https://evil.example', 'https://good.example@evil.example', 'https://good.example:x@evil.example', 'https://user@good.example', 'https://good.example.evil.example',
-    'https://evilgood.example', 'https://good.example:444', 'http://good.example', 'http://localhost', 'http://localhost:8081', 'https://api.example.com',
-    'https:/\\good.example', 'https://good.example\\@evil.example', 'https://good.example\t', 'ftp://good.example', 'ws://localhost:8080', 'null', '*', 'https://*', 'https://', 'https://[',
-    'https://g\u043e\u043ed.example', `/${'x'.repeat(2048)}`, '\ud800',
+    '', 'account', './x', '?x', '#x', '//evil.example', '///evil.example', '/\\evil.example', '\\\\evil.example',
+    '/\t/evil.example', '\t//evil.example',
+    '/\n/evil.example', ' /x', '/x ', '/ /evil.example', '/\u00a0', '/\u2028/x', '/\u200b/x', '/\0', '/.//evil.example',
+    '/..//evil.example', '/%2e//evil.example', '/x/..//evil.example',
+    'javascript:alert(1)', 'JaVaScRiPt:alert(1)', 'java\nscript:alert(1)', 'data:text/html,x',
+    'blob:https://good.example/x', 'file:///etc/passwd', 'about:blank', 'vbscript:x',
+    'https://evil.example', 'https://good.example@evil.example', 'https://good.example:x@evil.example',
+    'https://user@good.example', 'https://good.example.evil.example',
+    'https://evilgood.example', 'https://good.example:444', 'http://good.example', 'http://localhost',
+    'http://localhost:8081', 'https://api.example.com', 'https:/\\good.example', 'https://good.example\\@evil.example',
+    'https://good.example\t', 'ftp://good.example', 'ws://localhost:8080', 'null', '*', 'https://*', 'https://',
+    'https://[', 'https://g\u043e\u043ed.example', `/${'x'.repeat(2048)}`, '\ud800',
   ]
   for (const given of ignored) {
     const query = `?returnTo=${encodeURIComponent(given.toWellFormed())}`
@@ -360,7 +407,9 @@ t.test('15.2 returnTo leads to configured origins only', async (t) => {
     t.equal(page.headers['content-security-policy'], policy())
   }
   for (const given of ['//evil.example', '/\\evil.example', 'https://evil.example', 'javascript:alert(1)']) {
-    const { headers } = await send(`/login?${new URLSearchParams({ returnTo: given })}`, { email: admin.email, password: admin.password })
+    const { headers } = await send(
+      `/login?${new URLSearchParams({ returnTo: given })}`, { email: admin.email, password: admin.password }
+    )
     t.equal(headers.location, 'account', given)
   }
   t.match((await inject('GET', '/login?returnTo=/a&returnTo=/b')).body, 'data-return-to="account"', 'twice')
@@ -374,7 +423,10 @@ t.test('15.2 pages can be turned off, and passwordUrl and signUp decide about th
   }
   const some = await createUsher(t, { passwordUrl: 'https://app.example.com/password' })
   const statuses = await Promise.all(all.map(async (path) => [path, (await some.inject('GET', path)).statusCode]))
-  t.strictSame(statuses.filter(([, status]) => status === 404).map(([path]) => path), ['/set-password', '/sign-up', '/sign-up/confirm'])
+  t.strictSame(
+    statuses.filter(([, status]) => status === 404).map(([path]) => path),
+    ['/set-password', '/sign-up', '/sign-up/confirm']
+  )
   t.notMatch((await some.inject('GET', '/login')).body, 'sign-up')
 })
 
@@ -384,7 +436,10 @@ t.test('15.2 in a host, forms add no parser, and a host with pages of its own ca
   app.post('/form', async () => 'read')
   await app.register(usher, { ...usherOfTest.options, prefix: '', pages: { enabled: false } })
   t.equal((await app.inject('/login')).body, 'of the host')
-  t.equal((await app.inject({ method: 'POST', url: '/form', headers: { 'content-type': form }, payload: 'a=b' })).statusCode, 415)
+  t.equal(
+    (await app.inject({ method: 'POST', url: '/form', headers: { 'content-type': form }, payload: 'a=b' })).statusCode,
+    415
+  )
 })
 
 t.test('15.2 wrong options of pages are rejected', async (t) => {

@@ -5,7 +5,8 @@ import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
 const ENDED = { error: 'The session has ended: log in again', code: 'INVALID_SESSION' }
-const CLEARED = 'usher_session=; Max-Age=0; Path=/api/auth; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; SameSite=Lax'
+const CLEARED =
+  'usher_session=; Max-Age=0; Path=/api/auth; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; SameSite=Lax'
 
 const idOf = ({ cookie }: { cookie: string }) => cookie.slice('usher_session='.length).split('.')[0]!
 const seconds = (claims: { exp?: number, iat?: number }) => claims.exp! - claims.iat!
@@ -16,7 +17,8 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
   const { inject, login, createUser, admin, options: { schema } } = usher
   const sql = openSql(t, usher)
   const user = await createUser({ name: 'Ada' })
-  const works = async (headers: LoggedIn['headers']) => (await inject('GET', '/api/protected', { headers })).statusCode === 200
+  const works = async (headers: LoggedIn['headers']) =>
+    (await inject('GET', '/api/protected', { headers })).statusCode === 200
   const send = (headers: Record<string, string | string[]>) => inject('POST', '/api/auth/refresh', { headers })
 
   // Refreshes a session and returns it with the new cookie and token. Throws if the response is not 200.
@@ -30,16 +32,22 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
 
   const later = (session: { cookie: string }, time = '11 seconds') =>
     sql`update sessions set rotated_at = array(select at - ${time}::interval from unnest(rotated_at) as at) where id = ${idOf(session)}`
-  const lives = async (session: { cookie: string }) => (await sql`select 1 from sessions where id = ${idOf(session)}`).length === 1
+  const lives = async (session: { cookie: string }) =>
+    (await sql`select 1 from sessions where id = ${idOf(session)}`).length === 1
 
   t.test('4.2 a refresh returns 200 { token }, like a login, and a rotated cookie', async (t) => {
     const session = await login(user)
     const { response, cookie, token, headers } = await refresh(session)
     const { token: _, user: { createdAt, updatedAt, ...rest }, ...more } = response.json()
     t.strictSame(more, { tokenType: 'Bearer', expiresIn: 900 })
-    t.strictSame(rest, { id: user.id, name: 'Ada', email: user.email, emailVerified: false, role: 'user', disabled: false })
+    t.strictSame(
+      rest, { id: user.id, name: 'Ada', email: user.email, emailVerified: false, role: 'user', disabled: false }
+    )
     t.not(cookie, session.cookie)
-    t.match(response.headers['set-cookie'], /^usher_session=[\w.-]+; Max-Age=\d+; Path=\/api\/auth; Expires=[^;]+; HttpOnly; SameSite=Lax$/)
+    t.match(
+      response.headers['set-cookie'],
+      /^usher_session=[\w.-]+; Max-Age=\d+; Path=\/api\/auth; Expires=[^;]+; HttpOnly; SameSite=Lax$/
+    )
     t.equal(response.headers['cache-control'], 'no-store')
     t.equal(decodeJwt(token).sid, decodeJwt(session.token).sid, 'the session is the same')
     t.ok(await works(headers))
@@ -50,12 +58,16 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     let session: { cookie: string } = await login(user)
     const cookies = new Set([session.cookie])
     await sql`update sessions set last_used_at = now() - interval '1 day', expires_at = now() + interval '1 day' where id = ${idOf(session)}`
-    for (let count = 0; count < 40; count++) cookies.add((session = await refresh(session, { 'user-agent': 'Another/2' })).cookie)
+    for (let count = 0; count < 40; count++) {
+      cookies.add((session = await refresh(session, { 'user-agent': 'Another/2' })).cookie)
+    }
     t.equal(cookies.size, 41)
     t.strictSame(await sql`
       select address, user_agent, rotations, cardinality(rotated_at) as remembered, now() - last_used_at < '1 minute' as used,
         expires_at - now() between '29 days 23 hours' and '30 days' as later
-      from sessions where id = ${idOf(session)}`.then(([row]) => row), { address: '127.0.0.1', user_agent: 'Another/2', rotations: 40, remembered: 32, used: true, later: true })
+      from sessions where id = ${idOf(session)}`.then(([row]) => row), {
+      address: '127.0.0.1', user_agent: 'Another/2', rotations: 40, remembered: 32, used: true, later: true,
+    })
   })
 
   t.test('4.2 a refresh reads the current role', async (t) => {
@@ -115,13 +127,21 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
 
   t.test('4 a request from another origin gets 403: nothing is rotated, and the cookie is not cleared', async (t) => {
     const session = await login(user)
-    for (const origin of ['https://evil.example', 'http://localhost:81', 'https://localhost:80', 'null', 'http://sub.localhost:80']) {
+    for (const origin of [
+      'https://evil.example', 'http://localhost:81', 'https://localhost:80', 'null', 'http://sub.localhost:80',
+    ]) {
       const response = await send({ cookie: session.cookie, origin, host: 'localhost:80' })
-      t.strictSame([response.statusCode, response.json().code, response.headers['set-cookie']], [403, 'ORIGIN_NOT_ALLOWED', undefined], origin)
+      t.strictSame(
+        [response.statusCode, response.json().code, response.headers['set-cookie']],
+        [403, 'ORIGIN_NOT_ALLOWED', undefined],
+        origin
+      )
       const without = await send({ origin, host: 'localhost:80' })
       t.strictSame([without.statusCode, without.json(), without.headers['set-cookie']], [401, ENDED, undefined], origin)
     }
-    t.strictSame(await sql`select rotations from sessions where id = ${idOf(session)}`.then(([row]) => row), { rotations: 0 })
+    t.strictSame(
+      await sql`select rotations from sessions where id = ${idOf(session)}`.then(([row]) => row), { rotations: 0 }
+    )
     await refresh(session, { origin: 'http://localhost:80', host: 'localhost:80' })
   })
 
@@ -130,7 +150,8 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
       logout: ({ headers }) => inject('POST', '/api/auth/logout', { headers }),
       'logout by the cookie': ({ cookie }) => inject('POST', '/api/auth/logout', { headers: { cookie } }),
       'user deleted': ({ id }) => inject('DELETE', `/api/users/${id}`, { headers: admin.headers }),
-      'user demoted': ({ id, email }) => inject('PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'N', email, role: 'user' } }),
+      'user demoted': ({ id, email }) =>
+        inject('PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'N', email, role: 'user' } }),
       'by hand': ({ id }) => sql`delete from sessions where user_id = ${id}`,
       expired: ({ id }) => sql`update sessions set expires_at = now() where user_id = ${id}`,
     }
@@ -158,7 +179,9 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     const all = await Promise.all(Array.from({ length: 10 }, () => refresh(session)))
     t.equal(new Set(all.map(({ cookie }) => cookie)).size, 1)
     for (const { headers } of all) t.ok(await works(headers))
-    t.strictSame(await sql`select rotations from sessions where id = ${idOf(session)}`.then(([row]) => row), { rotations: 1 })
+    t.strictSame(
+      await sql`select rotations from sessions where id = ${idOf(session)}`.then(([row]) => row), { rotations: 1 }
+    )
     await refresh(all[0]!)
   })
 
@@ -179,7 +202,9 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
       for (let count = 0; count < rotations; count++) last = await refresh(last ?? first)
       await later(first)
       const response = await send({ cookie: first.cookie })
-      t.strictSame([response.statusCode, response.json(), response.headers['set-cookie']], [401, ENDED, CLEARED], `${rotations}`)
+      t.strictSame(
+        [response.statusCode, response.json(), response.headers['set-cookie']], [401, ENDED, CLEARED], `${rotations}`
+      )
       t.notOk(await lives(first))
       t.notOk(await works(last!.headers), "the thief's token, or the owner's")
       t.equal((await send({ cookie: last!.cookie })).statusCode, 401)
@@ -204,7 +229,9 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     const second = await refresh(first)
     await later(first)
     const [name, , ...rest] = first.cookie.split('.')
-    for (const cookie of [[name, 'x'.repeat(43), ...rest].join('.'), `${first.cookie.slice(0, -2)}xx`]) t.equal((await send({ cookie })).statusCode, 401)
+    for (const cookie of [[name, 'x'.repeat(43), ...rest].join('.'), `${first.cookie.slice(0, -2)}xx`]) {
+      t.equal((await send({ cookie })).statusCode, 401)
+    }
     t.ok(await lives(first))
     await refresh(second)
   })
@@ -221,7 +248,8 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     const ends: Record<string, (session: LoggedIn) => PromiseLike<{ statusCode: number }>> = {
       logout: ({ cookie }) => inject('POST', '/api/auth/logout', { headers: { cookie } }),
       deletion: ({ id }) => inject('DELETE', `/api/users/${id}`, { headers: admin.headers }),
-      demotion: ({ id, email }) => inject('PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'N', email, role: 'user' } }),
+      demotion: ({ id, email }) =>
+        inject('PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'N', email, role: 'user' } }),
     }
     for (const [how, end] of Object.entries(ends)) {
       for (let round = 0; round < 4; round++) {
@@ -231,7 +259,9 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
         t.ok(ended.statusCode < 300, `${how}: ${ended.statusCode}`)
         t.notOk(await lives(session))
         t.notOk(await works(session.headers))
-        if (refreshed.statusCode === 200) t.notOk(await works({ authorization: `Bearer ${refreshed.json().token}` }), how)
+        if (refreshed.statusCode === 200) {
+          t.notOk(await works({ authorization: `Bearer ${refreshed.json().token}` }), how)
+        }
       }
     }
   })
@@ -250,7 +280,8 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
       })
       await held.promise
       const refreshed = send({ cookie: session.cookie })
-      await until('it waits', async () => (await sql`select 1 from pg_locks join pg_stat_activity using (pid) where not granted and query like ${`%"${schema}"."sessions"%`}`).length > 0)
+      await until('it waits', async () =>
+        (await sql`select 1 from pg_locks join pg_stat_activity using (pid) where not granted and query like ${`%"${schema}"."sessions"%`}`).length > 0)
       waited.resolve()
       await transaction
       const { statusCode } = await refreshed
@@ -260,11 +291,14 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
 })
 
 t.test('4 sessions expire when idle too long and after a total time, together with cookie and tokens', async (t) => {
-  const { inject, admin, login } = await createUsher(t, { ...usher.options, sessionIdleSeconds: 600, sessionSeconds: 1000 })
+  const { inject, admin, login } = await createUsher(
+    t, { ...usher.options, sessionIdleSeconds: 600, sessionSeconds: 1000 }
+  )
   const sql = openSql(t, usher)
   const send = (cookie: string) => inject('POST', '/api/auth/refresh', { headers: { cookie } })
   const near = (a: number, b: number) => Math.abs(a - b) <= 2
-  const left = ({ cookies }: { cookies: object[] }) => ((cookies[0] as { expires: Date }).expires.getTime() - Date.now()) / 1000
+  const left = ({ cookies }: { cookies: object[] }) =>
+    ((cookies[0] as { expires: Date }).expires.getTime() - Date.now()) / 1000
 
   const opened = await inject('POST', '/api/auth/login', { payload: { email: admin.email, password: admin.password } })
   t.ok(near(left(opened), 600))
@@ -272,7 +306,8 @@ t.test('4 sessions expire when idle too long and after a total time, together wi
   t.ok(near(seconds(decodeJwt(opened.json().token)), 600))
 
   const session = await login(admin)
-  const age = (time: string) => sql`update sessions set created_at = created_at - ${time}::interval, expires_at = expires_at - ${time}::interval where id = ${idOf(session)}`
+  const age = (time: string) =>
+    sql`update sessions set created_at = created_at - ${time}::interval, expires_at = expires_at - ${time}::interval where id = ${idOf(session)}`
   await age('500 seconds')
   const refreshed = await send(session.cookie)
   t.ok(near(left(refreshed), 500), 'the 1000 in all are nearer than the 600 idle')

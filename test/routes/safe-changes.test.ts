@@ -17,17 +17,23 @@ const other = await createUsher(t, service.options)
 const { inject, admin, createUser, login } = service
 const sql = openSql(t, service)
 
-const works = async ({ headers }: LoggedIn, node = service) => (await node.inject('GET', '/api/protected', { headers })).statusCode
-const tries = async (email: string, password: string) => (await inject('POST', '/api/auth/login', { payload: { email, password } })).statusCode
-const patch = (id: string, payload: object, { headers } = admin) => inject('PATCH', `/api/users/${id}`, { headers, payload })
+const works = async ({ headers }: LoggedIn, node = service) =>
+  (await node.inject('GET', '/api/protected', { headers })).statusCode
+const tries = async (email: string, password: string) =>
+  (await inject('POST', '/api/auth/login', { payload: { email, password } })).statusCode
+const patch = (id: string, payload: object, { headers } = admin) =>
+  inject('PATCH', `/api/users/${id}`, { headers, payload })
 const undo = (token: string) => inject('POST', '/api/auth/undo', { payload: { token } })
 const check = (token: string) => inject('POST', '/api/auth/undo/check', { payload: { token } })
-const changePassword = (user: LoggedIn, password = NEXT) => inject('PUT', '/api/auth/password', { headers: user.headers, payload: { currentPassword: user.password, password } })
+const changePassword = (user: LoggedIn, password = NEXT) =>
+  inject('PUT', '/api/auth/password', { headers: user.headers, payload: { currentPassword: user.password, password } })
 const requestReset = (email: string) => inject('POST', '/api/auth/password-reset', { payload: { email } })
-const confirmReset = (token: string, password = NEXT) => inject('POST', '/api/auth/password-reset/confirm', { payload: { token, password } })
+const confirmReset = (token: string, password = NEXT) =>
+  inject('POST', '/api/auth/password-reset/confirm', { payload: { token, password } })
 const verifyEmail = (token: string) => inject('POST', '/api/auth/email-verification/confirm', { payload: { token } })
 const refresh = (user: LoggedIn) => inject('POST', '/api/auth/refresh', { headers: { cookie: user.cookie } })
-const stateOf = async (id: string) => (await sql`select email, email_verified, email_changed_at, password_hash from users where id = ${id}`)[0]!
+const stateOf = async (id: string) =>
+  (await sql`select email, email_verified, email_changed_at, password_hash from users where id = ${id}`)[0]!
 const subjectsOf = (email: string) => inbox.mails.filter(({ to }) => to === email).map(({ subject }) => subject)
 const newEmail = () => `${randomUUID()}@example.com`
 
@@ -36,7 +42,8 @@ const newEmail = () => `${randomUUID()}@example.com`
  * `count` mails.
  */
 async function noticesTo (email: string, count: number): Promise<string[]> {
-  return (await inbox.of(email, count)).filter(({ subject, text }) => [CHANGED, SET].includes(subject) && !text.includes('/undo#')).map(({ subject }) => subject)
+  return (await inbox.of(email, count)).filter(({ subject, text }) => [CHANGED, SET].includes(subject) &&
+    !text.includes('/undo#')).map(({ subject }) => subject)
 }
 
 interface Links { email: string, undo: string, reset: string, verification: string }
@@ -56,9 +63,14 @@ async function issueLinks (user: LoggedIn, { headers }: LoggedIn): Promise<Links
 
 /** Uses or checks the links, and resolves with the statuses. */
 async function statusesOf ({ undo, reset, verification }: Links, end: '' | '/check' = ''): Promise<number[]> {
-  const use = async (path: string, token: string) => (await inject('POST', `/api/auth/${path}${end}`, { payload: { token, password: THEFT } })).statusCode
+  const use = async (path: string, token: string) =>
+    (await inject('POST', `/api/auth/${path}${end}`, { payload: { token, password: THEFT } })).statusCode
   const confirm = end === '' ? '/confirm' : ''
-  return [await use('undo', undo), await use(`password-reset${confirm}`, reset), await use(`email-verification${confirm}`, verification)]
+  return [
+    await use('undo', undo),
+    await use(`password-reset${confirm}`, reset),
+    await use(`email-verification${confirm}`, verification),
+  ]
 }
 
 /** Resolves when a request for a reset link for this address, which gets no mail, has been handled. */
@@ -95,7 +107,8 @@ t.test('11.3 takeover: an owner whose address a thief sets back to a former one 
 t.test('11.3 a change by an admin or the host: a notice without a link, and no earlier link works', async (t) => {
   const changes: Record<string, (id: string, email: string) => Promise<{ statusCode?: number }>> = {
     'PATCH by an admin': (id, email) => patch(id, { email }),
-    'PUT with a demotion': (id, email) => inject('PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'Ada', email, role: 'user' } }),
+    'PUT with a demotion': (id, email) =>
+      inject('PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'Ada', email, role: 'user' } }),
     'by the host': async (id, email) => ({ ...await service.app.usher.users.update(id, { email }), statusCode: 200 }),
   }
   for (const [what, change] of Object.entries(changes)) {
@@ -119,7 +132,8 @@ t.test('11.3 a change by an admin or the host: a notice without a link, and no e
 t.test('11.3 a changed address: the former one gets a link that restores it and ends every session', async (t) => {
   const changes: Record<string, (user: LoggedIn, email: string) => Promise<{ statusCode: number }>> = {
     'PATCH by the user': (user, email) => patch(user.id, { email }, user),
-    'PUT by the user': (user, email) => inject('PUT', `/api/users/${user.id}`, { headers: user.headers, payload: { name: 'Ada', email } }),
+    'PUT by the user': (user, email) =>
+      inject('PUT', `/api/users/${user.id}`, { headers: user.headers, payload: { name: 'Ada', email } }),
   }
   for (const [what, change] of Object.entries(changes)) {
     const user = await createUser()
@@ -142,7 +156,10 @@ t.test('11.3 a changed address: the former one gets a link that restores it and 
     await until('the other node rejects it', async () => await works(thief, other) === 401)
     t.same([await tries(user.email, user.password), await tries(email, user.password)], [200, 401])
     t.same((await undo(token)).json(), invalid, 'once')
-    t.match((await sql`select action, actor_id from audit where user_id = ${user.id} and action = 'user.undo-change'`)[0], { actor_id: user.id })
+    t.match(
+      (await sql`select action, actor_id from audit where user_id = ${user.id} and action = 'user.undo-change'`)[0],
+      { actor_id: user.id }
+    )
     t.same(await noticesTo(email, 1), [CHANGED], 'who loses the address learns of it, without a link')
   }
 })
@@ -164,9 +181,12 @@ t.test('11.3 a changed password: the address gets a link that restores the forme
     const session = await login({ email: user.email, password: NEXT })
     t.equal((await undo(token)).statusCode, 204)
     t.same(await noticesTo(user.email, mails + 1), [SET])
-    t.same([await works(session), await tries(user.email, NEXT), await tries(user.email, user.password)], [401, 401, 200])
+    t.same(
+      [await works(session), await tries(user.email, NEXT), await tries(user.email, user.password)], [401, 401, 200]
+    )
   }
-  const created = (await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: newEmail() } })).json()
+  const created =
+    (await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: newEmail() } })).json()
   await inject('POST', `/api/users/${created.id}/invitation`, { headers: admin.headers })
   t.equal((await confirmReset(await inbox.token(created.email))).statusCode, 204)
   t.notMatch((await inbox.of(created.email, 2))[1]!.text, '/undo', 'a first password replaces nothing')
@@ -175,7 +195,9 @@ t.test('11.3 a changed password: the address gets a link that restores the forme
 
 t.test('11.3 what changes no mailbox and no password sends nothing', async (t) => {
   const user = await createUser()
-  for (const payload of [{ name: 'Another' }, { email: user.email }, { email: user.email.toUpperCase() }, { role: 'user' }]) {
+  for (const payload of [
+    { name: 'Another' }, { email: user.email }, { email: user.email.toUpperCase() }, { role: 'user' },
+  ]) {
     t.equal((await patch(user.id, payload)).statusCode, 200)
   }
   t.equal((await patch(user.id, { email: admin.email })).statusCode, 409)
@@ -185,9 +207,15 @@ t.test('11.3 what changes no mailbox and no password sends nothing', async (t) =
   const { mailer, ...rest } = service.options
   const mute = await createUsher(t, rest)
   const silent = await mute.createUser()
-  t.equal((await mute.inject('PATCH', `/api/users/${silent.id}`, { headers: silent.headers, payload: { email: newEmail() } })).statusCode, 200)
-  t.equal((await mute.inject('PUT', '/api/auth/password', { headers: silent.headers, payload: { currentPassword: silent.password, password: NEXT } })).statusCode, 204)
-  t.equal((await sql`select 1 from undo_tokens where user_id = ${silent.id}`).length, 0, 'nothing is stored without a mailer')
+  t.equal((await mute.inject(
+    'PATCH', `/api/users/${silent.id}`, { headers: silent.headers, payload: { email: newEmail() } }
+  )).statusCode, 200)
+  t.equal((await mute.inject('PUT', '/api/auth/password', {
+    headers: silent.headers, payload: { currentPassword: silent.password, password: NEXT },
+  })).statusCode, 204)
+  t.equal(
+    (await sql`select 1 from undo_tokens where user_id = ${silent.id}`).length, 0, 'nothing is stored without a mailer'
+  )
 })
 
 t.test('11.3 takeover: with a stolen token a thief gets no reset link for another address, and the owner restores the account', async (t) => {
@@ -196,7 +224,9 @@ t.test('11.3 takeover: with a stolen token a thief gets no reset link for anothe
   const email = newEmail()
   t.equal((await patch(owner.id, { email }, thief)).statusCode, 200)
   const [known, unknown] = [await requestReset(email), await requestReset(newEmail())]
-  t.same([known.statusCode, known.body, { ...known.headers, date: '' }], [unknown.statusCode, unknown.body, { ...unknown.headers, date: '' }])
+  t.same([known.statusCode, known.body, { ...known.headers, date: '' }], [
+    unknown.statusCode, unknown.body, { ...unknown.headers, date: '' },
+  ])
   await untilHandled(owner.id)
   t.same(subjectsOf(email), [])
   t.equal((await sql`select 1 from password_tokens where user_id = ${owner.id}`).length, 0)
@@ -227,7 +257,9 @@ t.test('11.3 takeover: a thief who verifies the new address and resets the passw
   const reset = await inbox.token(third, 2)
 
   t.equal((await undo(await inbox.token(owner.email))).statusCode, 204)
-  t.same([await tries(owner.email, owner.password), await tries(third, THEFT), await tries(email, THEFT)], [200, 401, 401])
+  t.same(
+    [await tries(owner.email, owner.password), await tries(third, THEFT), await tries(email, THEFT)], [200, 401, 401]
+  )
   t.same([await works(again), (await refresh(again)).statusCode], [401, 401])
   for (const link of links) t.same((await undo(link)).json(), invalid, 'the undo links of the thief are void')
   t.same((await verifyEmail(verification)).json(), invalid)
@@ -284,7 +316,9 @@ t.test('11.3 a link that is wrong, expired or of a deleted user is rejected', as
     t.same([response.statusCode, response.json()], [400, invalid])
   }
   t.same((await inject('POST', '/api/auth/undo')).json(), { errors: ['token is required'] })
-  t.same((await inject('POST', '/api/auth/undo', { payload: { token: null } })).json(), { errors: ['token must be a string'] })
+  t.same((await inject('POST', '/api/auth/undo', { payload: { token: null } })).json(), {
+    errors: ['token must be a string'],
+  })
   t.equal(await works(late), 200)
 })
 
@@ -300,7 +334,9 @@ t.test('11.3 if another user has the former address by now, the thief loses acce
     const later = await inbox.token(email)
     const rival = await createUser({ email: taken(owner.email) })
     const response = await undo(token)
-    t.same([response.statusCode, response.json()], [409, { error: 'This email address is already taken', code: 'EMAIL_TAKEN' }])
+    t.same([response.statusCode, response.json()], [
+      409, { error: 'This email address is already taken', code: 'EMAIL_TAKEN' },
+    ])
     t.same([await works(thief), await tries(email, THEFT), await works(rival)], [401, 401, 200])
     t.same((await undo(later)).json(), invalid)
     await requestReset(email)
@@ -314,9 +350,13 @@ t.test('11.3 if another user has the former address by now, the thief loses acce
     const owner = await createUser()
     await patch(owner.id, { email: newEmail() }, owner)
     const token = await inbox.token(owner.email)
-    const create = () => inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Rival', email: owner.email } })
+    const create = () =>
+      inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Rival', email: owner.email } })
     const statuses = (await Promise.all([undo(token), create()])).map(({ statusCode }) => statusCode)
-    t.ok([[204, 409], [409, 201]].some(([undone, created]) => statuses[0] === undone && statuses[1] === created), `${statuses}`)
+    t.ok(
+      [[204, 409], [409, 201]].some(([undone, created]) => statuses[0] === undone && statuses[1] === created),
+      `${statuses}`
+    )
     t.equal(await works(owner), 401)
   }
 })
@@ -325,7 +365,9 @@ t.test('11.3 a user gets at most ten such links, and the first ones are kept; a 
   const user = await createUser()
   const emails = [user.email, ...Array.from({ length: 12 }, newEmail)]
   for (const email of emails.slice(1)) t.equal((await patch(user.id, { email }, user)).statusCode, 200)
-  const mails = await Promise.all(emails.slice(0, -1).map(async (email) => (await inbox.of(email, 1)).map(({ text }) => text.includes('/undo#'))))
+  const mails = await Promise.all(
+    emails.slice(0, -1).map(async (email) => (await inbox.of(email, 1)).map(({ text }) => text.includes('/undo#')))
+  )
   t.same(mails, Array.from({ length: 12 }, (_, index) => [index < 10]))
   t.equal((await undo(await inbox.token(user.email))).statusCode, 204)
   t.equal((await stateOf(user.id))['email'], user.email)
@@ -350,7 +392,9 @@ t.test('11.3 after somebody else has disabled the user, ended all sessions or ma
     t.same(await statusesOf(links, '/check'), [204, 204, 204], what)
     await repair(user.id)
     t.same(await statusesOf(links, '/check'), [400, 400, 400], what)
-    t.same([await statusesOf(links), await works(user), (await refresh(thief)).statusCode], [[400, 400, 400], 401, 401], what)
+    t.same(
+      [await statusesOf(links), await works(user), (await refresh(thief)).statusCode], [[400, 400, 400], 401, 401], what
+    )
     t.equal(await tries(links.email, user.password), 200, 'the password is the same')
   }
 })
@@ -383,7 +427,9 @@ t.test('11.3 a reset by mail leaves a thief no link, even one for a mailbox to w
   await requestReset(owner.email)
   t.same([(await check(toOwner)).statusCode, (await check(toThief)).statusCode], [204, 204])
   t.equal((await confirmReset(await inbox.token(owner.email, 3))).statusCode, 204)
-  for (const link of [toOwner, toThief]) t.same([(await check(link)).json(), (await undo(link)).json()], [invalid, invalid])
+  for (const link of [toOwner, toThief]) {
+    t.same([(await check(link)).json(), (await undo(link)).json()], [invalid, invalid])
+  }
   t.equal(await tries(owner.email, NEXT), 200)
 })
 
@@ -424,10 +470,13 @@ t.test('11.3 expired links are deleted', async (t) => {
   const user = await createUser()
   await patch(user.id, { email: newEmail() }, user)
   await inject('POST', `/api/users/${user.id}/email-verification`, { headers: admin.headers })
-  for (const table of ['undo_tokens', 'email_tokens']) await sql`update ${sql(table)} set expires_at = now() where user_id = ${user.id}`
+  for (const table of ['undo_tokens', 'email_tokens']) {
+    await sql`update ${sql(table)} set expires_at = now() where user_id = ${user.id}`
+  }
   await createUsher(t, service.options)
   for (const table of ['undo_tokens', 'email_tokens']) {
-    await until(`${table} are deleted`, async () => (await sql`select 1 from ${sql(table)} where user_id = ${user.id}`).length === 0)
+    await until(`${table} are deleted`, async () =>
+      (await sql`select 1 from ${sql(table)} where user_id = ${user.id}`).length === 0)
   }
 })
 
@@ -440,7 +489,9 @@ t.test('11.3 an undo that races with a change, a login or another undo: no earli
     const [undone, changed] = await Promise.all([undo(token), patch(owner.id, { email: newEmail() }, thief)])
     t.equal(undone.statusCode, 204)
     t.ok([200, 401].includes(changed.statusCode), `${changed.statusCode}`)
-    t.same([(await stateOf(owner.id))['email'], await works(thief)], [owner.email, 401], 'a change by a session that ends')
+    t.same(
+      [(await stateOf(owner.id))['email'], await works(thief)], [owner.email, 401], 'a change by a session that ends'
+    )
     const both = await Promise.all([changePassword(owner), undo(token)])
     t.same(both.map(({ statusCode }) => statusCode), [401, 400])
   }
@@ -448,13 +499,18 @@ t.test('11.3 an undo that races with a change, a login or another undo: no earli
   const thief = await login(owner)
   await patch(owner.id, { email: newEmail() }, thief)
   const token = await inbox.token(owner.email)
-  t.same((await Promise.all(Array.from({ length: 10 }, () => undo(token)))).map(({ statusCode }) => statusCode).sort(), [204, ...Array.from({ length: 9 }, () => 400)])
+  t.same(
+    (await Promise.all(Array.from({ length: 10 }, () => undo(token)))).map(({ statusCode }) => statusCode).sort(),
+    [204, ...Array.from({ length: 9 }, () => 400)]
+  )
 })
 
 t.test('11.3 a change that waits for an undo to finish is rejected, because its session has ended', async (t) => {
   const changes: Record<string, (user: LoggedIn) => Promise<{ statusCode: number }>> = {
     address: (user) => patch(user.id, { email: newEmail() }, user),
-    'address and role': (user) => inject('PUT', `/api/users/${user.id}`, { headers: user.headers, payload: { name: 'Ada', email: newEmail(), role: 'user' } }),
+    'address and role': (user) => inject('PUT', `/api/users/${user.id}`, {
+      headers: user.headers, payload: { name: 'Ada', email: newEmail(), role: 'user' },
+    }),
     password: (user) => changePassword(user),
   }
   for (const [what, change] of Object.entries(changes)) {

@@ -23,7 +23,9 @@ async function ask ({ inject }: TestUsher, headers: Headers): Promise<number | s
 
 /** Sets up an app with nothing but the routes that are allowed without one. Returns the headers with the new token. */
 async function enrol ({ inject }: TestUsher, headers: Headers): Promise<Headers> {
-  t.same((await inject('GET', '/api/auth/second-factor', { headers })).json(), { totp: null, recoveryCodesLeft: 0, passkeys: 0 })
+  t.same((await inject('GET', '/api/auth/second-factor', { headers })).json(), {
+    totp: null, recoveryCodesLeft: 0, passkeys: 0,
+  })
   const { secret } = (await inject('POST', '/api/auth/totp', { headers })).json()
   const payload = { code: codeOf(secret, Math.floor(Date.now() / 30_000)) }
   const response = await inject('POST', '/api/auth/totp/confirm', { headers, payload })
@@ -50,20 +52,27 @@ t.test('16.4 without a second factor, nothing but enrolling is possible', async 
   const { headers, id, cookie } = await optional.createUser()
   const { inject } = strict
   const requests = [
-    ['GET', '/api/auth/sessions', undefined], ['DELETE', '/api/auth/sessions', undefined], ['PUT', '/api/auth/password', {}],
-    ['GET', `/api/users/${id}/sessions`, undefined], ['PUT', `/api/users/${id}`, {}], ['PATCH', `/api/users/${id}`, {}],
-    ['DELETE', `/api/users/${id}`, undefined], ['POST', '/api/users', {}], ['GET', '/api/audit', undefined],
-    ['POST', '/api/uploads', {}], ['GET', '/api/uploads/usage', undefined], ['POST', `/api/users/${id}/email-verification`, undefined],
+    ['GET', '/api/auth/sessions', undefined], ['DELETE', '/api/auth/sessions', undefined],
+    ['PUT', '/api/auth/password', {}], ['GET', `/api/users/${id}/sessions`, undefined], ['PUT', `/api/users/${id}`, {}],
+    ['PATCH', `/api/users/${id}`, {}], ['DELETE', `/api/users/${id}`, undefined], ['POST', '/api/users', {}],
+    ['GET', '/api/audit', undefined], ['POST', '/api/uploads', {}], ['GET', '/api/uploads/usage', undefined],
+    ['POST', `/api/users/${id}/email-verification`, undefined],
   ] as const
   for (const [method, path, payload] of requests) {
     const response = await inject(method, path, { headers, ...payload && { payload } })
     t.same([response.statusCode, response.json().code], [403, 'SECOND_FACTOR_MISSING'], `${method} ${path}`)
   }
-  for (const payload of [{ query: '{ users { nodes { id } } }' }, { mutation: 'mutation { createPost(input: { title: "a", content: "b" }) { id } }' }]) {
-    t.match((await inject('POST', '/graphql', { headers, payload })).json(), { errors: [{ extensions: { code: 'SECOND_FACTOR_MISSING' } }] })
+  for (const payload of [{ query: '{ users { nodes { id } } }' }, {
+    mutation: 'mutation { createPost(input: { title: "a", content: "b" }) { id } }',
+  }]) {
+    t.match((await inject('POST', '/graphql', { headers, payload })).json(), {
+      errors: [{ extensions: { code: 'SECOND_FACTOR_MISSING' } }],
+    })
   }
   t.equal((await inject('GET', '/api/auth/second-factor', { headers })).statusCode, 200)
-  t.equal((await inject('POST', '/api/auth/refresh', { headers: { cookie } })).statusCode, 200, 'sessions can be refreshed')
+  t.equal(
+    (await inject('POST', '/api/auth/refresh', { headers: { cookie } })).statusCode, 200, 'sessions can be refreshed'
+  )
   t.equal((await inject('POST', '/api/auth/logout', { headers })).statusCode, 204)
 })
 
@@ -90,10 +99,14 @@ t.test('16.4 the first admin enrols after the first login, and works', async (t)
 
 t.test('16.4 an invited user sets a password, logs in, and enrols', async (t) => {
   const { id, email } = await strict.app.usher.users.create({ name: 'Invited', email: 'invited@example.com' })
-  t.equal((await optional.inject('POST', `/api/users/${id}/invitation`, { headers: optional.admin.headers })).statusCode, 202)
+  t.equal(
+    (await optional.inject('POST', `/api/users/${id}/invitation`, { headers: optional.admin.headers })).statusCode, 202
+  )
   const token = tokenIn((await inbox.of(email, 1))[0]!)
   const password = 'quiet lantern river'
-  t.equal((await strict.inject('POST', '/api/auth/password-reset/confirm', { payload: { token, password } })).statusCode, 204)
+  t.equal(
+    (await strict.inject('POST', '/api/auth/password-reset/confirm', { payload: { token, password } })).statusCode, 204
+  )
   const user = await strict.login({ email, password })
   t.equal(await ask(strict, user.headers), 'SECOND_FACTOR_MISSING')
   t.equal(await ask(strict, await enrol(strict, user.headers)), 200)
@@ -111,7 +124,9 @@ t.test('16.4 a session that is too old steps up with the password, and enrols', 
   await sql`update sessions set auth_time = now() - interval '1 day' where user_id = ${user.id}`
   const refused = await strict.inject('POST', '/api/auth/totp', { headers: user.headers })
   t.equal(refused.json().code, 'STEP_UP_REQUIRED')
-  const { token } = (await strict.inject('POST', '/api/auth/step-up', { headers: user.headers, payload: { password: user.password } })).json()
+  const { token } = (await strict.inject(
+    'POST', '/api/auth/step-up', { headers: user.headers, payload: { password: user.password } }
+  )).json()
   t.equal(await ask(strict, await enrol(strict, bearer(token))), 200)
 })
 

@@ -16,7 +16,9 @@ async function createProtected () {
   const user = await createUser()
   const { secret } = (await inject('POST', '/api/auth/totp', { headers: user.headers })).json()
   const used = step()
-  const confirmed = await inject('POST', '/api/auth/totp/confirm', { headers: user.headers, payload: { code: codeOf(secret, used) } })
+  const confirmed = await inject(
+    'POST', '/api/auth/totp/confirm', { headers: user.headers, payload: { code: codeOf(secret, used) } }
+  )
   const { recoveryCodes, token } = confirmed.json() as { recoveryCodes: string[], token: string }
   return { ...user, headers: bearer(token), recoveryCodes, next: () => codeOf(secret, used + 1) }
 }
@@ -27,7 +29,8 @@ const complete = (payload: object, cookie?: string) =>
   inject('POST', '/api/auth/login/second-factor', { payload, headers: cookie === undefined ? {} : { cookie } })
 const stepUp = (user: Pick<LoggedIn, 'headers'>, payload: object) =>
   inject('POST', '/api/auth/step-up', { headers: user.headers, payload })
-const age = ({ id }: Pick<LoggedIn, 'id'>) => sql`update sessions set auth_time = now() - interval '1 hour' where user_id = ${id}`
+const age = ({ id }: Pick<LoggedIn, 'id'>) =>
+  sql`update sessions set auth_time = now() - interval '1 hour' where user_id = ${id}`
 
 t.test('16.4 the code of the app completes a login, once, with the response of any login', async (t) => {
   const user = await createProtected()
@@ -58,7 +61,9 @@ t.test('16.4 a recovery code completes a login, also if ten clients send it at o
 t.test('16.4 a challenge has five attempts', async (t) => {
   const user = await createProtected()
   const challenge = await challengeOf(user)
-  for (let count = 0; count < 5; count++) t.equal((await complete({ challenge, code: '000000' })).json().code, 'INVALID_SECOND_FACTOR')
+  for (let count = 0; count < 5; count++) {
+    t.equal((await complete({ challenge, code: '000000' })).json().code, 'INVALID_SECOND_FACTOR')
+  }
   t.equal((await complete({ challenge, code: user.next() })).json().code, 'INVALID_CHALLENGE')
 })
 
@@ -66,22 +71,34 @@ t.test('16.4 a passkey of the user is a second factor, in the browser that has g
   const [user, other] = [await createProtected(), await createProtected()]
   const { authenticator, id } = await register(user as never)
   const { authenticator: foreign } = await register(other as never)
-  t.match((await inject('POST', '/api/auth/login', { payload: user })).json().methods, ['totp', 'recovery-code', 'passkey'])
+  t.match(
+    (await inject('POST', '/api/auth/login', { payload: user })).json().methods, ['totp', 'recovery-code', 'passkey']
+  )
 
   const challenge = await challengeOf(user)
   const mine = await begin()
   const theirs = await begin()
-  t.equal((await complete({ challenge, passkey: foreign.get(theirs.options) }, theirs.cookie)).json().code, 'INVALID_SECOND_FACTOR')
-  t.equal((await complete({ challenge, passkey: authenticator.get(mine.options) }, theirs.cookie)).json().code, 'INVALID_SECOND_FACTOR')
+  t.equal(
+    (await complete({ challenge, passkey: foreign.get(theirs.options) }, theirs.cookie)).json().code,
+    'INVALID_SECOND_FACTOR'
+  )
+  t.equal(
+    (await complete({ challenge, passkey: authenticator.get(mine.options) }, theirs.cookie)).json().code,
+    'INVALID_SECOND_FACTOR'
+  )
   const response = await complete({ challenge, passkey: authenticator.get(mine.options) }, mine.cookie)
   t.equal(response.statusCode, 200)
   t.strictSame(decodeJwt(response.json().token).amr, ['pwd', 'pop', 'user', 'mfa'])
-  const replayed = await complete({ challenge: await challengeOf(user), passkey: authenticator.get(mine.options) }, mine.cookie)
+  const replayed = await complete(
+    { challenge: await challengeOf(user), passkey: authenticator.get(mine.options) }, mine.cookie
+  )
   t.equal(replayed.json().code, 'INVALID_SECOND_FACTOR')
 
   await sql`delete from passkeys where id = ${id}`
   const fresh = await begin()
-  const removed = await complete({ challenge: await challengeOf(user), passkey: authenticator.get(fresh.options) }, fresh.cookie)
+  const removed = await complete(
+    { challenge: await challengeOf(user), passkey: authenticator.get(fresh.options) }, fresh.cookie
+  )
   t.equal(removed.json().code, 'INVALID_SECOND_FACTOR')
 })
 
@@ -101,7 +118,9 @@ t.test('16.2 a code, a recovery code and a passkey authenticate the user of a se
   const credential = authenticator.get(options.json())
   for (const payload of [{ code: user.next() }, { recoveryCode: user.recoveryCodes[0] }, { credential }]) {
     await age(user)
-    t.equal((await inject('POST', '/api/auth/recovery-codes', { headers: user.headers })).json().code, 'STEP_UP_REQUIRED')
+    t.equal(
+      (await inject('POST', '/api/auth/recovery-codes', { headers: user.headers })).json().code, 'STEP_UP_REQUIRED'
+    )
     const response = await stepUp(user, payload)
     t.equal(response.statusCode, 200, Object.keys(payload)[0]!)
     t.ok((decodeJwt(response.json().token)['amr'] as string[]).includes('mfa'))
@@ -112,8 +131,11 @@ t.test('16.2 a code, a recovery code and a passkey authenticate the user of a se
     t.strictSame([again.statusCode, again.json().code], [403, 'WRONG_SECOND_FACTOR'], 'once')
   }
   const log = await sql`select action from audit where user_id = ${user.id} and action like 'step-up%'`
-  t.strictSame(log.map(({ action }) => action).sort(), [...Array(4).fill('step-up'), ...Array(3).fill('step-up.failed')],
-    'adding the app is one, too')
+  t.strictSame(
+    log.map(({ action }) => action).sort(),
+    [...Array(4).fill('step-up'), ...Array(3).fill('step-up.failed')],
+    'adding the app is one, too'
+  )
 })
 
 t.test('16.2 a passkey of another session or of another user does not step up', async (t) => {
@@ -129,8 +151,9 @@ t.test('16.1 16.4 hostile bodies get 400 or 401, and a disabled or deleted user 
   const user = await createProtected()
   const challenge = await challengeOf(user)
   const bodies = [
-    {}, [], { challenge }, { code: '123456' }, { challenge, code: '123456', recoveryCode: 'x' }, { challenge: 5, code: '123456' },
-    { challenge, code: 123456 }, { challenge, code: 'x'.repeat(1000) }, { challenge, passkey: {} }, { challenge, passkey: { id: 'x' } },
+    {}, [], { challenge }, { code: '123456' }, { challenge, code: '123456', recoveryCode: 'x' },
+    { challenge: 5, code: '123456' }, { challenge, code: 123456 }, { challenge, code: 'x'.repeat(1000) },
+    { challenge, passkey: {} }, { challenge, passkey: { id: 'x' } },
   ]
   for (const body of bodies) t.equal((await complete(body)).statusCode, 400, JSON.stringify(body).slice(0, 60))
   t.equal((await complete({ challenge: 'x'.repeat(43), code: '123456' })).json().code, 'INVALID_CHALLENGE')

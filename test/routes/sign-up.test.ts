@@ -19,20 +19,26 @@ const TAKEN = 'You already have an account'
 const inbox = createMailer()
 const lines: string[] = []
 const logger = { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } }
-const service = await createUsher(t, { mailer: inbox.mailer, publicUrl: 'https://api.example.com/base', signUp: true }, { logger })
+const service = await createUsher(
+  t, { mailer: inbox.mailer, publicUrl: 'https://api.example.com/base', signUp: true }, { logger }
+)
 const { options, inject, admin, createUser } = service
 const sql = openSql(t, service)
 
-const person = (rest: object = {}) => ({ name: 'Ada Lovelace', email: `${randomUUID()}@example.com`, password: `pass ${randomUUID()}`, ...rest })
+const person = (rest: object = {}) =>
+  ({ name: 'Ada Lovelace', email: `${randomUUID()}@example.com`, password: `pass ${randomUUID()}`, ...rest })
 const signUp = (payload: object, rest: object = {}) => inject('POST', '/api/auth/sign-up', { payload, ...rest })
 const confirm = ({ token, cookie }: Link, payload: object = {}) =>
   inject('POST', '/api/auth/sign-up/confirm', { payload: { token, ...payload }, headers: cookie ? { cookie } : {} })
 const check = ({ token, cookie }: Link, payload: object = {}) =>
   inject('POST', '/api/auth/sign-up/check', { payload: { token, ...payload }, headers: cookie ? { cookie } : {} })
 const newPassword = () => `pass ${randomUUID()}`
-const tries = async ({ email, password }: { email: string, password: string }) => (await inject('POST', '/api/auth/login', { payload: { email, password } })).statusCode
-const usersOf = async (email: string) => [...await sql`select id, name, email, role, email_verified from users where lower(email) = lower(${email})`]
-const pendingOf = async (email: string) => (await sql`select 1 from sign_ups where lower(email) = lower(${email}) and expires_at > now()`).length
+const tries = async ({ email, password }: { email: string, password: string }) =>
+  (await inject('POST', '/api/auth/login', { payload: { email, password } })).statusCode
+const usersOf = async (email: string) =>
+  [...await sql`select id, name, email, role, email_verified from users where lower(email) = lower(${email})`]
+const pendingOf = async (email: string) =>
+  (await sql`select 1 from sign_ups where lower(email) = lower(${email}) and expires_at > now()`).length
 
 /** The token of a link, and the cookie of the browser in which it is opened. */
 interface Link { token: string, cookie?: string | undefined }
@@ -59,7 +65,8 @@ t.test('11.2 the link of a sign-up creates the user, once, with a verified addre
   t.notMatch(mail!.text, ada.name, 'nothing that somebody has chosen is mailed')
   t.same(await usersOf(ada.email), [], 'nothing is stored before')
   t.equal(await tries(ada), 401)
-  const [pending] = await sql`select *, encode(hash, 'hex') as hex, extract(epoch from expires_at - created_at)::int as seconds from sign_ups where email = ${ada.email}`
+  const [pending] =
+    await sql`select *, encode(hash, 'hex') as hex, extract(epoch from expires_at - created_at)::int as seconds from sign_ups where email = ${ada.email}`
   const hex = createHash('sha256').update(link.token).digest('hex')
   t.match(pending, { hex, seconds: 86400, bound_password_hash: /^\$argon2id\$/, password_hash: null }, 'stored hashed')
 
@@ -70,7 +77,10 @@ t.test('11.2 the link of a sign-up creates the user, once, with a verified addre
   t.equal(response.headers.location, `/base/api/users/${user.id}`)
   t.match(response.headers['set-cookie'], /^usher_sign_up=; Max-Age=0; Path=\/base\/api\/auth;/, 'no session is opened')
   t.same((await inject('GET', `/api/users/${user.id}`)).json(), user)
-  t.same([...await sql`select action, actor_id from audit where user_id = ${user.id}`], [{ action: 'user.sign-up', actor_id: user.id }])
+  t.same(
+    [...await sql`select action, actor_id from audit where user_id = ${user.id}`],
+    [{ action: 'user.sign-up', actor_id: user.id }]
+  )
   t.equal(await tries(ada), 200)
   const again = await confirm(link)
   t.same([again.statusCode, again.json()], [400, invalid])
@@ -80,7 +90,10 @@ t.test('11.2 a taken, a pending and a free address get the same response, in any
   const user = await createUser()
   const pending = person()
   await ask(pending)
-  const answers = [await signUp(person()), await signUp(person({ email: user.email })), await signUp(person({ email: ` ${user.email.toUpperCase()} ` })), await signUp(pending)]
+  const answers = [
+    await signUp(person()), await signUp(person({ email: user.email })),
+    await signUp(person({ email: ` ${user.email.toUpperCase()} ` })), await signUp(pending),
+  ]
   const shapeOf = ({ statusCode, headers, body }: LightMyRequestResponse) => [
     statusCode,
     { ...headers, date: '', 'set-cookie': `${headers['set-cookie']}`.replace(/=[\w-]{43};|Expires=[^;]*/g, '') },
@@ -104,19 +117,27 @@ t.test('11.2 invalid input gets 400, whatever the address', async (t) => {
   const { email } = await createUser()
   const refused: [object, string[]][] = [
     [{}, ['name is required', 'email is required']],
-    [{ name: 1, email: 'x', password: 'short' }, ['name must be a string', 'email must be an email address', 'password must be at least 8 characters']],
+    [{ name: 1, email: 'x', password: 'short' }, [
+      'name must be a string', 'email must be an email address', 'password must be at least 8 characters',
+    ]],
     [{ name: 'Ada', email, password: 'password1' }, ['password is too common']],
     [{ name: 'Ada Lovelace', email, password: 'ada lovelace' }, ['password must not be the name or the email address']],
     [{ name: 'Ada', email, password: email }, ['password must not be the name or the email address']],
   ]
   for (const [payload, errors] of refused) {
     for (const address of [email, `${randomUUID()}@example.com`]) {
-      const response = await signUp('email' in payload && payload.email === email ? { ...payload, email: address, ...'password' in payload && payload.password === email && { password: address } } : payload)
+      const response = await signUp('email' in payload && payload.email === email
+        ? {
+            ...payload, email: address, ...'password' in payload && payload.password === email && { password: address },
+          }
+        : payload)
       t.same([response.statusCode, response.json()], [400, { errors }])
     }
   }
   t.same((await inject('POST', '/api/auth/sign-up/confirm')).json(), { errors: ['token is required'] })
-  t.same((await inject('POST', '/api/auth/sign-up/confirm', { payload: { token: 1 } })).json(), { errors: ['token must be a string'] })
+  t.same((await inject('POST', '/api/auth/sign-up/confirm', { payload: { token: 1 } })).json(), {
+    errors: ['token must be a string'],
+  })
   for (const token of ['', 'x', 'x'.repeat(43), 'x'.repeat(1024)]) {
     t.same((await confirm({ token }, { password: newPassword() })).json(), invalid)
   }
@@ -127,15 +148,21 @@ t.test('11.2 no name and no address adds a header or a recipient to a mail', asy
   const server = await startMailServer(t)
   const { mailer, close } = createSmtpMailer(server.url, 'Usher <usher@example.com>')
   t.teardown(close)
-  const { inject } = await createUsher(t, { ...options, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), mailer })
-  const send = async (payload: object) => (await inject('POST', '/api/auth/sign-up', { payload: person(payload) })).statusCode
+  const { inject } = await createUsher(
+    t, { ...options, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), mailer }
+  )
+  const send = async (payload: object) =>
+    (await inject('POST', '/api/auth/sign-up', { payload: person(payload) })).statusCode
   const addresses = [
-    'eve@example.com\r\nBcc: all@example.com', 'eve@example.com\nBcc: all@example.com', 'eve@example.com\u0000', 'eve@example.com, all@example.com',
-    'eve@example.com;all@example.com', 'Eve <all@example.com>', '"eve"@example.com', '"all@example.com "@example.com', 'eve@exam\u2028ple.com',
-    'éve@example.com', 'eve@exämple.com,b@a.com', 'eve\u212a@example.com', '<all@example.com>', 'eve@example.com(all)', '@all@example.com', 'eve@[127.0.0.1]',
+    'eve@example.com\r\nBcc: all@example.com', 'eve@example.com\nBcc: all@example.com', 'eve@example.com\u0000',
+    'eve@example.com, all@example.com', 'eve@example.com;all@example.com', 'Eve <all@example.com>', '"eve"@example.com',
+    '"all@example.com "@example.com', 'eve@exam\u2028ple.com', 'éve@example.com', 'eve@exämple.com,b@a.com',
+    'eve\u212a@example.com', '<all@example.com>', 'eve@example.com(all)', '@all@example.com', 'eve@[127.0.0.1]',
   ]
   for (const email of addresses) t.equal(await send({ email }), 400, encodeURI(email))
-  for (const name of ['Eve\r\nBcc: all@example.com', 'Eve\u0000', 'Eve\u007f']) t.equal(await send({ name }), 400, encodeURI(name))
+  for (const name of ['Eve\r\nBcc: all@example.com', 'Eve\u0000', 'Eve\u007f']) {
+    t.equal(await send({ name }), 400, encodeURI(name))
+  }
   const odd = ["o'neil+tag@example.com", '-x=?utf-8?q?a?=@example.com', '{all}|$%&*@example.com']
   for (const email of odd) {
     t.equal(await send({ email, name: '"Eve" <all@example.com>, =?utf-8?q?x?= https://evil.example' }), 202)
@@ -143,13 +170,25 @@ t.test('11.2 no name and no address adds a header or a recipient to a mail', asy
   }
   t.equal(await send({ email: ' \r\ntrimmed@example.com\r\n' }), 202)
   await server.of('trimmed@example.com', 1)
-  t.same(server.mails.map(({ to }) => to).sort(), [...odd, 'trimmed@example.com'].sort(), 'one recipient each, and nobody else')
-  for (const message of server.raw) t.notMatch(message.replaceAll('{all}|$%&*@example.com', ''), /^(b?cc|reply-to):|all@example\.com|evil\.example|"Eve"/mi)
+  t.same(
+    server.mails.map(({ to }) => to).sort(), [...odd, 'trimmed@example.com'].sort(),
+    'one recipient each, and nobody else'
+  )
+  for (const message of server.raw) {
+    t.notMatch(
+      message.replaceAll('{all}|$%&*@example.com', ''), /^(b?cc|reply-to):|all@example\.com|evil\.example|"Eve"/mi
+    )
+  }
 })
 
 t.test('11.2 the link never follows the Host header', async (t) => {
   const ada = person()
-  const headers = { host: 'evil.example', 'x-forwarded-host': 'evil.example', forwarded: 'host=evil.example', origin: 'https://evil.example' }
+  const headers = {
+    host: 'evil.example',
+    'x-forwarded-host': 'evil.example',
+    forwarded: 'host=evil.example',
+    origin: 'https://evil.example',
+  }
   t.equal((await signUp(ada, { headers })).statusCode, 202)
   t.match((await inbox.of(ada.email, 1))[0]!.text, '\nhttps://api.example.com/base/sign-up/confirm#token=')
   t.notMatch(JSON.stringify(inbox.mails), 'evil')
@@ -420,7 +459,8 @@ t.test('11.2 an address that was taken meanwhile gets 409, and the sign-up is de
 })
 
 t.test('11.2 races: whoever confirms or creates, there is one user', async (t) => {
-  const statusesOf = async (requests: Promise<{ statusCode: number }>[]) => (await Promise.all(requests)).map(({ statusCode }) => statusCode).sort()
+  const statusesOf = async (requests: Promise<{ statusCode: number }>[]) =>
+    (await Promise.all(requests)).map(({ statusCode }) => statusCode).sort()
   const ada = person()
   const link = await ask(ada)
   const statuses = await statusesOf(Array.from({ length: 20 }, () => confirm(link)))
@@ -436,7 +476,8 @@ t.test('11.2 races: whoever confirms or creates, there is one user', async (t) =
   for (let round = 0; round < 5; round++) {
     const ada = person()
     const link = await ask(ada)
-    const create = () => inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: ada.email } })
+    const create = () =>
+      inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: ada.email } })
     const [confirmed, created] = await Promise.all([confirm(link), create()])
     t.same([confirmed.statusCode, created.statusCode].sort(), [201, 409], 'a link, and an admin who creates the user')
     t.equal((await usersOf(ada.email)).length, 1)
@@ -446,7 +487,8 @@ t.test('11.2 races: whoever confirms or creates, there is one user', async (t) =
 
 t.test('11.2 sign-ups are limited per network and per address of the account', async (t) => {
   const { inject } = await createUsher(t, { ...options, throttle: { signUp: { burst: 2, perMinute: 0.2 } } })
-  const send = (remoteAddress: string, email = `${randomUUID()}@example.com`) => inject('POST', '/api/auth/sign-up', { payload: person({ email }), remoteAddress })
+  const send = (remoteAddress: string, email = `${randomUUID()}@example.com`) =>
+    inject('POST', '/api/auth/sign-up', { payload: person({ email }), remoteAddress })
   for (const status of [202, 202, 429]) t.equal((await send('192.0.2.1')).statusCode, status)
   const { email } = person()
   for (const [remoteAddress, status] of [['192.0.2.2', 202], ['192.0.2.3', 202], ['192.0.2.4', 429]] as const) {
@@ -462,13 +504,16 @@ t.test('11.2 the number of pending sign-ups is limited, and expired ones are del
     select sha256(n::text::bytea), 'Somebody', n || '@flood.example', '', now() + interval '1 day' from generate_series(1, 10000) as n`
   const ada = person()
   t.same((await signUp(ada)).json(), accepted)
-  await until('it is logged', () => lines.some((line) => line.includes('A sign-up is not stored because too many others are pending')))
+  await until('it is logged', () =>
+    lines.some((line) => line.includes('A sign-up is not stored because too many others are pending')))
   t.equal(await pendingOf(ada.email), 0)
   t.equal(inbox.mails.filter(({ to }) => to === ada.email).length, 0)
   await sql`update sign_ups set expires_at = now()`
   t.ok(await ask(ada), 'those that have expired do not count')
   await createUsher(t, options)
-  await until('they are deleted', async () => (await sql`select 1 from sign_ups where expires_at <= now()`).length === 0)
+  await until(
+    'they are deleted', async () => (await sql`select 1 from sign_ups where expires_at <= now()`).length === 0
+  )
   t.equal(await pendingOf(ada.email), 1)
 })
 
@@ -490,7 +535,9 @@ t.test('11.2 sign-up is off by default: its paths do not exist', async (t) => {
     t.same([response.statusCode, response.json()], [404, { error: 'Not found', code: 'NOT_FOUND' }])
     t.notOk(path in (await inject('GET', '/docs/json')).json().paths)
   }
-  await t.rejects(createUsher(t, { ...options, mailer: undefined }), { message: 'usher: signUp needs the option mailer, because users are created by a link in a mail' })
+  await t.rejects(createUsher(t, { ...options, mailer: undefined }), {
+    message: 'usher: signUp needs the option mailer, because users are created by a link in a mail',
+  })
 })
 
 t.test('11.2 under a prefix, links and Location have it', async (t) => {

@@ -39,7 +39,9 @@ t.test('1.12 if the session ends while the body arrives, the response is 401 and
     'replacing a user': ['PUT', `/api/users/${other.id}`, { name: 'Eve', email: 'eve@example.com' }],
     'granting a role': ['PUT', `/api/users/${other.id}`, { name: 'N', email: 'other@example.com', role: 'admin' }],
     'deleting a user': ['DELETE', `/api/users/${other.id}`, {}],
-    'changing a password': ['PUT', '/api/auth/password', { currentPassword: 'wrong', password: 'correct horse battery' }],
+    'changing a password': [
+      'PUT', '/api/auth/password', { currentPassword: 'wrong', password: 'correct horse battery' },
+    ],
     'inviting a user': ['POST', `/api/users/${other.id}/invitation`, {}],
     'ending a session': ['DELETE', `/api/auth/sessions/${sessionOf(other)}`, {}],
   }
@@ -80,13 +82,17 @@ t.test('1.12 if the session ends while the body arrives, the response is 401 and
     const answer = received(socket)
     socket.write(chunked(filePart('Hello')))
     await logout(usher, user)
-    socket.write(Buffer.concat([chunked(Buffer.concat([fieldPart('description', 'Something'), END])), Buffer.from('0\r\n\r\n')]))
+    socket.write(
+      Buffer.concat([chunked(Buffer.concat([fieldPart('description', 'Something'), END])), Buffer.from('0\r\n\r\n')])
+    )
     t.match(await answer, /^HTTP\/1\.1 401 [^]*INVALID_TOKEN/)
     await nothingLeft(usher, sql)
   })
 
   await t.test('1.12 the same holds for a body that is malformed', async (t) => {
-    const answers = { '/api/users': /^HTTP\/1\.1 401 [^]*"INVALID_TOKEN"/, '/graphql': /^HTTP\/1\.1 200 [^]*"INVALID_TOKEN"/ }
+    const answers = {
+      '/api/users': /^HTTP\/1\.1 401 [^]*"INVALID_TOKEN"/, '/graphql': /^HTTP\/1\.1 200 [^]*"INVALID_TOKEN"/,
+    }
     for (const [path, expected] of Object.entries(answers)) {
       const user = await usher.login(usher.admin)
       const request = await beginRequest(t, usher, 'POST', path, user.headers, NEW)
@@ -118,29 +124,42 @@ t.test('1.12 if the token expires while the body arrives, the response is 401 an
   const usher = await createUsher(t, { accessTokenSeconds: 2 })
   const sql = openSql(t, usher)
   const { headers, token } = await usher.login(usher.admin)
-  const [rest, graphql] = [await beginRequest(t, usher, 'POST', '/api/users', headers, NEW), await beginRequest(t, usher, 'POST', '/graphql', headers, CREATE)]
+  const [rest, graphql] = [await beginRequest(t, usher, 'POST', '/api/users', headers, NEW), await beginRequest(
+    t, usher, 'POST', '/graphql', headers, CREATE
+  )]
   const { exp } = decodeJwt(token)
   await until('its time has come', () => Date.now() >= exp! * 1000, 20)
-  await until('the token has expired', async () => (await usher.inject('GET', '/api/protected', { headers })).statusCode === 401, 20)
+  await until(
+    'the token has expired',
+    async () => (await usher.inject('GET', '/api/protected', { headers })).statusCode === 401,
+    20
+  )
   for (const { finish } of [rest, graphql]) finish()
   t.match(await rest.answer, /^HTTP\/1\.1 401 [^]*"INVALID_TOKEN"/)
   t.match(await graphql.answer, /^HTTP\/1\.1 200 [^]*"INVALID_TOKEN"/)
-  t.same(await sql`select count(*)::int as users, (select count(*)::int from posts) as posts from users`, [{ users: 1, posts: 0 }])
+  t.same(
+    await sql`select count(*)::int as users, (select count(*)::int from posts) as posts from users`,
+    [{ users: 1, posts: 0 }]
+  )
 })
 
 t.test('1.12 a node without notifications reads the session from the database', async (t) => {
   const application = `slow bodies ${process.pid}`
-  const usher = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?application_name=${encodeURIComponent(application)}` })
+  const usher = await createUsher(
+    t, { databaseUrl: `${await testDatabaseUrl()}?application_name=${encodeURIComponent(application)}` }
+  )
   const sql = openSql(t, usher)
   for (const name of ['first', 'second', 'third', 'fourth', 'fifth']) {
     const [ended, live] = [await usher.login(usher.admin), await usher.login(usher.admin)]
-    const begin = (user: LoggedIn, email: string) => beginRequest(t, usher, 'POST', '/api/users', user.headers, { ...NEW, email })
+    const begin = (user: LoggedIn, email: string) =>
+      beginRequest(t, usher, 'POST', '/api/users', user.headers, { ...NEW, email })
     const requests = [await begin(ended, `${name}@example.com`), await begin(live, `${name}@example.org`)] as const
     await sql`
       select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and application_name = ${application} and (query ilike '%listen "%' or query = ${HEARTBEAT})`
     await sql`delete from sessions where id = ${sessionOf(ended)}`
     // Other nodes may take up to 100 ms to receive the notification.
-    await until('the session is refused', async () => (await usher.inject('GET', '/api/protected', { headers: ended.headers })).statusCode === 401)
+    await until('the session is refused', async () =>
+      (await usher.inject('GET', '/api/protected', { headers: ended.headers })).statusCode === 401)
     for (const { finish } of requests) finish()
     t.match(await requests[0].answer, /^HTTP\/1\.1 401 /)
     t.match(await requests[1].answer, /^HTTP\/1\.1 201 /)
@@ -154,14 +173,18 @@ t.test('1.12 if the session ends while a password is being hashed, the response 
   const admin = await usher.createUser({ role: 'admin' })
   const password = 'correct horse battery'
   const threads = occupyThreads(t)
-  const change = usher.inject('PUT', '/api/auth/password', { headers: admin.headers, payload: { currentPassword: admin.password, password } })
+  const change = usher.inject(
+    'PUT', '/api/auth/password', { headers: admin.headers, payload: { currentPassword: admin.password, password } }
+  )
   const creation = usher.inject('POST', '/api/users', { headers: admin.headers, payload: { ...NEW, password } })
   t.equal((await logout(usher, admin)).statusCode, 204)
   await threads.release()
   t.equal((await creation).statusCode, 401)
   t.equal((await change).statusCode, 401)
   t.same(await sql`select 1 from users where email = ${NEW.email}`, [])
-  t.equal((await usher.inject('POST', '/api/auth/login', { payload: admin })).statusCode, 200, 'the password is the same')
+  t.equal(
+    (await usher.inject('POST', '/api/auth/login', { payload: admin })).statusCode, 200, 'the password is the same'
+  )
 })
 
 t.test('9 a route of the host can check again by calling authenticate in preHandler', async (t) => {
@@ -189,11 +212,18 @@ const impatient = await createUsher(t, { ...usher.options, bodySeconds: 0.3, upl
 t.test('1.13 a JSON body that takes too long gets 408, and the connection is closed', async (t) => {
   const { admin } = impatient
   await t.test('1.13 a REST request gets 408 { error }', async (t) => {
-    const { answer } = await beginRequest(t, impatient, 'POST', '/api/users', { ...admin.headers, connection: 'keep-alive' }, NEW)
-    t.match(await answer, /^HTTP\/1\.1 408 [^]*connection: close\r\n[^]*{"error":"The rest of the request body did not arrive in time","code":"BODY_STALLED"}$/i)
+    const { answer } = await beginRequest(
+      t, impatient, 'POST', '/api/users', { ...admin.headers, connection: 'keep-alive' }, NEW
+    )
+    t.match(
+      await answer,
+      /^HTTP\/1\.1 408 [^]*connection: close\r\n[^]*{"error":"The rest of the request body did not arrive in time","code":"BODY_STALLED"}$/i
+    )
   })
   await t.test('1.13 this also applies if bytes keep arriving slowly', async (t) => {
-    const { answer, drip } = await beginRequest(t, impatient, 'POST', '/api/auth/login', { connection: 'keep-alive' }, { email: 'a'.repeat(1000), password: 'x' })
+    const { answer, drip } = await beginRequest(
+      t, impatient, 'POST', '/api/auth/login', { connection: 'keep-alive' }, { email: 'a'.repeat(1000), password: 'x' }
+    )
     const dripping = setInterval(drip, 20, ' ')
     t.match(await answer, /^HTTP\/1\.1 408 /)
     clearInterval(dripping)
@@ -211,14 +241,18 @@ t.test('1.13 the deadline ends when the body has arrived, also if the node is to
   // The response takes longer than the deadline of the body.
   const locked = await openSql(t, usher).begin(async (trx) => {
     await trx`select from users where id = ${admin.id} for update`
-    const request = await beginRequest(t, usher, 'PUT', `/api/users/${admin.id}`, admin.headers, { name: 'Renamed', email: admin.email })
+    const request = await beginRequest(
+      t, usher, 'PUT', `/api/users/${admin.id}`, admin.headers, { name: 'Renamed', email: admin.email }
+    )
     request.finish()
     await delay(1000 * seconds)
     return request
   })
   t.match(await locked.answer, /^HTTP\/1\.1 200 /)
 
-  const request = await beginRequest(t, usher, 'POST', '/api/users', admin.headers, { ...NEW, email: 'busy@example.com' })
+  const request = await beginRequest(
+    t, usher, 'POST', '/api/users', admin.headers, { ...NEW, email: 'busy@example.com' }
+  )
   request.finish()
   block(1000 * seconds)
   t.match(await request.answer, /^HTTP\/1\.1 201 /)

@@ -25,8 +25,8 @@ const logIn = (email: string, typed = password) =>
 t.test('1.8 a name or a title of invisible characters is blank', async (t) => {
   const invisible = [
     '\u200b', '\u200e\u200f', '\u2060\ufeff', '\u3164', '\u115f\u1160', '\uffa0', '\u{e0041}\u{e007f}', '\u00ad',
-    '\u034f', '\u180e', '\u2800', '\ufe0f', '\u{e0100}', '\u061c', '\u2066\u2069', '\ufff9', '\u{1d173}', '\u3000\u200b \u00a0',
-    '\u17b4',
+    '\u034f', '\u180e', '\u2800', '\ufe0f', '\u{e0100}', '\u061c', '\u2066\u2069', '\ufff9', '\u{1d173}',
+    '\u3000\u200b \u00a0', '\u17b4',
   ]
   for (const text of invisible) {
     const code = JSON.stringify(text)

@@ -9,8 +9,10 @@ const usher = await createUsher(t)
 const { inject, createUser, login, admin } = usher
 const sql = openSql(t, usher, 4)
 
-const stepUp = (user: LoggedIn, payload: object) => inject('POST', '/api/auth/step-up', { headers: user.headers, payload })
-const deleteOwn = (user: Pick<LoggedIn, 'id' | 'headers'>) => inject('DELETE', `/api/users/${user.id}`, { headers: user.headers })
+const stepUp = (user: LoggedIn, payload: object) =>
+  inject('POST', '/api/auth/step-up', { headers: user.headers, payload })
+const deleteOwn = (user: Pick<LoggedIn, 'id' | 'headers'>) =>
+  inject('DELETE', `/api/users/${user.id}`, { headers: user.headers })
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 const actionsOf = async ({ id }: LoggedIn) =>
   (await sql`select action from audit where user_id = ${id} order by id`).map(({ action }) => action)
@@ -26,7 +28,9 @@ t.test('16.1 a token and a session say how and when their user was authenticated
   t.strictSame(amr, ['pwd'])
   t.ok(Math.abs(Number(authTime) - Date.now() / 1000) < 60)
   await age(user)
-  const refreshed = decodeJwt((await inject('POST', '/api/auth/refresh', { headers: { cookie: user.cookie } })).json().token)
+  const refreshed = decodeJwt(
+    (await inject('POST', '/api/auth/refresh', { headers: { cookie: user.cookie } })).json().token
+  )
   t.strictSame(refreshed.amr, ['pwd'])
   t.ok(Number(authTime) - Number(refreshed.auth_time) >= 3590, 'a refresh is no authentication')
   await sql`update sessions set amr = null, auth_time = null where user_id = ${user.id}`
@@ -45,7 +49,9 @@ t.test('16.2 deleting the own account needs a recent authentication, which POST 
   t.equal(response.statusCode, 200)
   const { token, user: shown } = response.json()
   t.equal(shown.id, user.id)
-  t.strictSame([decodeJwt(token).sid, decodeJwt(token).amr], [decodeJwt(user.token).sid, ['pwd']], 'of the same session')
+  t.strictSame(
+    [decodeJwt(token).sid, decodeJwt(token).amr], [decodeJwt(user.token).sid, ['pwd']], 'of the same session'
+  )
   t.ok(Number(decodeJwt(token).auth_time) > Number(decodeJwt(user.token).auth_time) - 1)
   t.strictSame((await actionsOf(user)).slice(-1), ['step-up'])
   t.equal((await deleteOwn({ id: user.id, headers: bearer(token) })).statusCode, 204)
@@ -66,8 +72,11 @@ t.test('16.2 a wrong password is 403, counts as a failed login, and is in the ac
   t.strictSame((await actionsOf(user)).slice(-1), ['step-up.failed'])
   const own = await createUsher(t, { throttle: { account: { burst: 2, perMinute: 0.1 } } })
   const victim = await own.createUser()
-  const attempt = () => own.inject('POST', '/api/auth/step-up', { headers: victim.headers, payload: { password: 'wrong' } })
-  t.strictSame([(await attempt()).statusCode, (await attempt()).statusCode, (await attempt()).statusCode], [403, 403, 429])
+  const attempt = () =>
+    own.inject('POST', '/api/auth/step-up', { headers: victim.headers, payload: { password: 'wrong' } })
+  t.strictSame(
+    [(await attempt()).statusCode, (await attempt()).statusCode, (await attempt()).statusCode], [403, 403, 429]
+  )
 })
 
 t.test('16.2 hostile bodies and missing tokens get 400 and 401', async (t) => {
@@ -93,7 +102,9 @@ t.test('16.2 whoever has a second factor cannot step up with the password alone,
     headers: user.headers, payload: { currentPassword: user.password, password: 'quiet lantern river' },
   })
   t.equal(change.json().code, 'STEP_UP_REQUIRED')
-  t.equal((await deleteOwn(user)).json().code, 'STEP_UP_REQUIRED', 'the session is recent, but without the second factor')
+  t.equal(
+    (await deleteOwn(user)).json().code, 'STEP_UP_REQUIRED', 'the session is recent, but without the second factor'
+  )
 })
 
 t.test('16.2 GraphQL has the same error, with the age that suffices', async (t) => {
@@ -112,7 +123,8 @@ t.test('16.2 GraphQL has the same error, with the age that suffices', async (t) 
   })
   const user = await own.createUser()
   await openSql(t, own)`update sessions set auth_time = now() - interval '1 hour'`
-  const { errors } = (await own.inject('POST', '/graphql', { headers: user.headers, payload: { query: 'mutation { leave }' } })).json()
+  const { errors } =
+    (await own.inject('POST', '/graphql', { headers: user.headers, payload: { query: 'mutation { leave }' } })).json()
   t.strictSame(errors[0].extensions, { code: 'STEP_UP_REQUIRED', maxAge: 600 })
 })
 
@@ -142,7 +154,9 @@ t.test('16.1 a login of a user with a second factor gets a challenge and no sess
   t.equal(response.statusCode, 401)
   t.match(response.json(), { code: 'SECOND_FACTOR_REQUIRED', challenge: /^[\w-]{43}$/, methods: ['totp'] })
   t.notOk(response.headers['set-cookie'])
-  const wrong = await inject('POST', '/api/auth/login', { payload: { email: user.email, password: 'not the password' } })
+  const wrong = await inject(
+    'POST', '/api/auth/login', { payload: { email: user.email, password: 'not the password' } }
+  )
   t.strictSame(wrong.json(), { error: 'Email or password is wrong', code: 'INVALID_CREDENTIALS' })
   await t.rejects(usher.app.usher.sessions.start(user.id), { statusCode: 401, code: 'SECOND_FACTOR_REQUIRED' })
   t.strictSame((await sql`select id from sessions where user_id = ${user.id}`).length, 0)
@@ -152,7 +166,8 @@ t.test('16.1 a login of a user with a second factor gets a challenge and no sess
 
 t.test('16.1 a node of the previous release starts no session for a user with a second factor', async (t) => {
   const user = await createUser()
-  const insert = () => sql`insert into sessions (id, user_id, secret_hash, rotation_key, address, user_agent, expires_at)
+  const insert = () =>
+    sql`insert into sessions (id, user_id, secret_hash, rotation_key, address, user_agent, expires_at)
     values (gen_random_uuid(), ${user.id}, '', '', '', '', now() + interval '1 hour') returning id`
   t.equal((await insert()).length, 1)
   await addTotp(user)

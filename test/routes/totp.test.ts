@@ -6,7 +6,9 @@ import { createMailer, tokenIn } from '../helpers/mail.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const inbox = createMailer()
-const usher = await createUsher(t, { secret: 'a secret of the node', mailer: inbox.mailer, pages: { productName: 'Vault & Co' } })
+const usher = await createUsher(
+  t, { secret: 'a secret of the node', mailer: inbox.mailer, pages: { productName: 'Vault & Co' } }
+)
 const sql = openSql(t, usher, 4)
 const { inject, createUser, login } = usher
 
@@ -54,7 +56,9 @@ t.test('16.4 an app is set up with a secret, an address and a QR code, and is ac
   t.strictSame([decodeJwt(token).sid, decodeJwt(token).amr], [decodeJwt(user.token).sid, ['mfa', 'otp', 'pwd']])
   const headers = bearer(token)
   t.match(await read({ headers }), { totp: { confirmedAt: /^20.*Z$/ }, recoveryCodesLeft: 10, passkeys: 0 })
-  t.equal((await inject('GET', '/api/protected', { headers: other.headers })).statusCode, 401, 'other sessions have ended')
+  t.equal(
+    (await inject('GET', '/api/protected', { headers: other.headers })).statusCode, 401, 'other sessions have ended'
+  )
   const login2 = await inject('POST', '/api/auth/login', { payload: { email: user.email, password: user.password } })
   t.match(login2.json(), { code: 'SECOND_FACTOR_REQUIRED', methods: ['totp', 'recovery-code'] })
 })
@@ -103,8 +107,8 @@ t.test('16.2 a stolen session neither adds nor removes a second factor, nor crea
   const [victim, protectedUser] = [await createUser(), await enrol(await createUser())]
   await Promise.all([age(victim), age(protectedUser)])
   const responses = [
-    await start(victim), await confirm(victim, { code: '000000' }), await confirm(victim, {}), await remove(protectedUser),
-    await createCodes(protectedUser), await start(protectedUser),
+    await start(victim), await confirm(victim, { code: '000000' }), await confirm(victim, {}),
+    await remove(protectedUser), await createCodes(protectedUser), await start(protectedUser),
   ]
   for (const response of responses) {
     t.strictSame([response.statusCode, response.json().code], [403, 'STEP_UP_REQUIRED'])
@@ -116,25 +120,40 @@ t.test('16.2 a stolen session neither adds nor removes a second factor, nor crea
 t.test('16.2 nor does a session with the first factor only, however recent it is', async (t) => {
   const user = await enrol(await createUser())
   await sql`update sessions set amr = '{pwd}' where user_id = ${user.id}`
-  for (const response of [await remove(user), await createCodes(user)]) t.equal(response.json().code, 'STEP_UP_REQUIRED')
+  for (const response of [await remove(user), await createCodes(user)]) {
+    t.equal(response.json().code, 'STEP_UP_REQUIRED')
+  }
 })
 
 t.test('1.2, 1.5 hostile input gets 400 and 401', async (t) => {
   const user = await createUser()
   await start(user)
-  const wrong = [{}, { code: 123456 }, { code: null }, { code: ['1'] }, { code: '1\u0000' }, { code: 'x'.repeat(65) }, []]
-  for (const payload of wrong) t.equal((await confirm(user, payload)).statusCode, 400, JSON.stringify(payload).slice(0, 30))
-  for (const code of ['', '-', '１２３４５６', "' or 1=1", '1e5', '-00001']) t.equal((await confirm(user, { code })).statusCode, 403, code)
+  const wrong = [
+    {}, { code: 123456 }, { code: null }, { code: ['1'] }, { code: '1\u0000' }, { code: 'x'.repeat(65) }, [],
+  ]
+  for (const payload of wrong) {
+    t.equal((await confirm(user, payload)).statusCode, 400, JSON.stringify(payload).slice(0, 30))
+  }
+  for (const code of ['', '-', '１２３４５６', "' or 1=1", '1e5', '-00001']) {
+    t.equal((await confirm(user, { code })).statusCode, 403, code)
+  }
   t.equal((await confirm(user, { code: '1', padding: 'x'.repeat(2_000_000) })).statusCode, 413)
-  const routes = [['GET', '/api/auth/second-factor'], ['POST', '/api/auth/totp'], ['DELETE', '/api/auth/totp'], ['POST', '/api/auth/recovery-codes']] as const
+  const routes = [
+    ['GET', '/api/auth/second-factor'], ['POST', '/api/auth/totp'], ['DELETE', '/api/auth/totp'],
+    ['POST', '/api/auth/recovery-codes'],
+  ] as const
   for (const [method, path] of routes) {
     t.equal((await inject(method, path)).statusCode, 401)
-    t.equal((await inject(method, path, { headers: { cookie: user.cookie } })).statusCode, 401, 'a cookie is not enough')
+    t.equal(
+      (await inject(method, path, { headers: { cookie: user.cookie } })).statusCode, 401, 'a cookie is not enough'
+    )
   }
 })
 
 t.test('1.6 a host decides who may change the second factor', async (t) => {
-  const { inject: ask, createUser } = await createUsher(t, { policy: { 'second-factor:change': ({ role }) => role === 'admin' } })
+  const { inject: ask, createUser } = await createUsher(
+    t, { policy: { 'second-factor:change': ({ role }) => role === 'admin' } }
+  )
   const { headers } = await createUser()
   t.equal((await ask('POST', '/api/auth/totp', { headers })).json().code, 'FORBIDDEN')
   t.equal((await ask('GET', '/api/auth/second-factor', { headers })).statusCode, 200)
@@ -143,11 +162,16 @@ t.test('1.6 a host decides who may change the second factor', async (t) => {
 t.test('10.4 nothing is stored for an Idempotency-Key, because the responses contain secrets', async (t) => {
   const user = await createUser()
   const headers = { ...user.headers, 'idempotency-key': 'one' }
-  const [first, second] = [await inject('POST', '/api/auth/totp', { headers }), await inject('POST', '/api/auth/totp', { headers })]
+  const [first, second] = [
+    await inject('POST', '/api/auth/totp', { headers }), await inject('POST', '/api/auth/totp', { headers }),
+  ]
   t.not(first.json().secret, second.json().secret)
   t.notOk(second.headers['idempotency-replayed'])
-  const { token } = (await inject('POST', '/api/auth/totp/confirm', { headers, payload: { code: now(second.json().secret) } })).json()
-  t.equal((await inject('POST', '/api/auth/recovery-codes', { headers: { ...bearer(token), 'idempotency-key': 'one' } })).statusCode, 200)
+  const { token } =
+    (await inject('POST', '/api/auth/totp/confirm', { headers, payload: { code: now(second.json().secret) } })).json()
+  t.equal((await inject(
+    'POST', '/api/auth/recovery-codes', { headers: { ...bearer(token), 'idempotency-key': 'one' } }
+  )).statusCode, 200)
   t.equal((await sql`select from idempotency_keys`).length, 0)
 })
 

@@ -74,7 +74,9 @@ t.test('5.2 GET {fileUrl}', async (t) => {
 
   await t.test('5.2 a range beyond the end gets 416 { error }', async (t) => {
     const response = await get({ range: 'bytes=10-' })
-    for (const range of ['bytes=x-y', 'bytes=-', 'bytes=-0', 'bytes=5-2', 'bytes=99999999999999999999-']) t.equal((await get({ range })).statusCode, 416, range)
+    for (const range of ['bytes=x-y', 'bytes=-', 'bytes=-0', 'bytes=5-2', 'bytes=99999999999999999999-']) {
+      t.equal((await get({ range })).statusCode, 416, range)
+    }
     t.equal(response.statusCode, 416)
     t.equal(response.headers['content-range'], 'bytes */10')
     t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
@@ -107,7 +109,9 @@ t.test('5.2 GET {fileUrl}', async (t) => {
   await t.test('5.2 a failed precondition gets 412 { error }', async (t) => {
     t.equal((await get({ 'if-match': etag })).statusCode, 200)
     t.equal((await get({ 'if-match': '*' })).statusCode, 200)
-    for (const [field, value] of [['if-match', '"another"'], ['if-unmodified-since', 'Thu, 01 Jan 1970 00:00:00 GMT']] as const) {
+    for (const [field, value] of [
+      ['if-match', '"another"'], ['if-unmodified-since', 'Thu, 01 Jan 1970 00:00:00 GMT'],
+    ] as const) {
       const response = await get({ [field]: value })
       t.equal(response.statusCode, 412)
       t.equal(response.json().code, 'PRECONDITION_FAILED')
@@ -120,12 +124,17 @@ t.test('5.2 GET {fileUrl}', async (t) => {
   })
 
   await t.test('5.2 an unknown id gets 404 { error }, whatever it looks like', async (t) => {
-    for (const id of [UNKNOWN, 'x', '1', '..', '%2e%2e%2f%2e%2e%2fetc%2fpasswd', '%00', 'null', '%F0%9F%92%A9', `${UNKNOWN}0`, '__proto__']) {
+    for (const id of [
+      UNKNOWN, 'x', '1', '..', '%2e%2e%2f%2e%2e%2fetc%2fpasswd', '%00', 'null', '%F0%9F%92%A9', `${UNKNOWN}0`,
+      '__proto__',
+    ]) {
       const response = await inject('GET', `/api/uploads/${id}`)
       t.equal(response.statusCode, 404, id)
       t.type(response.json().error, 'string')
     }
-    t.same((await inject('GET', `/api/uploads/${UNKNOWN}`)).json(), { error: 'Upload not found', code: 'UPLOAD_NOT_FOUND' })
+    t.same(
+      (await inject('GET', `/api/uploads/${UNKNOWN}`)).json(), { error: 'Upload not found', code: 'UPLOAD_NOT_FOUND' }
+    )
     t.equal((await inject('HEAD', `/api/uploads/${UNKNOWN}`)).statusCode, 404)
   })
 
@@ -165,7 +174,9 @@ t.test('5.2 GET {fileUrl}', async (t) => {
       const socket = connect(Number(port), '127.0.0.1').on('error', () => {})
       let received = ''
       socket.on('data', (chunk) => { received += chunk })
-      socket.write(`GET ${fileUrl} HTTP/1.1\r\nhost: x\r\n\r\nGET ${fileUrl} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`)
+      socket.write(
+        `GET ${fileUrl} HTTP/1.1\r\nhost: x\r\n\r\nGET ${fileUrl} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`
+      )
       await once(socket, 'close')
       t.equal(received.match(/HTTP\/1.1 200 OK/g)?.length, responses)
       t.equal(received.match(/0123456789/g)?.length ?? 0, responses === 1 ? 0 : 2)
@@ -185,9 +196,15 @@ t.test('5.2 GET {fileUrl}', async (t) => {
     const cases: [Buffer | string, string, string, string][] = [
       [PNG, 'a.html', 'image/png', 'inline; filename=a.html'],
       ['<script>alert(1)</script>', 'a.html', 'text/plain; charset=utf-8', 'inline; filename=a.html'],
-      ['<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>', 'a.svg', 'application/xml', 'attachment; filename=a.svg'],
+      [
+        '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>', 'a.svg', 'application/xml',
+        'attachment; filename=a.svg',
+      ],
       ['%PDF-1.7\n', 'a.pdf', 'application/pdf', 'attachment; filename=a.pdf'],
-      ['\0\x01\x02', '€.bin', 'application/octet-stream', 'attachment; filename="?.bin"; filename*=UTF-8\'\'%E2%82%AC.bin'],
+      [
+        '\0\x01\x02', '€.bin', 'application/octet-stream',
+        'attachment; filename="?.bin"; filename*=UTF-8\'\'%E2%82%AC.bin',
+      ],
     ]
     for (const [content, filename, type, disposition] of cases) {
       const { fileUrl } = await upload(usher, content, filename)
@@ -220,7 +237,9 @@ const options = { skip: !existsSync('/proc/self/fd') }
 
 /** Returns the number of open files whose path contains a text. */
 async function countOpen (text: string): Promise<number> {
-  const links = await Promise.all((await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')))
+  const links = await Promise.all(
+    (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => ''))
+  )
   return links.filter((link) => link.includes(text)).length
 }
 
@@ -288,7 +307,9 @@ t.test('1.13 a client that disconnects before its downloads begin causes no erro
   const raw = connect(Number(port), host)
   t.teardown(() => raw.destroy())
   raw.write(`${get}\r\n`.repeat(5) + `${get}Connection: upgrade\r\nUpgrade: h2c\r\n\r\n`)
-  await until('the downloads have ended', () => lines.filter(({ msg }) => msg === 'a response was cut off').length === 5)
+  await until(
+    'the downloads have ended', () => lines.filter(({ msg }) => msg === 'a response was cut off').length === 5
+  )
   t.same(lines.filter(({ level, msg }) => level > 30 && !msg.startsWith('The database')), [])
 })
 
@@ -296,7 +317,9 @@ t.test('4 a download that needs a session is cut off when the session ends, and 
   const usher = await createUsher(t, { policy: { 'uploads:read': audiences.members } })
   const size = 10_000_000
   const { fileUrl } = await upload(usher, Buffer.alloc(size))
-  const [port, users] = [Number((await hostOf(usher)).split(':')[1]), [await usher.createUser(), await usher.createUser()]]
+  const [port, users] = [
+    Number((await hostOf(usher)).split(':')[1]), [await usher.createUser(), await usher.createUser()],
+  ]
   const downloads = await Promise.all(users.map(async ({ token }) => {
     const socket = connect(port, '127.0.0.1').on('error', () => {})
     t.teardown(() => socket.destroy())

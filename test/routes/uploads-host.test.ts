@@ -16,7 +16,9 @@ const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
 const shared = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t) }
 
 /** Creates a host that calls `before`, mounts Usher under a prefix, and calls `after`. */
-async function createHost (t: Test, before: (host: FastifyInstance) => unknown, after: (host: FastifyInstance) => unknown = () => {}) {
+async function createHost (
+  t: Test, before: (host: FastifyInstance) => unknown, after: (host: FastifyInstance) => unknown = () => {}
+) {
   const host = Fastify({ pluginTimeout: 0, forceCloseConnections: true, exposeHeadRoutes: false })
   t.teardown(() => host.close())
   const options = { ...shared, prefix: '/accounts', admin: ADMIN, poolSize: 2 }
@@ -63,12 +65,15 @@ for (const attachFieldsToBody of [true, 'keyValues', false] as const) {
 }
 
 t.test('9 uploads work if the host registers @fastify/multipart after Usher', async (t) => {
-  const { mounted } = await createHost(t, () => {}, (host) => host.register(fastifyMultipart, { attachFieldsToBody: true }))
+  const { mounted } =
+    await createHost(t, () => {}, (host) => host.register(fastifyMultipart, { attachFieldsToBody: true }))
   await uploadsWork(t, mounted)
 })
 
 t.test('9 uploads work if the host parses all content types itself', async (t) => {
-  const { mounted } = await createHost(t, (host) => host.addContentTypeParser('*', { parseAs: 'buffer' }, (_, body, done) => done(null, body)))
+  const { mounted } = await createHost(
+    t, (host) => host.addContentTypeParser('*', { parseAs: 'buffer' }, (_, body, done) => done(null, body))
+  )
   await uploadsWork(t, mounted)
 })
 
@@ -104,7 +109,9 @@ for (const position of ['parent', 'route'] as const) {
 }
 
 t.test('9 uploads work if a preParsing hook of the host has read the body and returned another stream', async (t) => {
-  const { mounted } = await createHost(t, (host) => host.addHook('preParsing', async (_, __, payload) => Readable.from([await buffer(payload)])))
+  const { mounted } = await createHost(
+    t, (host) => host.addHook('preParsing', async (_, __, payload) => Readable.from([await buffer(payload)]))
+  )
   await uploadsWork(t, mounted)
   t.equal((await upload(mounted, large)).size, large.length)
 })
@@ -119,10 +126,14 @@ t.test('9 compressed bodies are accepted if a preParsing hook of the host decomp
   }))
   const headers = { ...mounted.admin.headers, 'content-encoding': 'gzip' }
   const form = gzipSync(Buffer.concat([filePart('Hello'), fieldPart('description', 'x'), END]))
-  const uploaded = await mounted.inject('POST', '/api/uploads', { headers: { ...headers, 'content-type': FORM }, payload: form })
+  const uploaded = await mounted.inject(
+    'POST', '/api/uploads', { headers: { ...headers, 'content-type': FORM }, payload: form }
+  )
   t.match([uploaded.statusCode, uploaded.json()], [200, { size: 5 }])
   const json = gzipSync('{"name":1}')
-  const created = await mounted.inject('POST', '/api/users', { headers: { ...headers, 'content-type': 'application/json' }, payload: json })
+  const created = await mounted.inject(
+    'POST', '/api/users', { headers: { ...headers, 'content-type': 'application/json' }, payload: json }
+  )
   t.same(created.json(), { errors: ['name must be a string', 'email is required'] })
 })
 
@@ -140,5 +151,8 @@ t.test('9 uploads work if the host has its own multipart parser', async (t) => {
     host.post('/mine', async ({ body }) => body)
   })
   await uploadsWork(t, mounted)
-  t.equal((await host.inject({ method: 'POST', url: '/mine', headers: { 'content-type': FORM }, payload: 'as it was' })).body, 'as it was')
+  t.equal(
+    (await host.inject({ method: 'POST', url: '/mine', headers: { 'content-type': FORM }, payload: 'as it was' })).body,
+    'as it was'
+  )
 })

@@ -9,8 +9,10 @@ import { until } from '../helpers/until.ts'
 import { chunked, fieldPart, filePart, leftovers, open, post, upload } from '../helpers/uploads.ts'
 
 const description = fieldPart('description', 'Something')
-const send = (usher: TestUsher, content: string | Buffer, headers?: object) => post(usher, [filePart(content), description], headers && { headers })
-const usageOf = async ({ inject, admin }: TestUsher, headers = admin.headers) => (await inject('GET', '/api/uploads/usage', { headers })).json()
+const send = (usher: TestUsher, content: string | Buffer, headers?: object) =>
+  post(usher, [filePart(content), description], headers && { headers })
+const usageOf = async ({ inject, admin }: TestUsher, headers = admin.headers) =>
+  (await inject('GET', '/api/uploads/usage', { headers })).json()
 
 // The response, without waiting until the connection is closed.
 async function responseOf (socket: Socket): Promise<string> {
@@ -28,10 +30,14 @@ async function openTwo (t: Test, options: UsherOptions) {
 t.test('13.4 forty uploads at once on two nodes stay within the quota of bytes, and the others get 413 and leave nothing behind', async (t) => {
   const nodes = await openTwo(t, { uploadQuotaBytes: 10_000 })
   const sql = openSql(t, nodes[0])
-  const responses = await Promise.all(Array.from({ length: 40 }, async (_, index) => send(nodes[index % 2]!, Buffer.alloc(999, index))))
+  const responses = await Promise.all(
+    Array.from({ length: 40 }, async (_, index) => send(nodes[index % 2]!, Buffer.alloc(999, index)))
+  )
   const stored = responses.filter(({ statusCode }) => statusCode === 200)
   t.equal(stored.length, 10)
-  for (const response of responses) if (response.statusCode !== 200) t.match(response.json(), { code: 'QUOTA_EXCEEDED', error: /storage quota/ })
+  for (const response of responses) {
+    if (response.statusCode !== 200) t.match(response.json(), { code: 'QUOTA_EXCEEDED', error: /storage quota/ })
+  }
   t.ok(responses.every(({ statusCode }) => statusCode === 200 || statusCode === 413))
   t.same(await leftovers(nodes[0], sql), { tmp: 0, files: 10, rows: 10 })
   t.same(await usageOf(nodes[1]), { bytes: 9990, files: 10, quotaBytes: 10_000, quotaFiles: 10_000 })
@@ -43,7 +49,9 @@ t.test('13.4 forty uploads at once on two nodes stay within the quota of bytes, 
 t.test('13.4 forty uploads at once stay within the quota of files, and admins have one as well', async (t) => {
   const nodes = await openTwo(t, { uploadQuotaFiles: 3 })
   const sql = openSql(t, nodes[0])
-  const responses = await Promise.all(Array.from({ length: 40 }, async (_, index) => send(nodes[index % 2]!, `${index}`)))
+  const responses = await Promise.all(
+    Array.from({ length: 40 }, async (_, index) => send(nodes[index % 2]!, `${index}`))
+  )
   t.equal(responses.filter(({ statusCode }) => statusCode === 200).length, 3)
   t.same(await leftovers(nodes[0], sql), { tmp: 0, files: 3, rows: 3 })
   const { headers } = await nodes[0].createUser()
@@ -110,10 +118,12 @@ t.test('13.4 uploads count that were stored before there were quotas, also if se
   await sql`delete from upload_usage`
   t.match(await usageOf(usher), { bytes: 60, files: 20 })
   const deleting = sql`delete from uploads where id in (select id from uploads limit 5)`
-  const [responses] = await Promise.all([Promise.all(Array.from({ length: 20 }, async () => send(usher, 'abc'))), deleting])
+  const [responses] =
+    await Promise.all([Promise.all(Array.from({ length: 20 }, async () => send(usher, 'abc'))), deleting])
   const { files } = await usageOf(usher)
   t.equal(files, 20 - 5 + responses.filter(({ statusCode }) => statusCode === 200).length)
-  const [{ actual }] = await sql<[{ actual: number }]>`select count(*)::int as actual from uploads where user_id is not null`
+  const [{ actual }] =
+    await sql<[{ actual: number }]>`select count(*)::int as actual from uploads where user_id is not null`
   t.equal(files, actual)
   t.ok(actual <= 25)
 })

@@ -7,13 +7,16 @@ import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { openSql } from '../helpers/sql.ts'
-import { chunked, END, fieldPart, filePart, leftovers, nothingLeft, open, post, received, upload } from '../helpers/uploads.ts'
+import {
+  chunked, END, fieldPart, filePart, leftovers, nothingLeft, open, post, received, upload,
+} from '../helpers/uploads.ts'
 import { until } from '../helpers/until.ts'
 
 const MIB = 1024 * 1024
 const description = fieldPart('description', 'Something')
 
-const writing = ({ options }: TestUsher) => until('the file is being written', async () => (await readdir(`${options.uploadsDir}/tmp`)).length === 1)
+const writing = ({ options }: TestUsher) =>
+  until('the file is being written', async () => (await readdir(`${options.uploadsDir}/tmp`)).length === 1)
 
 t.test('5.5 a failed upload leaves nothing behind', async (t) => {
   const usher = await createUsher(t)
@@ -84,7 +87,9 @@ t.test('1.10 an upload while the database is unavailable gets 503 and leaves not
   socket.write(Buffer.concat([chunked(Buffer.concat([description, END])), Buffer.from('0\r\n\r\n')]))
   t.match(await received(socket), /^HTTP\/1\.1 503 /)
   await proxy.listen()
-  await until('the node is ready again', async () => (await usher.inject('GET', '/health/ready')).statusCode === 200, 20)
+  await until(
+    'the node is ready again', async () => (await usher.inject('GET', '/health/ready')).statusCode === 200, 20
+  )
   await nothingLeft(usher, openSql(t, usher))
 })
 
@@ -166,7 +171,8 @@ t.test('5.5 if the database stalls while the record is written: 503, and never a
   })
   await held.promise
   const answer = post(usher, [filePart('Hello'), description])
-  await until('the record waits', async () => (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%insert into "${usher.options.schema}"."uploads"%`}`).length === 1)
+  await until('the record waits', async () =>
+    (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%insert into "${usher.options.schema}"."uploads"%`}`).length === 1)
   proxy.freeze()
   t.equal((await answer).statusCode, 503)
   release.resolve()

@@ -19,7 +19,9 @@ const sql = openSql(t, usher)
 
 const { headers } = admin
 const create = async (payload: object = {}) =>
-  (await inject('POST', '/api/users', { headers, payload: { name: 'Somebody', email: `${randomUUID()}@example.com`, ...payload } })).json() as { id: string, email: string }
+  (await inject(
+    'POST', '/api/users', { headers, payload: { name: 'Somebody', email: `${randomUUID()}@example.com`, ...payload } }
+  )).json() as { id: string, email: string }
 const change = (method: 'PUT' | 'PATCH', id: string, payload: object, tag?: string) =>
   inject(method, `/api/users/${id}`, { headers: { ...headers, ...tag !== undefined && { 'if-match': tag } }, payload })
 const read = async (id: string) => (await inject('GET', `/api/users/${id}`, { headers })).json()
@@ -29,23 +31,37 @@ t.test('SPEED 3 changes of different users share a statement, and each has its o
   const [taken, admins] = await Promise.all([create(), create({ role: 'admin' })])
   const tag = await tagOfRow(sql, 'users', users[4]!.id)
   const before = await sql`select count(*)::int from audit where action <> 'user.create'`
-  const cases: [response: ReturnType<typeof change>, status: number, body: object][] = users.map(({ id, email }, index) => {
+  const cases: [response: ReturnType<typeof change>, status: number, body: object][] = users.map((
+    { id, email }, index
+  ) => {
     switch (index) {
       case 0: return [change('PATCH', UNKNOWN, { name: 'x' }), 404, { code: 'USER_NOT_FOUND' }]
       case 1: return [change('PUT', 'x', { name: 'x', email }), 404, { code: 'USER_NOT_FOUND' }]
       case 2: return [change('PUT', id, { name: 'x', email: taken.email }), 409, { code: 'EMAIL_TAKEN' }]
       case 3: return [change('PATCH', id, { name: 'x' }, '"1"'), 412, { code: 'PRECONDITION_FAILED' }]
       case 4: return [change('PATCH', id, { name: 'Matched' }, tag), 200, { name: 'Matched', email, score: 1 }]
-      case 5: return [change('PUT', id, { name: 'Moved', email: `moved-${email}` }), 200, { name: 'Moved', email: `moved-${email}` }]
-      case 6: return [change('PUT', id, { name: 'Case', email: email.toUpperCase() }), 200, { name: 'Case', email: email.toUpperCase() }]
+      case 5: return [
+        change('PUT', id, { name: 'Moved', email: `moved-${email}` }), 200, { name: 'Moved', email: `moved-${email}` },
+      ]
+      case 6: return [change('PUT', id, { name: 'Case', email: email.toUpperCase() }), 200, {
+        name: 'Case', email: email.toUpperCase(),
+      }]
       case 7: return [change('PUT', id, { name: 'Promoted', email, role: 'admin' }), 200, { role: 'admin' }]
       case 8: return [change('PATCH', id, { name: 'Disabled', disabled: true }), 200, { disabled: true }]
-      case 9: return [change('PUT', admins.id, { name: 'Demoted', email: admins.email, role: 'user' }), 200, { name: 'Demoted', role: 'user' }]
-      case 10: return [change('PATCH', id, { score: 7, plan: 'pro' }), 200, { name: 'Somebody', email, score: 7, plan: 'pro', tags: ['old'] }]
+      case 9: return [change('PUT', admins.id, { name: 'Demoted', email: admins.email, role: 'user' }), 200, {
+        name: 'Demoted', role: 'user',
+      }]
+      case 10: return [change('PATCH', id, { score: 7, plan: 'pro' }), 200, {
+        name: 'Somebody', email, score: 7, plan: 'pro', tags: ['old'],
+      }]
       case 11: return [change('PATCH', id.toUpperCase(), { tags: null }), 200, { id, name: 'Somebody', score: 1 }]
       default: return index % 2
-        ? [change('PATCH', id, { name: `Patched ${index}`, tags: [`t${index}`, '"],'] }), 200, { name: `Patched ${index}`, email, role: 'user', tags: [`t${index}`, '"],'], score: 1 }]
-        : [change('PUT', id, { name: `Put ${index}`, email, role: 'user', score: index }), 200, { name: `Put ${index}`, email, score: index }]
+        ? [change('PATCH', id, { name: `Patched ${index}`, tags: [`t${index}`, '"],'] }), 200, {
+            name: `Patched ${index}`, email, role: 'user', tags: [`t${index}`, '"],'], score: 1,
+          }]
+        : [change('PUT', id, { name: `Put ${index}`, email, role: 'user', score: index }), 200, {
+            name: `Put ${index}`, email, score: index,
+          }]
     }
   })
   for (const [index, [response, status, body]] of cases.entries()) {
@@ -56,10 +72,15 @@ t.test('SPEED 3 changes of different users share a statement, and each has its o
   }
   t.notOk((await read(users[11]!.id)).tags)
   t.notOk((await read(users[12]!.id)).tags, 'a member that a replacement does not name has no value')
-  const statements = await sql`select count(*)::int from users where id = any(${users.map(({ id }) => id)}) group by xmin order by 1 desc`
+  const statements =
+    await sql`select count(*)::int from users where id = any(${users.map(({ id }) => id)}) group by xmin order by 1 desc`
   t.ok(statements[0]!['count'] >= 10, `one statement changed ${statements[0]!['count']} users`)
-  const entries = await sql`select action from audit where action <> 'user.create' order by id offset ${before[0]!['count']}`
-  t.same(entries.map(({ action }) => action).sort(), ['user.disable', 'user.email-change', 'user.email-change', 'user.role-change', 'user.role-change'])
+  const entries =
+    await sql`select action from audit where action <> 'user.create' order by id offset ${before[0]!['count']}`
+  t.same(
+    entries.map(({ action }) => action).sort(),
+    ['user.disable', 'user.email-change', 'user.email-change', 'user.role-change', 'user.role-change']
+  )
 })
 
 t.test('SPEED 3 a user whom another transaction has locked delays no change of another user', async (t) => {
@@ -67,7 +88,8 @@ t.test('SPEED 3 a user whom another transaction has locked delays no change of a
   const usher = await createUsher(t, { poolSize: 2 })
   const sql = openSql(t, usher)
   const { headers } = usher.admin
-  const change = (method: 'PUT' | 'PATCH', id: string, payload: object) => usher.inject(method, `/api/users/${id}`, { headers, payload })
+  const change = (method: 'PUT' | 'PATCH', id: string, payload: object) =>
+    usher.inject(method, `/api/users/${id}`, { headers, payload })
   const users = await Promise.all(Array.from({ length: 10 }, () => usher.createUser()))
   const [locked, ...others] = users
   const nameOf = async (id: string) => (await usher.inject('GET', `/api/users/${id}`, { headers })).json().name
@@ -82,7 +104,10 @@ t.test('SPEED 3 a user whom another transaction has locked delays no change of a
     t.equal((await change('PATCH', others[0]!.id, { name: 'Again' })).statusCode, 200)
     t.equal(await nameOf(locked!.id), before)
   })
-  t.strictSame((await Promise.all(late)).map((response) => [response.statusCode, response.json().name]), [[200, 'First 0'], [200, 'Second']])
+  t.strictSame(
+    (await Promise.all(late)).map((response) => [response.statusCode, response.json().name]),
+    [[200, 'First 0'], [200, 'Second']]
+  )
   t.equal(await nameOf(locked!.id), 'Second')
 })
 
@@ -109,7 +134,8 @@ t.test('2.4 replacing a user with another role does not wait for what the user k
   await sql.begin(async (trx) => {
     await trx`select from users where id = ${id} for update`
     for (let index = 0; index < 100; index++) {
-      changes.push(usher.inject('PATCH', `/api/users/${id}`, { headers, payload: { name: `Name ${index}` } }).then(() => answered++))
+      changes.push(usher.inject('PATCH', `/api/users/${id}`, { headers, payload: { name: `Name ${index}` } })
+        .then(() => answered++))
     }
     await untilBlocked(sql, usher)
     demotion = change('PUT', id, { name: 'Demoted', email, role: 'user' })
@@ -123,7 +149,9 @@ t.test('2.4 replacing a user with another role does not wait for what the user k
 t.test('SPEED 3 a value that the database rejects fails only its own request', async (t) => {
   await sql`alter table users add constraint no_name_of_the_test check (name <> 'Rejected')`
   const users = await Promise.all(Array.from({ length: 5 }, () => create()))
-  const answers = await Promise.all(users.map(({ id }, index) => change('PATCH', id, { name: index === 2 ? 'Rejected' : 'Accepted' })))
+  const answers = await Promise.all(
+    users.map(({ id }, index) => change('PATCH', id, { name: index === 2 ? 'Rejected' : 'Accepted' }))
+  )
   await sql`alter table users drop constraint no_name_of_the_test`
   t.strictSame(answers.map(({ statusCode }) => statusCode), [200, 200, 500, 200, 200])
 })
@@ -131,12 +159,17 @@ t.test('SPEED 3 a value that the database rejects fails only its own request', a
 t.test('12.5 each change that shares a statement is one event, in the order of the changes of its user', async (t) => {
   const events: { subject: string, name: string, actor: unknown }[] = []
   const node = await createUsher(t)
-  node.app.usher.on('user.updated', ({ data }) => { events.push({ subject: data.userId, name: data.name, actor: data.actorId }) })
+  node.app.usher.on(
+    'user.updated', ({ data }) => { events.push({ subject: data.userId, name: data.name, actor: data.actorId }) }
+  )
   const users = await Promise.all(Array.from({ length: 5 }, () => node.createUser()))
   await Promise.all([1, 2, 3].flatMap((round) => users.map(({ id }) =>
     node.inject('PATCH', `/api/users/${id}`, { headers: node.admin.headers, payload: { name: `Name ${round}` } }))))
   await until('every event has arrived', () => events.length >= 15)
   for (const { id } of users) {
-    t.strictSame(events.filter(({ subject }) => subject === id), [1, 2, 3].map((round) => ({ subject: id, name: `Name ${round}`, actor: node.admin.id })))
+    t.strictSame(
+      events.filter(({ subject }) => subject === id),
+      [1, 2, 3].map((round) => ({ subject: id, name: `Name ${round}`, actor: node.admin.id }))
+    )
   }
 })

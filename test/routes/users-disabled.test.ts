@@ -15,13 +15,19 @@ const { inject, login, createUser, admin } = usher
 const sql = openSql(t, usher)
 
 const patch = (id: string, payload: object | string, { headers } = admin) =>
-  inject('PATCH', `/api/users/${id}`, { headers: { ...headers, 'content-type': 'application/json' }, payload: typeof payload === 'string' ? payload : JSON.stringify(payload) })
+  inject('PATCH', `/api/users/${id}`, {
+    headers: { ...headers, 'content-type': 'application/json' },
+    payload: typeof payload === 'string' ? payload : JSON.stringify(payload),
+  })
 const read = async (id: string) => (await inject('GET', `/api/users/${id}`)).json()
-const enter = ({ email, password }: { email: string, password: string }) => inject('POST', '/api/auth/login', { payload: { email, password } })
+const enter = ({ email, password }: { email: string, password: string }) =>
+  inject('POST', '/api/auth/login', { payload: { email, password } })
 const works = async ({ headers }: LoggedIn) => (await inject('GET', '/api/protected', { headers })).statusCode === 200
-const refreshes = async ({ cookie }: LoggedIn) => (await inject('POST', '/api/auth/refresh', { headers: { cookie } })).statusCode === 200
+const refreshes = async ({ cookie }: LoggedIn) =>
+  (await inject('POST', '/api/auth/refresh', { headers: { cookie } })).statusCode === 200
 const sessionsOf = (id: string) => sql`select id from sessions where user_id = ${id}`
-const log = async (id: string) => [...await sql`select action, actor_id from audit where user_id = ${id} and action <> 'user.create' order by id`]
+const log = async (id: string) =>
+  [...await sql`select action, actor_id from audit where user_id = ${id} and action <> 'user.create' order by id`]
 
 t.test('11.4 PATCH disabled by an admin ends the sessions of the user, and logins fail until the user is enabled', async (t) => {
   const user = await createUser()
@@ -45,7 +51,8 @@ t.test('11.4 PATCH disabled by an admin ends the sessions of the user, and login
   t.ok(await works(await login(user)))
   const by = (action: string, { id } = admin) => ({ action, actor_id: id })
   t.strictSame(await log(user.id), [
-    by('login', user), by('login', user), by('user.disable'), { action: 'login.failed', actor_id: null }, by('user.enable'), by('login', user),
+    by('login', user), by('login', user), by('user.disable'), { action: 'login.failed', actor_id: null },
+    by('user.enable'), by('login', user),
   ], 'only real changes are logged')
 })
 
@@ -53,10 +60,15 @@ t.test('11.4 the posts of a disabled user stay, and an admin may still create so
   const user = await createUser()
   const id = await createPost(usher, user, 'Before')
   await patch(user.id, { disabled: true })
-  t.match(await post(usher, { query: `{ post(id: "${id}") { title author { id name } } }` }), { data: { post: { title: 'Before', author: { id: user.id, name: 'Somebody' } } } })
-  const mutation = `mutation { createPost(input: { title: "After", content: "", authorId: "${user.id}" }) { author { id } } }`
+  t.match(await post(usher, { query: `{ post(id: "${id}") { title author { id name } } }` }), {
+    data: { post: { title: 'Before', author: { id: user.id, name: 'Somebody' } } },
+  })
+  const mutation =
+    `mutation { createPost(input: { title: "After", content: "", authorId: "${user.id}" }) { author { id } } }`
   t.match(await post(usher, { query: mutation }, admin), { data: { createPost: { author: { id: user.id } } } })
-  t.match(await post(usher, { query: 'mutation { createPost(input: { title: "Own", content: "" }) { id } }' }, user), { errors: [{ extensions: { code: 'INVALID_TOKEN' } }] })
+  t.match(await post(usher, { query: 'mutation { createPost(input: { title: "Own", content: "" }) { id } }' }, user), {
+    errors: [{ extensions: { code: 'INVALID_TOKEN' } }],
+  })
 })
 
 t.test('11.4 only an admin may disable or enable, and users not even themselves: 403, before 400', async (t) => {
@@ -64,8 +76,11 @@ t.test('11.4 only an admin may disable or enable, and users not even themselves:
   for (const whose of [user, other, admin]) {
     for (const disabled of [true, false, null, 'true', 1, [], {}]) {
       const response = await patch(whose.id, { name: 'Changed', disabled }, user)
-      if (whose === user && disabled === false) t.equal(response.statusCode, 200, 'it changes nothing in the own record')
-      else t.strictSame([response.statusCode, response.json()], [403, FORBIDDEN], JSON.stringify(disabled))
+      if (whose === user && disabled === false) {
+        t.equal(response.statusCode, 200, 'it changes nothing in the own record')
+      } else {
+        t.strictSame([response.statusCode, response.json()], [403, FORBIDDEN], JSON.stringify(disabled))
+      }
     }
   }
   t.match(await read(user.id), { name: 'Changed', disabled: false })
@@ -83,8 +98,13 @@ t.test('2 the policy of a host decides who may disable users, in addition to who
     return [await send(user, user, 'x'), await send(user, other), await send(admin, user)]
   }
   t.strictSame(await statusesOf({ 'users:disable': () => true }), [400, 403, 200])
-  t.strictSame(await statusesOf({ 'users:disable': (actor, ownerId) => actor.id === ownerId, 'users:replace': () => true }), [400, 403, 403])
-  t.equal((await inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: await read(user.id) })).statusCode, 200, 'the own record can be sent back')
+  t.strictSame(
+    await statusesOf({ 'users:disable': (actor, ownerId) => actor.id === ownerId, 'users:replace': () => true }),
+    [400, 403, 403]
+  )
+  t.equal((await inject(
+    'PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: await read(user.id) }
+  )).statusCode, 200, 'the own record can be sent back')
 })
 
 t.test('11.4 a value that is no boolean gets 400, and other requests ignore the member', async (t) => {
@@ -92,8 +112,11 @@ t.test('11.4 a value that is no boolean gets 400, and other requests ignore the 
   const before = await read(user.id)
   const cases: [object | string, string[]][] = [
     [{ disabled: null }, ['disabled must not be null']],
-    ...['true', '', 0, 1, [], [true], {}, { disabled: true }].map((disabled): [object, string[]] => [{ disabled }, ['disabled must be a boolean']]),
-    [{ disabled: 'yes', name: 1, role: null }, ['name must be a string', 'role must not be null', 'disabled must be a boolean']],
+    ...['true', '', 0, 1, [], [true], {}, { disabled: true }]
+      .map((disabled): [object, string[]] => [{ disabled }, ['disabled must be a boolean']]),
+    [{ disabled: 'yes', name: 1, role: null }, [
+      'name must be a string', 'role must not be null', 'disabled must be a boolean',
+    ]],
     ['{"disabled":true', ['body is not valid JSON']],
     ['{"disabled":tru}', ['body is not valid JSON']],
     ['[{"disabled":true}]', ['body must be an object']],
@@ -104,14 +127,19 @@ t.test('11.4 a value that is no boolean gets 400, and other requests ignore the 
   }
   t.strictSame(await read(user.id), before)
   t.strictSame((await patch(user.id, '{"Disabled":true,"DISABLED":true}')).json(), before)
-  for (const id of ['0190a5b4-7c3e-7d11-8abc-0123456789ab', 'x']) t.equal((await patch(id, { disabled: true })).json().code, 'USER_NOT_FOUND')
+  for (const id of ['0190a5b4-7c3e-7d11-8abc-0123456789ab', 'x']) {
+    t.equal((await patch(id, { disabled: true })).json().code, 'USER_NOT_FOUND')
+  }
 
-  const put = (payload: object) => inject('PUT', `/api/users/${user.id}`, { headers: user.headers, payload: { ...before, ...payload } })
+  const put = (payload: object) =>
+    inject('PUT', `/api/users/${user.id}`, { headers: user.headers, payload: { ...before, ...payload } })
   for (const disabled of [true, false, 'x', null]) t.match((await put({ disabled })).json(), { disabled: false })
   const payload = { name: 'New', email: 'new-and-disabled@example.com', disabled: true }
   t.match((await inject('POST', '/api/users', { headers: admin.headers, payload })).json(), { disabled: false })
   await patch(user.id, { disabled: true })
-  t.match((await inject('PUT', `/api/users/${user.id}`, { headers: admin.headers, payload: { ...before, disabled: false, name: 'Renamed' } })).json(), { name: 'Renamed', disabled: true })
+  t.match((await inject(
+    'PUT', `/api/users/${user.id}`, { headers: admin.headers, payload: { ...before, disabled: false, name: 'Renamed' } }
+  )).json(), { name: 'Renamed', disabled: true })
 })
 
 t.test('11.4 a PATCH of several members changes all of them or none', async (t) => {
@@ -121,27 +149,41 @@ t.test('11.4 a PATCH of several members changes all of them or none', async (t) 
   t.strictSame([failed.statusCode, failed.json().code], [409, 'EMAIL_TAKEN'])
   t.strictSame([await read(user.id), await works(user)], [before, true])
   const email = `new-${user.email}`
-  t.match((await patch(user.id, { name: 'New', email, role: 'user', disabled: true })).json(), { name: 'New', email, role: 'user', disabled: true })
+  t.match((await patch(user.id, { name: 'New', email, role: 'user', disabled: true })).json(), {
+    name: 'New', email, role: 'user', disabled: true,
+  })
   t.notOk(await works(user))
-  t.match((await patch(user.id, { role: 'admin', disabled: false })).json(), { name: 'New', email, role: 'admin', disabled: false })
+  t.match((await patch(user.id, { role: 'admin', disabled: false })).json(), {
+    name: 'New', email, role: 'admin', disabled: false,
+  })
   t.equal((await enter({ ...user, email })).statusCode, 200)
   const actions = (await log(user.id)).map(({ action }) => action).sort()
-  t.strictSame(actions, ['login', 'login', 'user.disable', 'user.email-change', 'user.enable', 'user.role-change', 'user.role-change'])
+  t.strictSame(
+    actions,
+    ['login', 'login', 'user.disable', 'user.email-change', 'user.enable', 'user.role-change', 'user.role-change']
+  )
 })
 
 t.test('11.4 a login of a disabled user fails like one with a wrong password', async (t) => {
   const [disabled, enabled] = [await createUser(), await createUser()]
   await patch(disabled.id, { disabled: true })
   const right = await enter(disabled)
-  const { headers: { date, 'x-request-id': id, ...expected }, ...wrong } = await enter({ ...enabled, password: 'a wrong one' })
+  const { headers: { date, 'x-request-id': id, ...expected }, ...wrong } =
+    await enter({ ...enabled, password: 'a wrong one' })
   const { headers: { date: _, 'x-request-id': __, ...headers } } = right
   t.strictSame([right.statusCode, right.body, headers], [wrong.statusCode, wrong.body, expected])
   t.equal((await enter({ ...disabled, password: 'a wrong one' })).body, right.body)
-  const entries = await sql`select action, actor_id, session_id, address, user_agent from audit where user_id = any(${[disabled.id, enabled.id]}) and action = 'login.failed'`
-  t.strictSame([...entries], Array(3).fill({ action: 'login.failed', actor_id: null, session_id: null, address: '127.0.0.1', user_agent: 'lightMyRequest' }))
-  const failures = await sql`select count from login_failures where key in (${sql`sha256(${disabled.email}::bytea)`}, ${sql`sha256(${enabled.email}::bytea)`}) order by count`
+  const entries =
+    await sql`select action, actor_id, session_id, address, user_agent from audit where user_id = any(${[disabled.id, enabled.id]}) and action = 'login.failed'`
+  t.strictSame([...entries], Array(3).fill({
+    action: 'login.failed', actor_id: null, session_id: null, address: '127.0.0.1', user_agent: 'lightMyRequest',
+  }))
+  const failures =
+    await sql`select count from login_failures where key in (${sql`sha256(${disabled.email}::bytea)`}, ${sql`sha256(${enabled.email}::bytea)`}) order by count`
   t.strictSame(failures.map(({ count }) => count), [1, 2], 'each attempt counts, also with the right password')
-  const [{ networks }] = await sql<[{ networks: number }]>`select count(*)::int as networks from recognised_networks where user_id = ${disabled.id}`
+  const [{ networks }] = await sql<[
+    { networks: number }
+  ]>`select count(*)::int as networks from recognised_networks where user_id = ${disabled.id}`
   t.equal(networks, 1, 'the network of the login before')
 })
 
@@ -167,12 +209,16 @@ t.test('11.4 no session remains, whatever order logins, refreshes and disabling 
     const racing = [enter(user), enter(user)]
     // Passwords are checked one after the other, so the second login is then about to open its session.
     if (round % 2 === 1) await racing[0]
-    const [disabled, refreshed, ...entered] = await Promise.all([patch(user.id, { disabled: true }), refreshes(session), ...racing])
+    const [disabled, refreshed, ...entered] =
+      await Promise.all([patch(user.id, { disabled: true }), refreshes(session), ...racing])
     t.equal(disabled.statusCode, 200)
     t.equal((await sessionsOf(user.id)).length, 0, `round ${round}, refreshed: ${refreshed}`)
     for (const { statusCode, body } of entered) {
-      if (statusCode === 200) t.notOk(await works({ ...user, headers: { authorization: `Bearer ${JSON.parse(body).token}` } }))
-      else t.equal(statusCode, 401)
+      if (statusCode === 200) {
+        t.notOk(await works({ ...user, headers: { authorization: `Bearer ${JSON.parse(body).token}` } }))
+      } else {
+        t.equal(statusCode, 401)
+      }
     }
     t.notOk(await refreshes(session))
     await patch(user.id, { disabled: false })
@@ -189,7 +235,10 @@ t.test('11.4 a login whose password was checked before the user was disabled fai
   })
   t.strictSame([(await entering).statusCode, (await entering).json().code], [401, 'INVALID_CREDENTIALS'])
   t.strictSame((await log(user.id)).map(({ action }) => action), ['login', 'login.failed'])
-  t.strictSame((await sql`select count from login_failures where key = sha256(${user.email}::bytea)`).map(({ count }) => count), [1])
+  t.strictSame(
+    (await sql`select count from login_failures where key = sha256(${user.email}::bytea)`).map(({ count }) => count),
+    [1]
+  )
 })
 
 t.test('11.4 disabling waits for a login that is about to commit, and ends its session', async (t) => {
@@ -223,8 +272,10 @@ t.test('1.12 if the session of the admin ends before the change is committed, th
 
 t.test('11.4 a disabled user gets no link to set a password, and links that were sent before are revoked', async (t) => {
   const request = (email: string) => inject('POST', '/api/auth/password-reset', { payload: { email } })
-  const confirm = (token: string) => inject('POST', '/api/auth/password-reset/confirm', { payload: { token, password: 'a password of tomorrow' } })
-  const requests = async (id: string) => (await log(id)).filter(({ action }) => action === 'password.reset-request').length
+  const confirm = (token: string) =>
+    inject('POST', '/api/auth/password-reset/confirm', { payload: { token, password: 'a password of tomorrow' } })
+  const requests = async (id: string) =>
+    (await log(id)).filter(({ action }) => action === 'password.reset-request').length
   const user = await createUser()
   await request(user.email)
   const token = await inbox.token(user.email)
@@ -239,18 +290,26 @@ t.test('11.4 a disabled user gets no link to set a password, and links that were
   t.equal((await confirm(token)).statusCode, 400, 'also after the user is enabled')
   t.equal((await enter(user)).statusCode, 200, 'the password is the same')
   await request(user.email)
-  t.equal((await confirm(await inbox.token(user.email, 2))).statusCode, 204, 'nothing was mailed meanwhile, and a new link works')
+  t.equal(
+    (await confirm(await inbox.token(user.email, 2))).statusCode,
+    204,
+    'nothing was mailed meanwhile, and a new link works'
+  )
 })
 
 t.test('11.4 inviting a disabled user gets 409, and an invitation does not outlive being disabled', async (t) => {
-  const { id, email } = (await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'New', email: 'invited@example.com' } })).json()
+  const { id, email } = (await inject(
+    'POST', '/api/users', { headers: admin.headers, payload: { name: 'New', email: 'invited@example.com' } }
+  )).json()
   const invite = () => inject('POST', `/api/users/${id}/invitation`, { headers: admin.headers })
   t.equal((await invite()).statusCode, 202)
   const token = await inbox.token(email)
   await patch(id, { disabled: true })
   const refused = await invite()
   t.strictSame([refused.statusCode, refused.json()], [409, { error: 'The user is disabled', code: 'USER_DISABLED' }])
-  t.equal((await inject('POST', '/api/auth/password-reset/confirm', { payload: { token, password: 'a password of tomorrow' } })).statusCode, 400)
+  t.equal((await inject(
+    'POST', '/api/auth/password-reset/confirm', { payload: { token, password: 'a password of tomorrow' } }
+  )).statusCode, 400)
   await patch(id, { disabled: false })
   t.equal((await invite()).statusCode, 202)
 })
@@ -260,17 +319,26 @@ t.test('11.4 the last admin who is not disabled can be neither disabled, deleted
   const other = await createUser({ role: 'admin' })
   t.equal((await patch(admin, other, { disabled: true })).statusCode, 200)
   const refused = [
-    await patch(admin, admin, { disabled: true }), await patch(admin, admin, { role: 'user' }), await patch(admin, admin, { role: 'user', disabled: true }),
+    await patch(admin, admin, { disabled: true }), await patch(admin, admin, { role: 'user' }),
+    await patch(admin, admin, { role: 'user', disabled: true }),
     await patch(admin, admin, { role: 'admin', disabled: true, name: 'Off' }), await remove(admin, admin),
   ]
   for (const response of refused) t.strictSame([response.statusCode, response.json()], [409, LAST_ADMIN])
   t.equal((await patch(admin, admin, { disabled: false, name: 'On' })).json().name, 'On', 'the session goes on')
-  t.match((await patch(admin, other, { role: 'user' })).json(), { role: 'user', disabled: true }, 'one who is disabled can be demoted')
+  t.match(
+    (await patch(admin, other, { role: 'user' })).json(),
+    { role: 'user', disabled: true },
+    'one who is disabled can be demoted'
+  )
   t.equal((await patch(admin, other, { role: 'admin' })).statusCode, 200)
   t.equal((await remove(admin, other)).statusCode, 204, 'and deleted')
 
   const third = await createUser({ role: 'admin' })
-  t.equal((await patch(admin, admin, { disabled: true })).statusCode, 200, 'an admin who is not the last one can disable themselves')
+  t.equal(
+    (await patch(admin, admin, { disabled: true })).statusCode,
+    200,
+    'an admin who is not the last one can disable themselves'
+  )
   t.equal((await patch(admin, third, { name: 'X' })).statusCode, 401)
   t.equal((await patch(third, third, { disabled: true })).statusCode, 409)
 })
@@ -280,13 +348,16 @@ t.test('11.4 if two admins disable, demote or delete each other at once, one who
   const disable = (who: LoggedIn, whose: LoggedIn) => patch(who, whose, { disabled: true })
   const demote = (who: LoggedIn, whose: LoggedIn) => patch(who, whose, { role: 'user' })
   let { admin } = service
-  for (const [one, two] of [[disable, disable], [disable, remove], [remove, disable], [disable, demote], [demote, disable], [disable, disable]] as const) {
+  for (const [one, two] of [
+    [disable, disable], [disable, remove], [remove, disable], [disable, demote], [demote, disable], [disable, disable],
+  ] as const) {
     const second = await createUser({ role: 'admin' })
     const statuses = (await Promise.all([one(admin, second), two(second, admin)])).map(({ statusCode }) => statusCode)
     const refusals = statuses.filter((status) => status >= 400)
     // Either the admin was the last one, or the session had ended before the request was handled.
     t.ok(refusals.length === 1 && [401, 409].includes(refusals[0]!), statuses.join())
-    const left = (await inject('GET', '/api/users?role=admin')).json().filter(({ disabled }: { disabled: boolean }) => !disabled)
+    const left = (await inject('GET', '/api/users?role=admin')).json()
+      .filter(({ disabled }: { disabled: boolean }) => !disabled)
     t.equal(left.length, 1)
     admin = left[0].id === admin.id ? admin : second
     service.use(admin)
@@ -301,10 +372,14 @@ async function createAdmins (t: Test) {
     inject: own.inject,
     admin,
     use: (next: LoggedIn) => { admin = next },
-    patch: (who: LoggedIn, whose: LoggedIn, payload: object) => own.inject('PATCH', `/api/users/${whose.id}`, { headers: who.headers, payload }),
-    remove: (who: LoggedIn, whose: LoggedIn) => own.inject('DELETE', `/api/users/${whose.id}`, { headers: who.headers }),
+    patch: (who: LoggedIn, whose: LoggedIn, payload: object) =>
+      own.inject('PATCH', `/api/users/${whose.id}`, { headers: who.headers, payload }),
+    remove: (who: LoggedIn, whose: LoggedIn) =>
+      own.inject('DELETE', `/api/users/${whose.id}`, { headers: who.headers }),
     async createUser ({ role }: { role: 'admin' }) {
-      const payload = { name: 'Another', email: `${Math.random()}@example.com`, password: 'correct horse battery', role }
+      const payload = {
+        name: 'Another', email: `${Math.random()}@example.com`, password: 'correct horse battery', role,
+      }
       await own.inject('POST', '/api/users', { headers: admin.headers, payload })
       return own.login(payload)
     },

@@ -23,14 +23,16 @@ const full = {
 const defaults = { plan: 'free', ratio: 0.5, settings: { theme: 'light' } }
 
 type Values = Record<string, unknown>
-const only = (user: Values, names: readonly string[] = NAMES): Values => Object.fromEntries(names.filter((name) => name in user).map((name) => [name, user[name]]))
+const only = (user: Values, names: readonly string[] = NAMES): Values =>
+  Object.fromEntries(names.filter((name) => name in user).map((name) => [name, user[name]]))
 const forAnyone = ['bio', 'score', 'tags']
 const forOwner = NAMES.filter((name) => !['spent', 'note'].includes(name))
 
 const usher = await createUsher(t, { userFields })
 const { inject, admin, createUser, login } = usher
 const sql = openSql(t, usher)
-const person = (rest: object = {}) => ({ name: 'Ada', email: `${randomUUID()}@example.com`, password: `pass ${randomUUID()}`, ...rest })
+const person = (rest: object = {}) =>
+  ({ name: 'Ada', email: `${randomUUID()}@example.com`, password: `pass ${randomUUID()}`, ...rest })
 
 async function create (rest: object = {}): Promise<LoggedIn & { shown: Values }> {
   const payload = person(rest)
@@ -39,8 +41,10 @@ async function create (rest: object = {}): Promise<LoggedIn & { shown: Values }>
   return { ...await login(payload), shown: response.json() }
 }
 
-const change = (method: 'PUT' | 'PATCH', { id }: { id: string }, by: LoggedIn, payload: object) => inject(method, `/api/users/${id}`, { headers: by.headers, payload })
-const read = async (id: string, by?: LoggedIn): Promise<Values> => (await inject('GET', `/api/users/${id}`, { headers: by?.headers })).json()
+const change = (method: 'PUT' | 'PATCH', { id }: { id: string }, by: LoggedIn, payload: object) =>
+  inject(method, `/api/users/${id}`, { headers: by.headers, payload })
+const read = async (id: string, by?: LoggedIn): Promise<Values> =>
+  (await inject('GET', `/api/users/${id}`, { headers: by?.headers })).json()
 
 t.test('12.2 an admin writes every field, and reads what was written', async (t) => {
   const user = await create(full)
@@ -52,9 +56,17 @@ t.test('12.2 an admin writes every field, and reads what was written', async (t)
   t.same(only(none.shown), defaults, 'fields without a value are absent or have their default')
   const patched = await change('PATCH', none, admin, { plan: 'pro', spent: 3, tags: [] })
   t.same(only(patched.json()), { ...defaults, plan: 'pro', spent: 3, tags: [] })
-  t.same(only((await change('PATCH', none, admin, { plan: null, spent: null, name: 'B' })).json()), { ...defaults, tags: [] }, 'null removes a value')
+  t.same(
+    only((await change('PATCH', none, admin, { plan: null, spent: null, name: 'B' })).json()),
+    { ...defaults, tags: [] },
+    'null removes a value'
+  )
   const { email } = none
-  t.same(only((await change('PUT', none, admin, { name: 'C', email, note: 'x' })).json()), { ...defaults, note: 'x' }, 'what a replacement leaves out has no value')
+  t.same(
+    only((await change('PUT', none, admin, { name: 'C', email, note: 'x' })).json()),
+    { ...defaults, note: 'x' },
+    'what a replacement leaves out has no value'
+  )
 })
 
 t.test('12.2 what GET returns can be sent back by PUT and PATCH, by everybody', async (t) => {
@@ -85,11 +97,17 @@ t.test('12.2 a field is shown to its audience only, by every path', async (t) =>
   const paths: Record<string, (reader: LoggedIn | undefined) => Promise<Values>> = {
     'by id': (reader) => read(owner.id, reader),
     'list, version 1': async (reader) => find((await inject('GET', '/api/users', { headers: reader?.headers })).json()),
-    'list, version 2': async (reader) => find((await inject('GET', '/api/users', { headers: { ...reader?.headers, accept: 'application/vnd.api.v2+json' } })).json().data),
-    'list by role': async (reader) => find((await inject('GET', '/api/users?role=user&limit=50', { headers: reader?.headers })).json()),
+    'list, version 2': async (reader) => find((await inject(
+      'GET', '/api/users', { headers: { ...reader?.headers, accept: 'application/vnd.api.v2+json' } }
+    )).json().data),
+    'list by role': async (reader) =>
+      find((await inject('GET', '/api/users?role=user&limit=50', { headers: reader?.headers })).json()),
     user: async (reader) => nullToAbsent((await query(reader, `{ user(id: "${owner.id}") { ${selection} } }`)).user),
-    users: async (reader) => nullToAbsent(find((await query(reader, `{ users(first: 100) { nodes { ${selection} } } }`)).users.nodes)),
-    author: async (reader) => nullToAbsent((await query(reader, `{ posts(authorId: "${owner.id}") { nodes { author { ${selection} } } } }`)).posts.nodes[0].author),
+    users: async (reader) =>
+      nullToAbsent(find((await query(reader, `{ users(first: 100) { nodes { ${selection} } } }`)).users.nodes)),
+    author: async (reader) => nullToAbsent((await query(
+      reader, `{ posts(authorId: "${owner.id}") { nodes { author { ${selection} } } } }`
+    )).posts.nodes[0].author),
     async socket (reader) {
       const socket = await (await openSocket(t, usher)).init(reader?.headers)
       const { data } = await socket.run(`{ user(id: "${owner.id}") { ${selection} } }`)
@@ -118,9 +136,14 @@ t.test('12.2 responses about the own account show what the owner may see', async
   const response = await inject('POST', '/api/auth/login', { payload: owner })
   t.same(only(response.json().user), expected)
   t.notMatch(response.body, 'careful')
-  t.same(only((await inject('POST', '/api/auth/refresh', { headers: { cookie: (await login(owner)).cookie } })).json().user), expected)
+  t.same(
+    only((await inject('POST', '/api/auth/refresh', { headers: { cookie: (await login(owner)).cookie } })).json().user),
+    expected
+  )
   t.same(only((await inject('GET', '/api/protected', { headers: owner.headers })).json().user), expected)
-  t.same((await post(usher, { query: '{ me { plan phone note } }' }, owner)).data.me, { plan: 'pro', phone: '+44', note: null })
+  t.same((await post(usher, { query: '{ me { plan phone note } }' }, owner)).data.me, {
+    plan: 'pro', phone: '+44', note: null,
+  })
   t.same(only((await change('PATCH', owner, owner, {})).json()), expected)
 })
 
@@ -134,7 +157,9 @@ t.test('12.2 subscribers get events with what they may see', async (t) => {
     return socket
   }))
   await createPost(usher, owner)
-  const authors = await Promise.all(sockets.map(async (socket) => (await socket.next()).payload!.data.postCreated.author))
+  const authors = await Promise.all(
+    sockets.map(async (socket) => (await socket.next()).payload!.data.postCreated.author)
+  )
   const { bio, phone, spent, settings } = full
   const open = { bio, phone: null, spent: null, settings: null }
   t.same(authors, [open, open, { bio, phone, spent: null, settings }, { bio, phone, spent, settings }])
@@ -143,14 +168,20 @@ t.test('12.2 subscribers get events with what they may see', async (t) => {
 t.test('12.2 fields that the actor may not write are ignored, whatever their values are', async (t) => {
   const owner = await create({ plan: 'pro', spent: 5, note: 'x' })
   const kept = { plan: 'pro', spent: 5, note: 'x' }
-  const tries = [{ plan: 'free', spent: 0, note: null }, { plan: 7, spent: 'many', note: { a: 1 }, score: [], ratio: 'x' }]
+  const tries = [
+    { plan: 'free', spent: 0, note: null }, { plan: 7, spent: 'many', note: { a: 1 }, score: [], ratio: 'x' },
+  ]
   for (const payload of tries) {
     const patched = await change('PATCH', owner, owner, { ...payload, bio: 'mine', newsletter: false })
     t.equal(patched.statusCode, 200, patched.body)
     t.match(patched.json(), { bio: 'mine', newsletter: false, plan: 'pro', ratio: 0.5 })
     const put = await change('PUT', owner, owner, { name: 'Ada', email: owner.email, ...payload, phone: '1' })
     t.equal(put.statusCode, 200, put.body)
-    t.same(only(await read(owner.id, admin)), { ...defaults, ...kept, phone: '1' }, 'a protected field keeps its value, and an own one that is left out is removed')
+    t.same(
+      only(await read(owner.id, admin)),
+      { ...defaults, ...kept, phone: '1' },
+      'a protected field keeps its value, and an own one that is left out is removed'
+    )
   }
   const { updatedAt } = await read(owner.id)
   t.equal((await change('PATCH', owner, owner, { plan: 'free' })).json().updatedAt, updatedAt, 'nothing has changed')
@@ -163,9 +194,13 @@ t.test('12.2 who may change the records of others by a policy does not write the
   const open = await createUsher(t, { userFields, policy: { 'users:replace': () => true, 'users:create': () => true } })
   const [owner, another] = [await open.createUser(), await open.createUser()]
   const { headers } = another
-  const patched = await open.inject('PATCH', `/api/users/${owner.id}`, { headers, payload: { name: 'New', bio: 'x', plan: 'pro' } })
+  const patched = await open.inject(
+    'PATCH', `/api/users/${owner.id}`, { headers, payload: { name: 'New', bio: 'x', plan: 'pro' } }
+  )
   t.match(patched.json(), { name: 'New', bio: undefined })
-  const created = await open.inject('POST', '/api/users', { headers, payload: { ...person(), bio: 'x', plan: 'pro', note: 'x' } })
+  const created = await open.inject(
+    'POST', '/api/users', { headers, payload: { ...person(), bio: 'x', plan: 'pro', note: 'x' } }
+  )
   t.equal(created.statusCode, 201)
   const shown = await open.inject('GET', `/api/users/${created.json().id}`, { headers: open.admin.headers })
   t.same(only(shown.json()), defaults)

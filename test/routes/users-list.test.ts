@@ -19,7 +19,10 @@ t.test('2.1 GET /api/users returns 200 with a JSON array of users, newest first 
   t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
   t.equal(response.headers.link, undefined)
   t.same(response.json().map(({ id }: { id: string }) => id), [second.id, first.id, ...before])
-  t.same(Object.keys(response.json()[0]), ['id', 'name', 'role', 'createdAt', 'updatedAt', 'email', 'emailVerified', 'disabled'])
+  t.same(
+    Object.keys(response.json()[0]),
+    ['id', 'name', 'role', 'createdAt', 'updatedAt', 'email', 'emailVerified', 'disabled']
+  )
 })
 
 t.test('2.1 with ?role=, only users with that role are returned (given)', async (t) => {
@@ -70,7 +73,10 @@ t.test('2.1 an invalid query gets 400 with all its problems', async (t) => {
     t.equal(response.statusCode, 400, query)
     t.same(response.json(), { errors }, query)
   }
-  for (const query of ['limit=1', 'limit=1000', 'after=AAAAAAAAAAAAAAAAAAAAAA', 'unknown=1&unknown=2', '__proto__=1', 'constructor=1', '&&=&']) {
+  for (const query of [
+    'limit=1', 'limit=1000', 'after=AAAAAAAAAAAAAAAAAAAAAA', 'unknown=1&unknown=2', '__proto__=1', 'constructor=1',
+    '&&=&',
+  ]) {
     t.equal((await inject('GET', `/api/users?${query}`)).statusCode, 200, query)
   }
 })
@@ -126,7 +132,8 @@ t.test('2.1 a page of many users, which concurrent requests share, reaches each 
   for (const { headers, body, rawPayload } of responses) {
     t.equal(headers['content-type'], 'application/json; charset=utf-8')
     t.equal(headers['content-length'], `${rawPayload.length}`)
-    t.same(JSON.parse(body).map(({ name }: { name: string }) => name).filter((name: string) => name.startsWith('Zoë')).sort(), Array.from({ length: 400 }, (_, index) => `Zoë ישראל ${index + 1}`).sort())
+    t.same(JSON.parse(body).map(({ name }: { name: string }) => name).filter((name: string) => name.startsWith('Zoë'))
+      .sort(), Array.from({ length: 400 }, (_, index) => `Zoë ישראל ${index + 1}`).sort())
   }
   const head = await inject('HEAD', '/api/users?role=user&limit=1000')
   t.equal(head.headers['content-length'], responses[0]!.headers['content-length'])
@@ -138,7 +145,9 @@ t.test('1.13 a page of 100 users does not wait for larger ones', async (t) => {
   const sql = openSql(t, usher)
   await sql`insert into users (id, name, email, role) select gen_random_uuid(), 'n', n || '@x.example.com', 'user' from generate_series(1, 300) n`
   let answered = 0
-  const large = Array.from({ length: 50 }, (_, index) => usher.inject('GET', `/api/users?limit=${200 + index}`).finally(() => { answered++ }))
+  const large = Array.from(
+    { length: 50 }, (_, index) => usher.inject('GET', `/api/users?limit=${200 + index}`).finally(() => { answered++ })
+  )
   t.equal((await usher.inject('GET', '/api/users')).json().length, 100)
   t.ok(answered < 25, `${answered} were answered before`)
   for (const [index, response] of (await Promise.all(large)).entries()) {

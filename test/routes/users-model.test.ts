@@ -9,7 +9,8 @@ import { openSql } from '../helpers/sql.ts'
 const CASES = Number(process.env['MODEL_CASES'] ?? 60)
 const USERS = 3
 
-// Whatever changes a user also gives the user a name of its own, so the name tells which write was the last one. Null: deleted.
+// Whatever changes a user also gives the user a name of its own, so the name tells which write was the last one. Null:
+// deleted.
 type State = string | null
 
 interface Operation {
@@ -34,7 +35,12 @@ interface Result {
 const operation: fc.Arbitrary<Operation> = fc.record({
   kind: fc.oneof(
     { weight: 10, arbitrary: fc.constantFrom('replace' as const, 'patch' as const) },
-    { weight: 4, arbitrary: fc.constantFrom('move' as const, 'promote' as const, 'demote' as const, 'nothing' as const, 'read' as const) },
+    {
+      weight: 4,
+      arbitrary: fc.constantFrom(
+        'move' as const, 'promote' as const, 'demote' as const, 'nothing' as const, 'read' as const
+      ),
+    },
     { weight: 1, arbitrary: fc.constant('delete' as const) }),
   user: fc.nat(USERS - 1),
   node: fc.nat(1),
@@ -66,7 +72,9 @@ async function observe (users: Known[]): Promise<void> {
 
 const tagFor = (user: Known, state: State) => entityTag(user.versions.get(state) ?? '1')
 
-function tagOf (tag: Operation['tag'], user: Known, other: Known): Pick<Result, 'permitted'> & { tag: string | undefined } {
+function tagOf (
+  tag: Operation['tag'], user: Known, other: Known
+): Pick<Result, 'permitted'> & { tag: string | undefined } {
   const [stale = null] = user.versions.keys()
   switch (tag) {
     case 'absent': return { tag: undefined, permitted: undefined }
@@ -75,7 +83,8 @@ function tagOf (tag: Operation['tag'], user: Known, other: Known): Pick<Result, 
     case 'stale': return { tag: tagFor(user, stale), permitted: [stale] }
     case 'other': return { tag: tagFor(other, other.state), permitted: [] }
     case 'weak': return { tag: `W/${tagFor(user, user.state)}`, permitted: [] }
-    case 'several': return { tag: `${tagFor(user, stale)}, W/"x", ${tagFor(user, user.state)}`, permitted: [stale, user.state] }
+    case 'several':
+      return { tag: `${tagFor(user, stale)}, W/"x", ${tagFor(user, user.state)}`, permitted: [stale, user.state] }
   }
 }
 
@@ -85,13 +94,17 @@ async function perform ({ kind, node, tag: how }: Operation, user: Known, other:
   const path = `/api/users/${user.id}`
   const { tag, permitted } = tagOf(how, user, other)
   const [method, payload] = requestOf(kind, name, user.email)
-  const given = { headers: { ...headers, ...method !== 'GET' && tag !== undefined && { 'if-match': tag } }, ...payload && { payload } }
+  const given = {
+    headers: { ...headers, ...method !== 'GET' && tag !== undefined && { 'if-match': tag } }, ...payload && { payload },
+  }
   const response = await inject(method, path, given)
   const { name: shown = null, code } = response.body === '' ? {} : response.json() as { name?: string, code?: string }
   return { status: response.statusCode, code, shown, name, permitted: method === 'GET' ? undefined : permitted }
 }
 
-function requestOf (kind: Operation['kind'], name: string, email: string): ['GET' | 'PUT' | 'PATCH' | 'DELETE', object?] {
+function requestOf (
+  kind: Operation['kind'], name: string, email: string
+): ['GET' | 'PUT' | 'PATCH' | 'DELETE', object?] {
   switch (kind) {
     case 'read': return ['GET']
     case 'delete': return ['DELETE']
@@ -104,7 +117,8 @@ function requestOf (kind: Operation['kind'], name: string, email: string): ['GET
   }
 }
 
-// Returns the states after an operation that the model allows to have this result in this state. After 503, there are two.
+// Returns the states after an operation that the model allows to have this result in this state. After 503, there are
+// two.
 function after (state: State, { kind }: Operation, { status, shown, name, permitted }: Result): State[] {
   if (state === null) return [404, 503].includes(status) ? [null] : []
   if (permitted && !permitted.includes(state)) return [412, 503].includes(status) ? [state] : []
@@ -132,13 +146,20 @@ t.test('10.2 for any concurrent changes with any tags on two nodes, there is an 
       for (const [index, { state }] of users.entries()) if (state === null) users[index] = await createKnown()
       await observe(users)
       const before = users.map(({ state }) => state)
-      const results = await Promise.all(operations.map((operation) => perform(operation, users[operation.user]!, users[(operation.user + 1) % USERS]!)))
+      const results = await Promise.all(
+        operations.map((operation) => perform(operation, users[operation.user]!, users[(operation.user + 1) % USERS]!))
+      )
       performed += results.length
-      for (const [place, { status, code }] of results.entries()) if (status === 503) unavailable.push({ code, ...operations[place] })
+      for (const [place, { status, code }] of results.entries()) {
+        if (status === 503) unavailable.push({ code, ...operations[place] })
+      }
       await observe(users)
       for (const [index, { state }] of users.entries()) {
-        const done = operations.map((operation, place) => [operation, results[place]!] as [Operation, Result]).filter(([{ user }]) => user === index)
-        if (!isExplained(before[index]!, state, done)) throw new Error(JSON.stringify({ before: before[index], after: state, done }, null, 1))
+        const done = operations.map((operation, place) => [operation, results[place]!] as [Operation, Result])
+          .filter(([{ user }]) => user === index)
+        if (!isExplained(before[index]!, state, done)) {
+          throw new Error(JSON.stringify({ before: before[index], after: state, done }, null, 1))
+        }
       }
     }
   }), { numRuns: CASES })

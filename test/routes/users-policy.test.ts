@@ -15,10 +15,14 @@ t.test('2 the default policy for users', async (t) => {
   const other = await createUser({ name: 'Other' })
 
   const put = (who: LoggedIn, whose: { id: string, email: string }, more: object = {}) =>
-    inject('PUT', `/api/users/${whose.id}`, { headers: who.headers, payload: { name: 'Changed', email: whose.email, ...more } })
+    inject('PUT', `/api/users/${whose.id}`, {
+      headers: who.headers, payload: { name: 'Changed', email: whose.email, ...more },
+    })
 
   t.test('1.6 creating a user without the permission gets 403 (given)', async (t) => {
-    const response = await inject('POST', '/api/users', { headers: user.headers, payload: { name: 'A', email: 'a@example.com' } })
+    const response = await inject(
+      'POST', '/api/users', { headers: user.headers, payload: { name: 'A', email: 'a@example.com' } }
+    )
     t.equal(response.statusCode, 403)
     t.same(response.json(), FORBIDDEN)
   })
@@ -28,7 +32,9 @@ t.test('2 the default policy for users', async (t) => {
       const payload = { name: 'X', email: 'x@example.com' }
       const replaced = await inject('PUT', `/api/users/${id}`, { headers: user.headers, payload })
       const deleted = await inject('DELETE', `/api/users/${id}`, { headers: user.headers })
-      t.same([replaced.statusCode, replaced.json(), deleted.statusCode, deleted.json()], [403, FORBIDDEN, 403, FORBIDDEN], id)
+      t.same(
+        [replaced.statusCode, replaced.json(), deleted.statusCode, deleted.json()], [403, FORBIDDEN, 403, FORBIDDEN], id
+      )
     }
   })
 
@@ -49,7 +55,9 @@ t.test('2 the default policy for users', async (t) => {
 
   t.test('2 an admin may do everything', async (t) => {
     const email = 'everything@example.com'
-    const { id } = (await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'E', email, role: 'admin' } })).json()
+    const { id } = (await inject(
+      'POST', '/api/users', { headers: admin.headers, payload: { name: 'E', email, role: 'admin' } }
+    )).json()
     t.equal((await put(admin, { id, email }, { role: 'user' })).json().role, 'user')
     t.equal((await put(admin, { id, email }, { role: 'admin' })).json().role, 'admin')
     t.equal((await put(admin, { id, email })).json().role, 'admin', 'no role keeps it')
@@ -82,13 +90,20 @@ t.test('2 the default policy for users', async (t) => {
 t.test('2 if two admins delete or demote each other at once, one remains', async (t) => {
   const { inject, login, admin } = await createUsher(t)
   const demote = (who: LoggedIn, whose: LoggedIn) =>
-    inject('PUT', `/api/users/${whose.id}`, { headers: who.headers, payload: { name: 'D', email: whose.email, role: 'user' } })
-  const remove = (who: LoggedIn, whose: LoggedIn) => inject('DELETE', `/api/users/${whose.id}`, { headers: who.headers })
+    inject('PUT', `/api/users/${whose.id}`, {
+      headers: who.headers, payload: { name: 'D', email: whose.email, role: 'user' },
+    })
+  const remove = (who: LoggedIn, whose: LoggedIn) =>
+    inject('DELETE', `/api/users/${whose.id}`, { headers: who.headers })
 
   let first = admin
   let round = 0
-  for (const [one, two] of [[demote, demote], [remove, remove], [demote, remove], [remove, demote], [demote, demote], [remove, remove]] as const) {
-    const payload = { name: 'Second', email: `${round++}@example.com`, password: 'correct horse battery', role: 'admin' }
+  for (const [one, two] of [
+    [demote, demote], [remove, remove], [demote, remove], [remove, demote], [demote, demote], [remove, remove],
+  ] as const) {
+    const payload = {
+      name: 'Second', email: `${round++}@example.com`, password: 'correct horse battery', role: 'admin',
+    }
     await inject('POST', '/api/users', { headers: first.headers, payload })
     const second = await login(payload)
     const statuses = (await Promise.all([one(first, second), two(second, first)])).map(({ statusCode }) => statusCode)
@@ -108,7 +123,8 @@ t.test('2 a login that races with a demotion gets no token with the role admin',
     await transaction`update users set role = 'user' where id = ${user.id}`
     const login = usher.inject('POST', '/api/auth/login', { payload: { email: user.email, password: user.password } })
     // Waits until the login is blocked by the lock on the row.
-    const waits = () => sql`select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%sessions%' and query like ${`%${usher.options.schema}%`}`
+    const waits = () =>
+      sql`select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%sessions%' and query like ${`%${usher.options.schema}%`}`
     while ((await waits()).length === 0);
     return [login]
   })
@@ -123,7 +139,8 @@ t.test('2 a login that races with a deletion fails', async (t) => {
   const [racing] = await sql.begin(async (transaction) => {
     await transaction`delete from users where id = ${user.id}`
     const login = usher.inject('POST', '/api/auth/login', { payload: { email: user.email, password: user.password } })
-    const waits = () => sql`select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%sessions%' and query like ${`%${usher.options.schema}%`}`
+    const waits = () =>
+      sql`select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%sessions%' and query like ${`%${usher.options.schema}%`}`
     while ((await waits()).length === 0);
     return [login]
   })
@@ -139,12 +156,20 @@ t.test('2 a host may pass its own policy', async (t) => {
   const create = async (more: object) => (await inject('POST', '/api/users', {
     headers: user.headers, payload: { name: 'New', email: `${Math.random()}@example.com`, ...more },
   })).statusCode
-  t.same([await create({}), await create({ role: 'user' }), await create({ role: 'admin' })], [201, 201, 403], 'a role is still the admin\'s to grant')
+  t.same(
+    [await create({}), await create({ role: 'user' }), await create({ role: 'admin' })],
+    [201, 201, 403],
+    'a role is still the admin\'s to grant'
+  )
 
   const replace = async (whose: LoggedIn, more: object) => (await inject('PUT', `/api/users/${whose.id}`, {
     headers: user.headers, payload: { name: 'New', email: whose.email, ...more },
   })).statusCode
-  t.same([await replace(admin, {}), await replace(admin, { role: 'user' }), await replace(user, { role: 'user' })], [200, 403, 200], 'and to take')
+  t.same(
+    [await replace(admin, {}), await replace(admin, { role: 'user' }), await replace(user, { role: 'user' })],
+    [200, 403, 200],
+    'and to take'
+  )
   t.equal((await inject('DELETE', `/api/users/${user.id}`, { headers: user.headers })).statusCode, 403)
 })
 

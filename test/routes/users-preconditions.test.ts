@@ -14,9 +14,14 @@ const { admin, createUser } = usher
 const sql = openSql(t, usher)
 
 interface Given { on?: TestUsher, tag?: string | undefined, not?: string, payload?: object, headers?: object }
-const send = (method: 'PUT' | 'PATCH' | 'DELETE', id: string, { on = usher, tag, not, payload, headers = admin.headers }: Given = {}) =>
+const send = (
+  method: 'PUT' | 'PATCH' | 'DELETE', id: string, { on = usher, tag, not, payload, headers = admin.headers }: Given = {}
+) =>
   on.inject(method, `/api/users/${id}`, {
-    headers: { ...headers, ...tag !== undefined && { 'if-match': tag }, ...not !== undefined && { 'if-none-match': not } }, ...payload && { payload },
+    headers: {
+      ...headers, ...tag !== undefined && { 'if-match': tag }, ...not !== undefined && { 'if-none-match': not },
+    },
+    ...payload && { payload },
   })
 const read = async (id: string) => (await usher.inject('GET', `/api/users/${id}`)).json()
 const tagOf = (id: string) => tagOfRow(sql, 'users', id)
@@ -29,24 +34,32 @@ t.test('10.2 a change takes effect if a tag matches, and gets 412 without any ef
   const { id, email } = user
   const changes = (name: string): [method: 'PUT' | 'PATCH', payload: object][] => [
     ['PUT', { name, email }], ['PUT', { name, email: `${name}-${email}` }], ['PUT', { name, email, role: 'admin' }],
-    ['PATCH', { name }], ['PATCH', { email: `${name}-${email}` }], ['PATCH', { role: 'admin' }], ['PATCH', { role: 'user' }],
-    ['PATCH', { disabled: true }], ['PATCH', { name, disabled: false }], ['PATCH', {}], ['PATCH', { unknown: 1 }],
+    ['PATCH', { name }], ['PATCH', { email: `${name}-${email}` }], ['PATCH', { role: 'admin' }],
+    ['PATCH', { role: 'user' }], ['PATCH', { disabled: true }], ['PATCH', { name, disabled: false }], ['PATCH', {}],
+    ['PATCH', { unknown: 1 }],
   ]
   const former = await tagOf(id)
   t.equal((await send('PATCH', id, { payload: { name: 'Newer' } })).statusCode, 200)
   const current = await tagOf(id)
   t.not(current, former)
-  for (const tag of [former, STALE, `W/${current}`, '"no-tag-of-ours"', `"0${current.slice(1)}`, `${STALE}, W/${current}`, '""']) {
+  for (const tag of [
+    former, STALE, `W/${current}`, '"no-tag-of-ours"', `"0${current.slice(1)}`, `${STALE}, W/${current}`, '""',
+  ]) {
     for (const [method, payload] of changes('Stale')) {
       const before = await rowsOf(id)
       const response = await send(method, id, { tag, payload })
-      t.match([response.statusCode, response.json()], [412, { error: /state/, code: 'PRECONDITION_FAILED' }], `${method} ${JSON.stringify(payload)} ${tag}`)
+      t.match(
+        [response.statusCode, response.json()],
+        [412, { error: /state/, code: 'PRECONDITION_FAILED' }],
+        `${method} ${JSON.stringify(payload)} ${tag}`
+      )
       t.same(await rowsOf(id), before)
     }
     t.equal((await send('DELETE', id, { tag })).statusCode, 412)
   }
   for (const [index, [method, payload]] of changes('Fresh').entries()) {
-    const tag = ['*', await tagOf(id), `${STALE} , ${await tagOf(id)}`, `${(await tagOf(id)).slice(0, -1)}.variant"`][index % 4]
+    const tag =
+      ['*', await tagOf(id), `${STALE} , ${await tagOf(id)}`, `${(await tagOf(id)).slice(0, -1)}.variant"`][index % 4]
     t.equal((await send(method, id, { tag, payload })).statusCode, 200, `${method} ${JSON.stringify(payload)} ${tag}`)
   }
   t.equal((await send('DELETE', id, { tag: await tagOf(id) })).statusCode, 204)
@@ -59,7 +72,8 @@ t.test('10.2 with If-None-Match, a change gets 412 without any effect if a tag m
   t.equal((await send('PATCH', id, { not: STALE, payload: { name: 'Newer' } })).statusCode, 200)
   const current = await tagOf(id)
   const changes: ['PUT' | 'PATCH' | 'DELETE', object?][] = [
-    ['PUT', { name: 'Changed', email }], ['PATCH', { name: 'Changed' }], ['PATCH', { role: 'admin' }], ['PATCH', {}], ['DELETE'],
+    ['PUT', { name: 'Changed', email }], ['PATCH', { name: 'Changed' }], ['PATCH', { role: 'admin' }], ['PATCH', {}],
+    ['DELETE'],
   ]
   for (const [method, payload] of changes) {
     const before = await rowsOf(id)
@@ -67,7 +81,11 @@ t.test('10.2 with If-None-Match, a change gets 412 without any effect if a tag m
       const response = await send(method, id, { not, ...payload && { payload } })
       t.match([response.statusCode, response.json()], [412, { code: 'PRECONDITION_FAILED' }], `${method} ${not}`)
     }
-    t.equal((await send(method, id, { tag: former, not: STALE, ...payload && { payload } })).statusCode, 412, 'If-Match counts as well')
+    t.equal(
+      (await send(method, id, { tag: former, not: STALE, ...payload && { payload } })).statusCode,
+      412,
+      'If-Match counts as well'
+    )
     t.same(await rowsOf(id), before)
   }
   for (const [method, payload] of changes) {
@@ -79,9 +97,13 @@ t.test('10.2 with If-None-Match, a change gets 412 without any effect if a tag m
 t.test('10.2 a malformed If-None-Match of a change gets 400, an unknown user 404, and 409 comes before 412', async (t) => {
   const [user, taken] = [await createUser(), await createUser()]
   const malformed = await send('PATCH', user.id, { not: 'x', payload: { name: 'Bad' } })
-  t.same([malformed.statusCode, malformed.json()], [400, { errors: ['If-None-Match must be * or a list of entity tags'] }])
+  t.same(
+    [malformed.statusCode, malformed.json()], [400, { errors: ['If-None-Match must be * or a list of entity tags'] }]
+  )
   for (const unknown of [UNKNOWN, 'x']) {
-    for (const not of ['*', STALE]) t.equal((await send('PATCH', unknown, { not, payload: { name: 'x' } })).statusCode, 404)
+    for (const not of ['*', STALE]) {
+      t.equal((await send('PATCH', unknown, { not, payload: { name: 'x' } })).statusCode, 404)
+    }
   }
   t.equal((await send('PATCH', user.id, { not: '*', payload: { email: taken.email } })).json().code, 'EMAIL_TAKEN')
   t.equal((await send('PATCH', taken.id, { not: '*', payload: {}, headers: user.headers })).statusCode, 403)
@@ -102,14 +124,18 @@ t.test('10.2 a malformed tag gets 400, after 401 and 403 and before 404, and 409
   t.equal((await send('PATCH', UNKNOWN, { tag: 'x', payload: {} })).statusCode, 400)
   for (const unknown of [UNKNOWN, 'x']) {
     for (const tag of ['*', STALE]) {
-      for (const payload of [{}, { name: 'x' }, { role: 'user' }]) t.equal((await send('PATCH', unknown, { tag, payload })).statusCode, 404)
+      for (const payload of [{}, { name: 'x' }, { role: 'user' }]) {
+        t.equal((await send('PATCH', unknown, { tag, payload })).statusCode, 404)
+      }
       t.equal((await send('DELETE', unknown, { tag })).statusCode, 404)
     }
   }
   for (const payload of [{ name: 'x', email: taken.email.toUpperCase() }, { email: taken.email }]) {
     t.equal((await send('PATCH', id, { tag: STALE, payload })).json().code, 'EMAIL_TAKEN')
   }
-  t.equal((await send('PATCH', admin.id, { tag: STALE, payload: { name: 'x', role: 'user' } })).json().code, 'LAST_ADMIN')
+  t.equal(
+    (await send('PATCH', admin.id, { tag: STALE, payload: { name: 'x', role: 'user' } })).json().code, 'LAST_ADMIN'
+  )
   t.equal((await send('DELETE', admin.id, { tag: STALE })).json().code, 'LAST_ADMIN')
 })
 
@@ -125,7 +151,10 @@ t.test('10.2 a hundred writers with the same tag on two nodes: exactly one succe
     const tag = await tagOf(id)
     const answers = await Promise.all(Array.from({ length: 100 }, async (_, index) => {
       const { method, payload } = kinds[mix[index % mix.length]!]!(`Writer ${index}`)
-      return { index, status: (await send(method, id, { on: index % 3 === 0 ? other : usher, tag, payload: payload! })).statusCode }
+      return {
+        index,
+        status: (await send(method, id, { on: index % 3 === 0 ? other : usher, tag, payload: payload! })).statusCode,
+      }
     }))
     const winners = answers.filter(({ status }) => status === 200)
     t.strictSame([winners.length, answers.filter(({ status }) => status === 412).length], [1, 99])
@@ -134,7 +163,9 @@ t.test('10.2 a hundred writers with the same tag on two nodes: exactly one succe
   }
   const tag = await tagOf(id)
   const answers = await Promise.all(Array.from({ length: 20 }, (_, index) =>
-    send(index % 2 ? 'PATCH' : 'DELETE', id, { on: index % 3 ? usher : other, tag, ...index % 2 && { payload: { name: 'x' } } })))
+    send(index % 2 ? 'PATCH' : 'DELETE', id, {
+      on: index % 3 ? usher : other, tag, ...index % 2 && { payload: { name: 'x' } },
+    })))
   t.equal(answers.filter(({ statusCode }) => statusCode < 300).length, 1, 'a deletion races with changes')
 })
 
@@ -176,7 +207,8 @@ t.test('10.2 a deferred change of the address with a stale tag sends no mail', a
   const hidden = await createUsher(t, { mailer: inbox.mailer, policy: { 'users:read-email': audiences.owners } })
   const sql = openSql(t, hidden)
   const { id, headers, email } = await hidden.createUser()
-  const change = async (tag: string, payload: object) => (await send('PATCH', id, { on: hidden, tag, payload, headers })).statusCode
+  const change = async (tag: string, payload: object) =>
+    (await send('PATCH', id, { on: hidden, tag, payload, headers })).statusCode
   t.equal(await change(STALE, { name: 'Stale', email: `stale-${email}` }), 412)
   t.equal(await change(STALE, { email: `stale-${email}` }), 412)
   t.equal(await change(await tagOfRow(sql, 'users', id), { name: 'Fresh', email: `fresh-${email}` }), 200)

@@ -10,7 +10,8 @@ const JSON_TYPE = `application/json${CHARSET}`
 t.test('3 versions of GET /api/users', async (t) => {
   const { app, inject, createUser, admin } = await createUsher(t)
   const user = await createUser()
-  const list = (accept?: string, query = '') => inject('GET', `/api/users${query}`, { headers: accept === undefined ? {} : { accept } })
+  const list = (accept?: string, query = '') =>
+    inject('GET', `/api/users${query}`, { headers: accept === undefined ? {} : { accept } })
 
   t.test('3.1 Accept: application/vnd.api.v2+json returns 200 with an object whose version is a string (given)', async (t) => {
     const response = await list(V2)
@@ -87,15 +88,19 @@ t.test('3 versions of GET /api/users', async (t) => {
 
   t.test('3.3 if only unknown versions are accepted, the response is 406 and names the known ones', async (t) => {
     const refused = [
-      'application/vnd.api.v3+json', 'Application/Vnd.Api.V3+JSON', 'application/vnd.api.v0+json', 'application/vnd.api.v22+json', 'application/vnd.api.+json',
-      `${V1};q=0`, '*/*;q=0', ';;;,,,', 'application/vnd.api.v3+json, application/vnd.api.v4+json;q=0.5',
+      'application/vnd.api.v3+json', 'Application/Vnd.Api.V3+JSON', 'application/vnd.api.v0+json',
+      'application/vnd.api.v22+json', 'application/vnd.api.+json', `${V1};q=0`, '*/*;q=0', ';;;,,,',
+      'application/vnd.api.v3+json, application/vnd.api.v4+json;q=0.5',
     ]
     for (const accept of refused) {
       const response = await list(accept)
       t.equal(response.statusCode, 406, accept)
       t.equal(response.headers['content-type'], JSON_TYPE)
       t.equal(response.headers.vary, 'Accept')
-      t.same(response.json(), { error: `None of the accepted media types is available. Available: application/json, ${V1}, ${V2}`, code: 'NOT_ACCEPTABLE' }, accept)
+      t.same(response.json(), {
+        error: `None of the accepted media types is available. Available: application/json, ${V1}, ${V2}`,
+        code: 'NOT_ACCEPTABLE',
+      }, accept)
     }
   })
 
@@ -107,7 +112,9 @@ t.test('3 versions of GET /api/users', async (t) => {
 
   t.test('3.3 HEAD negotiates like GET', async (t) => {
     const response = await app.inject({ method: 'HEAD', url: '/api/users?limit=1', headers: { accept: V2 } })
-    t.same([response.statusCode, response.headers['content-type'], response.headers.vary, response.body], [200, V2 + CHARSET, 'Accept', ''])
+    t.same([response.statusCode, response.headers['content-type'], response.headers.vary, response.body], [
+      200, V2 + CHARSET, 'Accept', '',
+    ])
     t.match(response.headers.link, /rel="next"/)
   })
 
@@ -119,6 +126,8 @@ t.test('3 versions of GET /api/users', async (t) => {
   })
 
   t.test('3.3 paths contain no version', async (t) => {
-    for (const path of ['/api/v1/users', '/api/v2/users', '/v2/api/users']) t.equal((await inject('GET', path)).statusCode, 404)
+    for (const path of ['/api/v1/users', '/api/v2/users', '/v2/api/users']) {
+      t.equal((await inject('GET', path)).statusCode, 404)
+    }
   })
 })

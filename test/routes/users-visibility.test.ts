@@ -27,14 +27,16 @@ const paths: Record<string, (usher: TestUsher, reader: LoggedIn | undefined, id:
     return (await inject('GET', `/api/users/${id}`, { headers: reader?.headers })).json()
   },
   async 'GET /api/users, version 1' ({ inject }, reader, id) {
-    return (await inject('GET', '/api/users', { headers: reader?.headers })).json().find((user: Person) => user.id === id)
+    return (await inject('GET', '/api/users', { headers: reader?.headers })).json()
+      .find((user: Person) => user.id === id)
   },
   async 'GET /api/users, version 2' ({ inject }, reader, id) {
     const headers = { ...reader?.headers, accept: 'application/vnd.api.v2+json' }
     return (await inject('GET', '/api/users', { headers })).json().data.find((user: Person) => user.id === id)
   },
   async 'GET /api/users?role=user' ({ inject }, reader, id) {
-    return (await inject('GET', '/api/users?role=user', { headers: reader?.headers })).json().find((user: Person) => user.id === id)
+    return (await inject('GET', '/api/users?role=user', { headers: reader?.headers })).json()
+      .find((user: Person) => user.id === id)
   },
   async 'query user' (usher, reader, id) {
     return (await post(usher, { query: `{ user(id: "${id}") { ${FIELDS} } }` }, reader)).data.user
@@ -44,7 +46,8 @@ const paths: Record<string, (usher: TestUsher, reader: LoggedIn | undefined, id:
     return data.users.edges.find(({ node }: { node: Person }) => node.id === id).node
   },
   async 'query posts, three levels deep' (usher, reader, id) {
-    const query = `{ posts(authorId: "${id}", first: 1) { nodes { author { posts(first: 1) { author { ...Shown } } } } } } fragment Shown on User { ${FIELDS} }`
+    const query =
+      `{ posts(authorId: "${id}", first: 1) { nodes { author { posts(first: 1) { author { ...Shown } } } } } } fragment Shown on User { ${FIELDS} }`
     return (await post(usher, { query }, reader)).data.posts.nodes[0].author.posts[0].author
   },
   async 'a query on a socket' (usher, reader, id) {
@@ -86,12 +89,15 @@ t.test('11.1 subscribers who may not see the same get different events of the sa
     await socket.settle()
     return socket
   }))
-  const streams = await Promise.all(all.map((reader) => openEvents(t, usher, { method: 'POST', body: JSON.stringify({ query }), headers: reader?.headers })))
+  const streams = await Promise.all(all.map((reader) =>
+    openEvents(t, usher, { method: 'POST', body: JSON.stringify({ query }), headers: reader?.headers })))
   await createPost(usher, owner)
   const expected = [null, owner.email, null, owner.email]
   for (const [index, email] of expected.entries()) {
     const events = [
-      ...await Promise.all(sockets.slice(index * 2, index * 2 + 2).map(async (socket) => (await socket.next()).payload)),
+      ...await Promise.all(
+        sockets.slice(index * 2, index * 2 + 2).map(async (socket) => (await socket.next()).payload)
+      ),
       ...await streams[index]!.answers(1),
     ]
     for (const event of events) {
@@ -102,19 +108,27 @@ t.test('11.1 subscribers who may not see the same get different events of the sa
 })
 
 t.test('11.1 responses to a write and about the own account hide nothing of the own account, and nothing else shows an address', async (t) => {
-  const usher = await createUsher(t, { policy: { 'users:read-email': audiences.owners, 'users:replace': () => true, 'users:create': () => true } })
+  const usher = await createUsher(
+    t, { policy: { 'users:read-email': audiences.owners, 'users:replace': () => true, 'users:create': () => true } }
+  )
   const { inject, login } = usher
   const { owner, readers: { another } } = await peopleOf(usher)
-  const { token, user } = (await inject('POST', '/api/auth/login', { payload: { email: owner.email, password: owner.password } })).json()
+  const { token, user } =
+    (await inject('POST', '/api/auth/login', { payload: { email: owner.email, password: owner.password } })).json()
   t.equal(user.email, owner.email)
   t.notMatch(JSON.stringify(decodeJwt(token)), owner.email)
   t.equal((await inject('GET', '/api/protected', { headers: owner.headers })).json().user.email, owner.email)
-  t.equal((await inject('POST', '/api/auth/refresh', { headers: { cookie: (await login(owner)).cookie } })).json().user.email, owner.email)
+  t.equal(
+    (await inject('POST', '/api/auth/refresh', { headers: { cookie: (await login(owner)).cookie } })).json().user.email,
+    owner.email
+  )
   t.equal((await post(usher, { query: '{ me { email } }' }, owner)).data.me.email, owner.email)
 
   const path = `/api/users/${owner.id}`
   t.equal((await inject('PATCH', path, { headers: owner.headers, payload: { name: 'A' } })).json().email, owner.email)
-  for (const payload of [{ name: 'B' }, {}]) t.notOk('email' in (await inject('PATCH', path, { headers: another.headers, payload })).json())
+  for (const payload of [{ name: 'B' }, {}]) {
+    t.notOk('email' in (await inject('PATCH', path, { headers: another.headers, payload })).json())
+  }
   t.notMatch((await inject('GET', '/api/audit', { headers: usher.admin.headers })).body, '@example.com')
 })
 
@@ -134,7 +148,9 @@ t.test('11.1 where addresses are hidden, a user who may create users does not le
   }
   t.equal((await inject('GET', `/api/users?email=${free.email}`, { headers: admin.headers })).json().length, 0)
   for (const [payload, status] of [[taken, 409], [free, 201]] as const) {
-    t.equal((await inject('POST', '/api/users', { headers: admin.headers, payload })).statusCode, status, 'for an admin')
+    t.equal(
+      (await inject('POST', '/api/users', { headers: admin.headers, payload })).statusCode, status, 'for an admin'
+    )
   }
   const actor = await actorOf(usher, user)
   for (const given of [free, taken]) {
@@ -161,7 +177,10 @@ t.test('11.1 a user who may change others does not learn whether a guess of a hi
 })
 
 const members: Partial<Policy> = {
-  'users:list': audiences.members, 'users:read': audiences.members, 'posts:read': audiences.members, 'uploads:read': audiences.members,
+  'users:list': audiences.members,
+  'users:read': audiences.members,
+  'posts:read': audiences.members,
+  'uploads:read': audiences.members,
 }
 
 t.test('11.1 a rejected read gets 401 without a token and 403 with one', async (t) => {
@@ -180,14 +199,22 @@ t.test('11.1 a rejected read gets 401 without a token and 403 with one', async (
   t.same(await statuses(file.fileUrl), [401, 200, 403, 200])
   t.same(await statuses(unknown), [401, 403, 403, 404], 'who may not read it does not learn whether it exists')
   const { paths } = (await inject('GET', '/docs/json')).json()
-  for (const path of ['/api/users', '/api/users/{id}', '/api/uploads/{id}']) t.same(paths[path].get.security, [{ bearer: [] }], path)
+  for (const path of ['/api/users', '/api/users/{id}', '/api/uploads/{id}']) {
+    t.same(paths[path].get.security, [{ bearer: [] }], path)
+  }
   const { headers } = await inject('GET', '/api/users')
   t.equal(headers['www-authenticate'], 'Bearer')
-  t.equal((await inject('GET', '/api/users', { headers: { authorization: 'Bearer x' } })).headers['www-authenticate'], 'Bearer error="invalid_token"')
+  t.equal(
+    (await inject('GET', '/api/users', { headers: { authorization: 'Bearer x' } })).headers['www-authenticate'],
+    'Bearer error="invalid_token"'
+  )
   t.equal((await inject('GET', file.fileUrl, { headers: owner.headers })).headers['cache-control'], 'private, no-cache')
   t.equal((await inject('HEAD', file.fileUrl)).statusCode, 401)
 
-  const queries = ['{ users { nodes { id } } }', `{ user(id: "${owner.id}") { id } }`, `{ post(id: "${postId}") { id } }`, '{ posts { nodes { id } } }']
+  const queries = [
+    '{ users { nodes { id } } }', `{ user(id: "${owner.id}") { id } }`, `{ post(id: "${postId}") { id } }`,
+    '{ posts { nodes { id } } }',
+  ]
   for (const query of queries) {
     const { data, errors } = await post(usher, { query })
     t.notOk(data && Object.values(data).some(Boolean), query)
@@ -197,13 +224,18 @@ t.test('11.1 a rejected read gets 401 without a token and 403 with one', async (
   const socket = await (await openSocket(t, usher)).init()
   t.equal((await socket.run('subscription { postCreated { id } }')).errors![0]!.extensions.code, 'UNAUTHENTICATED')
   t.equal((await socket.run(queries[0]!)).errors![0]!.extensions.code, 'UNAUTHENTICATED')
-  const events = await openEvents(t, usher, { method: 'POST', body: JSON.stringify({ query: 'subscription { postCreated { id } }' }) })
+  const events = await openEvents(
+    t, usher, { method: 'POST', body: JSON.stringify({ query: 'subscription { postCreated { id } }' }) }
+  )
   t.equal((await events.answers(1))[0]!.errors![0]!.extensions.code, 'UNAUTHENTICATED')
 })
 
 t.test('11.1 a rule of the host decides by reader and owner, and a rejected read of a user is logged', async (t) => {
   const usher = await createUsher(t, {
-    policy: { 'posts:read': audiences.owners, 'users:read': (reader, ownerId) => reader !== null && (reader.role === 'admin' || reader.id === ownerId) },
+    policy: {
+      'posts:read': audiences.owners,
+      'users:read': (reader, ownerId) => reader !== null && (reader.role === 'admin' || reader.id === ownerId),
+    },
   })
   const { inject, admin } = usher
   const { owner, readers: { another } } = await peopleOf(usher)
@@ -212,14 +244,27 @@ t.test('11.1 a rule of the host decides by reader and owner, and a rejected read
     const { errors } = await post(usher, { query }, reader)
     return errors?.[0]!.extensions.code ?? 'yes'
   }
-  for (const query of [`{ post(id: "${id}") { id } }`, `{ posts(authorId: "${owner.id.toUpperCase()}") { nodes { id } } }`, `{ user(id: "${owner.id.toUpperCase()}") { id } }`]) {
-    t.same([await read(query), await read(query, owner), await read(query, another), await read(query, admin)], ['UNAUTHENTICATED', 'yes', 'FORBIDDEN', 'yes'], query)
+  for (const query of [
+    `{ post(id: "${id}") { id } }`,
+    `{ posts(authorId: "${owner.id.toUpperCase()}") { nodes { id } } }`,
+    `{ user(id: "${owner.id.toUpperCase()}") { id } }`,
+  ]) {
+    t.same(
+      [await read(query), await read(query, owner), await read(query, another), await read(query, admin)],
+      ['UNAUTHENTICATED', 'yes', 'FORBIDDEN', 'yes'],
+      query
+    )
   }
   const everything = '{ posts { nodes { id } } }'
   t.same([await read(everything, owner), await read(everything, admin)], ['FORBIDDEN', 'yes'])
-  t.equal(await read(`{ post(id: "${another.id}") { id } }`, owner), 'FORBIDDEN', 'who may not read it does not learn whether it exists')
+  t.equal(
+    await read(`{ post(id: "${another.id}") { id } }`, owner),
+    'FORBIDDEN',
+    'who may not read it does not learn whether it exists'
+  )
   t.equal((await inject('GET', `/api/users/${owner.id}`, { headers: another.headers })).statusCode, 403)
-  const entries = async () => (await inject('GET', `/api/audit?user=${another.id}&action=access.denied`, { headers: admin.headers })).json()
+  const entries = async () =>
+    (await inject('GET', `/api/audit?user=${another.id}&action=access.denied`, { headers: admin.headers })).json()
   await until('the rejection is in the account log', async () => (await entries()).length > 0)
   t.equal((await entries()).length, 1)
   const nested = await post(usher, { query: '{ posts { nodes { author { id } } } }' }, admin)

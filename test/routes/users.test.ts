@@ -13,7 +13,9 @@ const { inject, createUser, admin } = usher
 // Posts a user with a raw or an encoded body.
 async function post (body: unknown) {
   const payload = typeof body === 'string' ? body : JSON.stringify(body)
-  const response = await inject('POST', '/api/users', { headers: { ...admin.headers, 'content-type': 'application/json' }, payload })
+  const response = await inject(
+    'POST', '/api/users', { headers: { ...admin.headers, 'content-type': 'application/json' }, payload }
+  )
   return { status: response.statusCode, ...response.json() }
 }
 
@@ -21,7 +23,9 @@ t.test('2.2 GET /api/users/{id} returns 200 with id, name and email, and 404 for
   const response = await inject('GET', `/api/users/${admin.id}`)
   t.equal(response.statusCode, 200)
   const { createdAt, updatedAt, ...user } = response.json()
-  t.same(user, { id: admin.id, name: 'Admin', email: 'admin@example.com', emailVerified: false, role: 'admin', disabled: false })
+  t.same(user, {
+    id: admin.id, name: 'Admin', email: 'admin@example.com', emailVerified: false, role: 'admin', disabled: false,
+  })
   t.match(createdAt, UTC)
   t.match(updatedAt, UTC)
 
@@ -32,14 +36,20 @@ t.test('2.2 GET /api/users/{id} returns 200 with id, name and email, and 404 for
 
 t.test('2.2 an unknown id gets 404 whatever it looks like, also for PUT and DELETE', async (t) => {
   const ids = [
-    UNKNOWN, UNKNOWN.toUpperCase(), '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', '1', 'null', 'undefined', 'NaN', '-1', '__proto__', 'constructor', '%00', '%0d%0aX-Evil:1', '%F0%9F%92%A9', '..%2F..%2Fetc',
-    '%27%20or%20true--', '{id}', ' %20', `%7B${UNKNOWN}%7D`, `${UNKNOWN}0`, UNKNOWN.replaceAll('-', ''), `${UNKNOWN}%0A`, 'x'.repeat(100),
+    UNKNOWN, UNKNOWN.toUpperCase(), '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', '1',
+    'null', 'undefined', 'NaN', '-1', '__proto__', 'constructor', '%00', '%0d%0aX-Evil:1', '%F0%9F%92%A9',
+    '..%2F..%2Fetc', '%27%20or%20true--', '{id}', ' %20', `%7B${UNKNOWN}%7D`, `${UNKNOWN}0`,
+    UNKNOWN.replaceAll('-', ''), `${UNKNOWN}%0A`, 'x'.repeat(100),
   ]
   for (const id of ids) {
     const responses = [
       await inject('GET', `/api/users/${id}`),
-      await inject('PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'A', email: 'a@example.com' } }),
-      await inject('PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'A', email: 'a@example.com', role: 'user' } }),
+      await inject(
+        'PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'A', email: 'a@example.com' } }
+      ),
+      await inject('PUT', `/api/users/${id}`, {
+        headers: admin.headers, payload: { name: 'A', email: 'a@example.com', role: 'user' },
+      }),
       await inject('DELETE', `/api/users/${id}`, { headers: admin.headers }),
     ]
     t.same(responses.map(({ statusCode }) => statusCode), [404, 404, 404, 404], id)
@@ -87,9 +97,16 @@ t.test('2.3 an invalid user gets 400 with one sentence per field, in the order o
     ['1', ['body must be an object']],
     [{ email: 'ada@example.com' }, ['name is required']],
     [{ name: 'Ada' }, ['email is required']],
-    [{ password: 'short', role: 'king', email: 'nowhere', name: '' }, ['name must not be blank', 'email must be an email address', 'role must be one of admin, user', 'password must be at least 8 characters']],
-    [{ name: 1, email: 2, role: 3, password: 4 }, ['name must be a string', 'email must be a string', 'role must be a string', 'password must be a string']],
-    [{ name: null, email: null, role: null, password: null }, ['name must be a string', 'email must be a string', 'role must be a string', 'password must be a string']],
+    [{ password: 'short', role: 'king', email: 'nowhere', name: '' }, [
+      'name must not be blank', 'email must be an email address', 'role must be one of admin, user',
+      'password must be at least 8 characters',
+    ]],
+    [{ name: 1, email: 2, role: 3, password: 4 }, [
+      'name must be a string', 'email must be a string', 'role must be a string', 'password must be a string',
+    ]],
+    [{ name: null, email: null, role: null, password: null }, [
+      'name must be a string', 'email must be a string', 'role must be a string', 'password must be a string',
+    ]],
     [{ name: ['Ada'], email: { toString: 'x' } }, ['name must be a string', 'email must be a string']],
     [{ ...good, name: ' \t\n\u00a0 ' }, ['name must not be blank']],
     [{ ...good, name: 'n'.repeat(201) }, ['name must be at most 200 characters']],
@@ -102,11 +119,18 @@ t.test('2.3 an invalid user gets 400 with one sentence per field, in the order o
     ['{"name":"\\udc00\\ud800","email":"ada@example.com"}', ['name must not contain control characters']],
     ['{"name":"Ada","email":"a\\ud800@example.com"}', ['email must not contain control characters']],
     ['{"name":"Ada","email":"a\\u0000@example.com"}', ['email must not contain control characters']],
-    ['{"name":"Ada","email":"ada@example.com","password":"pass\\udfffword"}', ['password must not contain control characters']],
+    [
+      '{"name":"Ada","email":"ada@example.com","password":"pass\\udfffword"}',
+      ['password must not contain control characters'],
+    ],
     [{ ...good, password: 'pass\u0000word 1' }, ['password must not contain control characters']],
     [{ ...good, email: `${'a'.repeat(243)}@example.com` }, ['email must be at most 254 bytes']],
-    ...['', ' ', '@', 'a@', '@b', 'a b@c.de', 'a@b c', 'a@b@c', 'a@-b', 'a,b@c.de', '<a@b.de>', 'a@b\r\nBcc:c@d'].map((email): [unknown, string[]] =>
-      [{ ...good, email }, [/[\r\n]/.test(email) ? 'email must not contain control characters' : 'email must be an email address']]),
+    ...[
+      '', ' ', '@', 'a@', '@b', 'a b@c.de', 'a@b c', 'a@b@c', 'a@-b', 'a,b@c.de', '<a@b.de>', 'a@b\r\nBcc:c@d',
+    ].map((email): [unknown, string[]] =>
+      [{ ...good, email }, [
+        /[\r\n]/.test(email) ? 'email must not contain control characters' : 'email must be an email address',
+      ]]),
     [{ ...good, role: 'Admin' }, ['role must be one of admin, user']],
     [{ ...good, role: '' }, ['role must be one of admin, user']],
     [{ ...good, role: ['admin'] }, ['role must be a string']],
@@ -129,15 +153,28 @@ t.test('2.3 an invalid user gets 400 with one sentence per field, in the order o
 
 t.test('2.3 unusual but valid users are created', async (t) => {
   const accepted: [unknown, object][] = [
-    [{ name: 'n'.repeat(200), email: `${'a'.repeat(242)}@example.com` }, { name: 'n'.repeat(200), email: `${'a'.repeat(242)}@example.com` }],
+    [{ name: 'n'.repeat(200), email: `${'a'.repeat(242)}@example.com` }, {
+      name: 'n'.repeat(200), email: `${'a'.repeat(242)}@example.com`,
+    }],
     [{ name: ` ${'😀'.repeat(200)} `, email: 'emoji@example.com' }, { name: '😀'.repeat(200) }],
     [{ name: '</script><b>"\'\\ %00 ${x}', email: "o'brien+tag@example.com" }, { name: '</script><b>"\'\\ %00 ${x}', email: "o'brien+tag@example.com" }], // eslint-disable-line no-template-curly-in-string
     [{ name: 'Zoë 山田 שלום ‏', email: 'A.B@EXAMPLE.com' }, { name: 'Zoë 山田 שלום ‏', email: 'A.B@EXAMPLE.com' }],
     ['\ufeff{"name":"BOM","email":"bom@example.com"}', { name: 'BOM' }],
     ['{"name":"\\ud83d\\ude00","email":"pair@example.com"}', { name: '😀' }],
     ['{"name":"One","name":"Two","email":"twice@example.com"}', { name: 'Two' }],
-    ['{"name":"P","email":"p@example.com","__proto__":{"role":"admin"},"constructor":{"prototype":{"role":"admin"}}}', { role: 'user' }],
-    [{ name: 'Unknown', email: 'unknown@example.com', id: UNKNOWN, createdAt: '1970-01-01T00:00:00.000Z', passwordHash: 'x', password_hash: 'x', isAdmin: true }, { name: 'Unknown', role: 'user' }],
+    [
+      '{"name":"P","email":"p@example.com","__proto__":{"role":"admin"},"constructor":{"prototype":{"role":"admin"}}}',
+      { role: 'user' },
+    ],
+    [{
+      name: 'Unknown',
+      email: 'unknown@example.com',
+      id: UNKNOWN,
+      createdAt: '1970-01-01T00:00:00.000Z',
+      passwordHash: 'x',
+      password_hash: 'x',
+      isAdmin: true,
+    }, { name: 'Unknown', role: 'user' }],
     [{ name: 'Emoji', email: 'e8@example.com', password: '😀'.repeat(8) }, {}],
     [{ name: 'Emoji', email: 'e256@example.com', password: '😀'.repeat(256) }, {}],
   ]
@@ -151,7 +188,9 @@ t.test('2.3 unusual but valid users are created', async (t) => {
     t.same((await inject('GET', `/api/users/${created.id}`)).json(), user)
   }
   for (const count of [8, 256]) {
-    const login = await inject('POST', '/api/auth/login', { payload: { email: `e${count}@example.com`, password: '😀'.repeat(count) } })
+    const login = await inject(
+      'POST', '/api/auth/login', { payload: { email: `e${count}@example.com`, password: '😀'.repeat(count) } }
+    )
     t.equal(login.statusCode, 200)
   }
 })
@@ -163,11 +202,15 @@ t.test('2.3 an email address is unique regardless of case, also for PUT', async 
   t.same(await post({ name: 'Ada', email: 'aDA.uNIQUE@eXAMPLE.COM' }), taken)
   const bob = await post({ name: 'Bob', email: 'bob@example.com' })
   for (const role of [undefined, 'user', 'admin']) {
-    const response = await inject('PUT', `/api/users/${bob.id}`, { headers: admin.headers, payload: { name: 'Bob', email: 'ADA.unique@example.com', role } })
+    const response = await inject('PUT', `/api/users/${bob.id}`, {
+      headers: admin.headers, payload: { name: 'Bob', email: 'ADA.unique@example.com', role },
+    })
     t.same({ status: response.statusCode, ...response.json() }, taken)
   }
   t.same((await inject('GET', `/api/users/${bob.id}`)).json().email, 'bob@example.com')
-  const own = await inject('PUT', `/api/users/${ada.id}`, { headers: admin.headers, payload: { name: 'Ada', email: 'ada.unique@example.com' } })
+  const own = await inject(
+    'PUT', `/api/users/${ada.id}`, { headers: admin.headers, payload: { name: 'Ada', email: 'ada.unique@example.com' } }
+  )
   t.equal(own.json().email, 'ada.unique@example.com')
 })
 
@@ -186,7 +229,9 @@ t.test('2.3 of two hundred concurrent creations with one address, one succeeds a
 t.test('2.4 PUT /api/users/{id} returns 200 with the updated user (given)', async (t) => {
   const { id } = await createUser({ name: 'Before', email: 'before@example.com' })
   const before = (await inject('GET', `/api/users/${id}`)).json()
-  const response = await inject('PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'After', email: 'After@example.com' } })
+  const response = await inject(
+    'PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'After', email: 'After@example.com' } }
+  )
   t.equal(response.statusCode, 200)
   const { updatedAt, ...user } = response.json()
   t.same({ ...user, updatedAt }, { ...before, name: 'After', email: 'After@example.com', updatedAt })
@@ -203,17 +248,25 @@ t.test('2.4 the result of GET can be sent back; id and createdAt cannot be writt
     const { updatedAt: _, ...put } = response.json()
     t.same(put, got)
   }
-  const payload = { ...got, id: randomUUID(), createdAt: '2001-01-01T00:00:00Z', password: 'an ignored password', passwordHash: 'x' }
-  const { updatedAt: _, ...put } = (await inject('PUT', `/api/users/${user.id}`, { headers: admin.headers, payload })).json()
+  const payload = {
+    ...got, id: randomUUID(), createdAt: '2001-01-01T00:00:00Z', password: 'an ignored password', passwordHash: 'x',
+  }
+  const { updatedAt: _, ...put } =
+    (await inject('PUT', `/api/users/${user.id}`, { headers: admin.headers, payload })).json()
   t.same(put, got)
   t.equal((await inject('POST', '/api/auth/login', { payload: user })).statusCode, 200, 'the password is the same')
 })
 
 t.test('2.4 a PUT without a required field gets 400', async (t) => {
-  const put = async (payload: object) => (await inject('PUT', `/api/users/${admin.id}`, { headers: admin.headers, payload })).json()
+  const put = async (payload: object) =>
+    (await inject('PUT', `/api/users/${admin.id}`, { headers: admin.headers, payload })).json()
   t.same(await put({}), { errors: ['name is required', 'email is required'] })
-  t.same(await put({ name: ' ', email: 'x', role: 'x' }), { errors: ['name must not be blank', 'email must be an email address', 'role must be one of admin, user'] })
-  t.same(await put({ name: 1, email: 'a@example.com', role: null }), { errors: ['name must be a string', 'role must be a string'] })
+  t.same(await put({ name: ' ', email: 'x', role: 'x' }), {
+    errors: ['name must not be blank', 'email must be an email address', 'role must be one of admin, user'],
+  })
+  t.same(await put({ name: 1, email: 'a@example.com', role: null }), {
+    errors: ['name must be a string', 'role must be a string'],
+  })
 })
 
 t.test('2.5 DELETE /api/users/{id} returns 204 without a body; a later GET gets 404 (given)', async (t) => {

@@ -21,7 +21,8 @@ const { sql, logout, endDuring } = createEndDuring(t, usher)
 
 type Response = Awaited<ReturnType<typeof inject>>
 
-const isRejected = (t: Test, { statusCode, body }: Response, what: string) => t.match([statusCode, body], [401, 'INVALID_TOKEN'], what)
+const isRejected = (t: Test, { statusCode, body }: Response, what: string) =>
+  t.match([statusCode, body], [401, 'INVALID_TOKEN'], what)
 const anAddress = () => `${randomUUID()}@example.com`
 const insertUser = (email: string): Lock => (trx) => trx`
   insert into users (id, name, email, role) values (${randomUUID()}, 'Other', ${email}, 'user')`
@@ -52,7 +53,8 @@ t.test('1.12 a rejection of a request whose session has ended meanwhile says not
   ]
   for (const [method, path, table, headers] of requests) {
     const user = await createUser({ role: 'admin' })
-    const response = await endDuring(user, lockTable(table), () => inject(method, path, { headers: { ...user.headers, ...headers } }))
+    const response =
+      await endDuring(user, lockTable(table), () => inject(method, path, { headers: { ...user.headers, ...headers } }))
     isRejected(t, response, `${method} ${path}`)
   }
   const user = await createUser()
@@ -71,7 +73,8 @@ t.test('1.12 the same holds for a change or a deletion whose user another transa
       const [actor, { id }] = [await createUser({ role: 'admin' }), await createUser({ role: 'admin' })]
       const { etag } = (await inject('GET', `/api/users/${id}`, { headers: actor.headers })).headers
       const headers = { ...actor.headers, 'if-match': etag as string }
-      const response = await endDuring(actor, change(id), () => inject(method, `/api/users/${id}`, { headers, payload }))
+      const response =
+        await endDuring(actor, change(id), () => inject(method, `/api/users/${id}`, { headers, payload }))
       isRejected(t, response, `${method} ${JSON.stringify(payload)}, ${what}`)
     }
   }
@@ -97,7 +100,8 @@ t.test('1.12 a change of a password whose session ends meanwhile is not noted as
   const current = await login(user)
   // What the same request in another session does: it changes the password and ends all other sessions.
   const changing: Lock = (trx) => trx`update users set password_hash = 'another' where id = ${user.id}`
-  const ending: Lock = (trx) => trx`delete from sessions where user_id = ${user.id} and id <> ${decodeJwt(current.token).sid as string}`
+  const ending: Lock = (trx) =>
+    trx`delete from sessions where user_id = ${user.id} and id <> ${decodeJwt(current.token).sid as string}`
   isRejected(t, await endDuring(user, changing, () => change(user, user.password), ending), 'changed meanwhile')
   const other = await createUser()
   isRejected(t, await endDuring(other, lockTable('users'), () => change(other, 'a wrong password')), 'a wrong password')
@@ -109,7 +113,8 @@ t.test('1.11 a change whose new address has to be verified is made with the link
   const user = await createUser()
   const payload = { name: 'Written', email: anAddress() }
   const lock: Lock = (trx) => trx`lock table email_tokens in exclusive mode`
-  isRejected(t, await endDuring(user, lock, () => strict.inject('PUT', `/api/users/${user.id}`, { headers: user.headers, payload })), 'PUT')
+  isRejected(t, await endDuring(user, lock, () =>
+    strict.inject('PUT', `/api/users/${user.id}`, { headers: user.headers, payload })), 'PUT')
   t.same(await sql`select name from users where id = ${user.id}`, [{ name: 'Somebody' }])
   const { headers } = await login(user)
   t.equal((await strict.inject('PUT', `/api/users/${user.id}`, { headers, payload })).statusCode, 200)
@@ -124,7 +129,8 @@ t.test('4 the end of a session does not wait for a change of the address in that
   let ending: ReturnType<typeof inject> | undefined
   const response = await endDuring(user, insertUser(email), change, async () => {
     ending = inject('DELETE', `/api/users/${user.id}/sessions`, { headers: admin.headers })
-    await until('the session has ended', async () => (await inject('GET', '/api/protected', { headers: user.headers })).statusCode === 401)
+    await until('the session has ended', async () =>
+      (await inject('GET', '/api/protected', { headers: user.headers })).statusCode === 401)
     await untilBlocked(sql, usher)
   })
   isRejected(t, response, 'the change')
@@ -144,11 +150,14 @@ t.test('2.5 the response to the deletion of a user does not wait for rows that a
 
 t.test('4 a refresh returns no token if the session ends before the response', async (t) => {
   const asked: PromiseWithResolvers<void>[] = []
-  const hosted = await createUsher(t, { ...usher.options, claims: async () => { await asked.at(-1)?.promise; return {} } })
+  const hosted = await createUsher(
+    t, { ...usher.options, claims: async () => { await asked.at(-1)?.promise; return {} } }
+  )
   const user = await createUser()
   asked.push(Promise.withResolvers())
   const refreshed = hosted.inject('POST', '/api/auth/refresh', { headers: { cookie: user.cookie } })
-  const isReplaced = async () => (await sql`select from sessions where user_id = ${user.id} and rotations = 1`).length === 1
+  const isReplaced = async () =>
+    (await sql`select from sessions where user_id = ${user.id} and rotations = 1`).length === 1
   await until('the cookie has been replaced', isReplaced)
   await logout(user)
   const knows = async () => (await hosted.inject('GET', '/api/protected', { headers: user.headers })).statusCode === 401

@@ -22,8 +22,12 @@ type Write = (user: LoggedIn, postId: string, uploadId: string) => Promise<strin
 
 const key = () => ({ 'idempotency-key': `"${randomUUID()}"` })
 const graphql = async ({ headers }: LoggedIn, query: string, more: object = {}): Promise<string> =>
-  (await inject('POST', '/graphql', { headers: { ...headers, ...more }, payload: { query } })).json().errors?.[0].extensions.code
-const rest = async (method: 'POST' | 'PUT', path: string, { headers }: LoggedIn, payload: object, more: object = {}): Promise<string> =>
+  (await inject(
+    'POST', '/graphql', { headers: { ...headers, ...more }, payload: { query } }
+  )).json().errors?.[0].extensions.code
+const rest = async (
+  method: 'POST' | 'PUT', path: string, { headers }: LoggedIn, payload: object, more: object = {}
+): Promise<string> =>
   (await inject(method, path, { headers: { ...headers, ...more }, payload })).json().code
 const upload = ({ headers }: LoggedIn, more: object = {}) =>
   postForm(usher, [fieldPart('description', 'Something'), filePart('Hello')], { headers: { ...headers, ...more } })
@@ -31,9 +35,12 @@ const newUser = { name: 'New', email: 'new@example.com' }
 
 const writes: Record<string, Write> = {
   'creating a post': (user) => graphql(user, 'mutation { createPost(input: { title: "New", content: "" }) { id } }'),
-  'creating a post with a key': (user) => graphql(user, 'mutation { createPost(input: { title: "New", content: "" }) { id } }', key()),
-  'changing a post': (user, id) => graphql(user, `mutation { updatePost(id: "${id}", input: { title: "New" }) { id } }`),
-  'changing a post with a key': (user, id) => graphql(user, `mutation { updatePost(id: "${id}", input: { title: "New" }) { id } }`, key()),
+  'creating a post with a key': (user) =>
+    graphql(user, 'mutation { createPost(input: { title: "New", content: "" }) { id } }', key()),
+  'changing a post': (user, id) =>
+    graphql(user, `mutation { updatePost(id: "${id}", input: { title: "New" }) { id } }`),
+  'changing a post with a key': (user, id) =>
+    graphql(user, `mutation { updatePost(id: "${id}", input: { title: "New" }) { id } }`, key()),
   'deleting a post': (user, id) => graphql(user, `mutation { deletePost(id: "${id}") }`),
   'deleting a post with a key': (user, id) => graphql(user, `mutation { deletePost(id: "${id}") }`, key()),
   'creating a user': (user) => rest('POST', '/api/users', user, newUser),
@@ -50,25 +57,31 @@ const writes: Record<string, Write> = {
 }
 
 /** How another transaction makes these writes wait in the middle of their statements. */
-const locks: Record<string, (trx: TransactionSql, of: { user: LoggedIn, postId: string, uploadId: string }) => Promise<unknown>> = {
-  'creating a post': (trx) => trx`select pg_advisory_xact_lock(hashtextextended(${`usher posts of ${usher.options.schema}`}, 0))`,
+const locks: Record<
+  string, (trx: TransactionSql, of: { user: LoggedIn, postId: string, uploadId: string }) => Promise<unknown>
+> = {
+  'creating a post': (trx) =>
+    trx`select pg_advisory_xact_lock(hashtextextended(${`usher posts of ${usher.options.schema}`}, 0))`,
   'changing a post': (trx, { postId: id }) => trx`select from posts where id = ${id} for update`,
   'deleting a post': (trx, { postId: id }) => trx`select from posts where id = ${id} for update`,
-  'creating a user': (trx) => trx`insert into users (id, name, email, role) values (${randomUUID()}, 'Other', ${newUser.email}, 'user')`,
+  'creating a user': (trx) =>
+    trx`insert into users (id, name, email, role) values (${randomUUID()}, 'Other', ${newUser.email}, 'user')`,
   'an upload': (trx, { user }) => trx`select from users where id = ${user.id} for update`,
-  'an upload of a user with others': (trx, { user }) => trx`select from upload_usage where user_id = ${user.id} for update`,
+  'an upload of a user with others': (trx, { user }) =>
+    trx`select from upload_usage where user_id = ${user.id} for update`,
   'deleting an upload': (trx, { uploadId: id }) => trx`select from uploads where id = ${id} for update`,
 }
 
 const waiting = async (): Promise<number> =>
-  ((await usher.app.usher.metrics()).find(({ name }) => name === 'usher_database_statements_waiting')!.samples[0] as { value: number }).value
+  ((await usher.app.usher.metrics()).find(({ name }) =>
+    name === 'usher_database_statements_waiting')!.samples[0] as { value: number }).value
 
 const codeOf = (write: () => Promise<string>): Promise<string> => whileTemporary(write, (code) => code)
 
 /** Returns everything that the writes could change, except for a post. */
 const stateBut = async (locked = '') => [
-  await sql`select * from users order by id`, await sql`select * from posts where id::text <> ${locked} order by id`, await sql`select * from uploads order by id`,
-  await sql`select * from idempotency_keys`,
+  await sql`select * from users order by id`, await sql`select * from posts where id::text <> ${locked} order by id`,
+  await sql`select * from uploads order by id`, await sql`select * from idempotency_keys`,
 ]
 
 t.test('1.12 a write that waits in the database when its session ends is rejected, and nothing is written', async (t) => {
@@ -82,7 +95,9 @@ t.test('1.12 a write that waits in the database when its session ends is rejecte
       const before = await stateBut(locked)
       const { changed, written } = await sql.begin(async (trx) => {
         await trx`select from posts where id = ${locked} for update`
-        const changed = post(usher, { query: `mutation { updatePost(id: "${locked}", input: { content: "Changed" }) { id } }` }, admin)
+        const changed = post(
+          usher, { query: `mutation { updatePost(id: "${locked}", input: { content: "Changed" }) { id } }` }, admin
+        )
         await untilBlocked(sql, usher)
         const written = codeOf(() => write(user, postId, uploadId))
         await until('the write waits', async () => await waiting() >= 2)
@@ -135,7 +150,11 @@ t.test('1.12 a write that waits for a lock when its token expires is rejected, a
         const written = writes[name]!(user, postId, '')
         const isEarly = await Promise.race([untilBlocked(sql, usher), written.then(() => true)])
         const { exp } = decodeJwt(user.token)
-        await until('the token has expired', async () => (await sql`select where clock_timestamp() > to_timestamp(${exp!})`).length > 0, 20)
+        await until(
+          'the token has expired',
+          async () => (await sql`select where clock_timestamp() > to_timestamp(${exp!})`).length > 0,
+          20
+        )
         return { written: [written], isEarly }
       })
       t.equal(await written[0], 'INVALID_TOKEN', name)
@@ -185,7 +204,9 @@ t.test('1.12 the same holds for a write in a transaction with a hook of the host
   await sql.begin(async (trx) => {
     await locks['creating a post']!(trx, { user, postId: '', uploadId: '' })
     written = codeOf(async () => {
-      const { errors } = await post(hooked, { query: 'mutation { createPost(input: { title: "New", content: "" }) { id } }' }, user)
+      const { errors } = await post(
+        hooked, { query: 'mutation { createPost(input: { title: "New", content: "" }) { id } }' }, user
+      )
       return errors?.[0]?.extensions.code as string
     })
     await untilBlocked(sql, usher)

@@ -26,17 +26,21 @@ async function createSubject (withApp: boolean): Promise<Subject> {
   const { secret } = (await inject('POST', '/api/auth/totp', { headers: user.headers })).json()
   const used = Math.floor(Date.now() / 30_000)
   const payload = { code: codeOf(secret, used) }
-  const { recoveryCodes, token } = (await inject('POST', '/api/auth/totp/confirm', { headers: user.headers, payload })).json()
+  const { recoveryCodes, token } =
+    (await inject('POST', '/api/auth/totp/confirm', { headers: user.headers, payload })).json()
   const code = () => codeOf(secret, used + 1)
   return { ...user, token, headers: bearer(token), authenticator, passkeyId, recoveryCodes, code }
 }
 
-const sendPassword = ({ email, password }: Subject) => inject('POST', '/api/auth/login', { payload: { email, password } })
+const sendPassword = ({ email, password }: Subject) =>
+  inject('POST', '/api/auth/login', { payload: { email, password } })
 const complete = (payload: object, cookie?: string) =>
   inject('POST', '/api/auth/login/second-factor', { payload, headers: cookie === undefined ? {} : { cookie } })
 
 // Each way in, in two steps: what comes before the state of the account changes, and what follows it.
-const ways: Record<string, { needsApp?: boolean, start: (subject: Subject) => Promise<() => Promise<{ statusCode: number }>> }> = {
+const ways: Record<
+  string, { needsApp?: boolean, start: (subject: Subject) => Promise<() => Promise<{ statusCode: number }>> }
+> = {
   password: { start: async (subject) => () => sendPassword(subject) },
   passkey: {
     start: async ({ authenticator }) => {
@@ -74,13 +78,16 @@ const ways: Record<string, { needsApp?: boolean, start: (subject: Subject) => Pr
 }
 
 const states: Record<string, (subject: Subject) => Promise<unknown>> = {
-  disabled: ({ id }) => inject('PATCH', `/api/users/${id}`, { headers: usher.admin.headers, payload: { disabled: true } }),
+  disabled: ({ id }) =>
+    inject('PATCH', `/api/users/${id}`, { headers: usher.admin.headers, payload: { disabled: true } }),
   deleted: ({ id }) => inject('DELETE', `/api/users/${id}`, { headers: usher.admin.headers }),
 }
 
 const sessionsOf = async ({ id }: Subject) => (await sql`select id from sessions where user_id = ${id}`).length
 
-async function expectNoSession (t: Test, subject: Subject, finish: () => Promise<{ statusCode: number }>): Promise<void> {
+async function expectNoSession (
+  t: Test, subject: Subject, finish: () => Promise<{ statusCode: number }>
+): Promise<void> {
   const before = await sessionsOf(subject)
   const { statusCode } = await finish()
   t.ok(statusCode >= 400 && statusCode < 500, `${statusCode}`)
@@ -114,7 +121,9 @@ t.test('16.1 a passkey is removed: neither a login nor a second factor by it sta
   for (const way of ['passkey', 'passkey as second factor'] as const) {
     const subject = await createSubject(way !== 'passkey')
     const finish = await ways[way]!.start(subject)
-    const { statusCode } = await inject('DELETE', `/api/auth/passkeys/${subject.passkeyId}`, { headers: subject.headers })
+    const { statusCode } = await inject(
+      'DELETE', `/api/auth/passkeys/${subject.passkeyId}`, { headers: subject.headers }
+    )
     t.equal(statusCode, 204)
     await expectNoSession(t, subject, finish)
   }
@@ -145,7 +154,9 @@ t.test('16.1 a logout of the replaced session while a login runs leaves one sess
   const first = await sendPassword(subject)
   const cookie = cookiesOf(first)
   const [login] = await Promise.all([
-    inject('POST', '/api/auth/login', { headers: { cookie }, payload: { email: subject.email, password: subject.password } }),
+    inject(
+      'POST', '/api/auth/login', { headers: { cookie }, payload: { email: subject.email, password: subject.password } }
+    ),
     inject('POST', '/api/auth/logout', { headers: { cookie } }),
   ])
   t.equal(login.statusCode, 200)

@@ -20,16 +20,29 @@ function problems (parse: () => unknown): readonly string[] {
 }
 
 t.test('1.2 input that does not come from a route is validated like a body', async (t) => {
-  const parse = createParser(Type.Object({ title: Title, content: Content, tags: Type.Optional(Type.Array(Type.Object({ name: Type.String() }))) }))
+  const parse = createParser(Type.Object({
+    title: Title, content: Content, tags: Type.Optional(Type.Array(Type.Object({ name: Type.String() }))),
+  }))
   const long = { title: 't'.repeat(201), content: 'é'.repeat(32769) }
   t.same(problems(() => parse({})), ['title is required', 'content is required'])
   t.same(problems(() => parse(long)), ['title must be at most 200 characters', 'content must be at most 65536 bytes'])
-  t.same(problems(() => parse({ title: ' ', content: 'a\u0000' })), ['title must not be blank', 'content must not contain control characters'])
-  t.same(problems(() => parse({ title: '\ud800', content: '\udc00' })), ['title must not contain control characters', 'content must not contain control characters'])
-  t.same(problems(() => parse({ content: '', title: 'x', tags: [{ name: 'a' }, {}, { name: 1 }] })), ['tags.1.name is required', 'tags.2.name must be a string'])
+  t.same(
+    problems(() => parse({ title: ' ', content: 'a\u0000' })),
+    ['title must not be blank', 'content must not contain control characters']
+  )
+  t.same(
+    problems(() => parse({ title: '\ud800', content: '\udc00' })),
+    ['title must not contain control characters', 'content must not contain control characters']
+  )
+  t.same(
+    problems(() => parse({ content: '', title: 'x', tags: [{ name: 'a' }, {}, { name: 1 }] })),
+    ['tags.1.name is required', 'tags.2.name must be a string']
+  )
   t.same(problems(() => parse(null)), ['body must be an object'])
   const nullable = createParser(Type.Object({ text: Type.Unsafe({ type: ['string', 'null'] }) }))
-  t.same([nullable({ text: null }), problems(() => nullable({ text: 1 }))], [{ text: null }, ['text must be a string or null']])
+  t.same([nullable({ text: null }), problems(() => nullable({ text: 1 }))], [
+    { text: null }, ['text must be a string or null'],
+  ])
   t.throws(() => parse(long), { message: 'title must be at most 200 characters; content must be at most 65536 bytes' })
 })
 
@@ -44,8 +57,12 @@ t.test('1.8 a title is trimmed before its length is checked, and content keeps i
 t.test('2 a cursor contains the id of a row, and other texts are rejected', async (t) => {
   t.match(encodeCursor(ID), /^[\w-]{22}$/)
   t.equal(decodeCursor(encodeCursor(ID)), ID)
-  for (const cursor of ['', ID, 'x', `${encodeCursor(ID)}=`, `${encodeCursor(ID)}\n`, ` ${encodeCursor(ID)}`, 'é'.repeat(22)]) {
-    t.throws(() => decodeCursor(cursor), { errors: ['after must be a cursor from a previous page'] }, JSON.stringify(cursor))
+  for (const cursor of [
+    '', ID, 'x', `${encodeCursor(ID)}=`, `${encodeCursor(ID)}\n`, ` ${encodeCursor(ID)}`, 'é'.repeat(22),
+  ]) {
+    t.throws(
+      () => decodeCursor(cursor), { errors: ['after must be a cursor from a previous page'] }, JSON.stringify(cursor)
+    )
   }
 })
 

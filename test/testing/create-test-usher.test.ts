@@ -27,7 +27,8 @@ t.test('12.9 tokenFor logs in a user who has no password', async (t) => {
   t.teardown(close)
   const ada = await usher.users.create({ name: 'Ada', email: 'ada@example.com' })
   for (const user of [ada, ada.id]) {
-    const { statusCode, json } = await app.inject({ url: '/api/protected', headers: { authorization: `Bearer ${await tokenFor(user)}` } })
+    const { statusCode, json } =
+      await app.inject({ url: '/api/protected', headers: { authorization: `Bearer ${await tokenFor(user)}` } })
     t.equal(statusCode, 200)
     t.equal(json().user.id, ada.id)
   }
@@ -53,8 +54,12 @@ t.test("12.9 the app of a test is the host's, with Usher mounted as the host mou
 })
 
 t.test('12.9 an app without Usher, and options that a test cannot have, are rejected', async (t) => {
-  await t.rejects(createTestUsher({ databaseUrl, build: () => Fastify({ pluginTimeout: 0 }) }), { message: /^usher: build must return an app in which Usher is mounted/ })
+  await t.rejects(createTestUsher({ databaseUrl, build: () => Fastify({ pluginTimeout: 0 }) }), {
+    message: /^usher: build must return an app in which Usher is mounted/,
+  })
   for (const name of ['schema', 'sql']) {
-    await t.rejects(createTestUsher({ databaseUrl, [name]: 'mine' }), { message: `usher: createTestUsher has no option ${name}: each test has a schema of its own` })
+    await t.rejects(createTestUsher({ databaseUrl, [name]: 'mine' }), {
+      message: `usher: createTestUsher has no option ${name}: each test has a schema of its own`,
+    })
   }
 })

@@ -17,12 +17,21 @@ export default {
   options: { after: { type: 'string' } },
 
   run: ({ after }) => withDatabase(async ({ db }) => {
-    const [failed, waiting] = await Promise.all([listFailedDeliveries(db, { limit: EVENTS, after: after as string | undefined }), countWaiting(db)])
-    const lost = failed.map(({ id, consumer, type, subject, attempts, failedAt, error }) => [id, consumer, type, subject, attempts, failedAt, error])
-    const queues = waiting.map(({ consumer, count, retrying, oldest, nextAttempt }) => [consumer, count, retrying, oldest, nextAttempt])
+    const [failed, waiting] = await Promise.all([
+      listFailedDeliveries(db, { limit: EVENTS, after: after as string | undefined }), countWaiting(db),
+    ])
+    const lost = failed.map(({ id, consumer, type, subject, attempts, failedAt, error }) =>
+      [id, consumer, type, subject, attempts, failedAt, error])
+    const queues = waiting.map(
+      ({ consumer, count, retrying, oldest, nextAttempt }) => [consumer, count, retrying, oldest, nextAttempt]
+    )
     const text = [
-      failed.length === 0 ? 'No event has failed.' : formatTable(['ID', 'CONSUMER', 'EVENT', 'SUBJECT', 'ATTEMPTS', 'FAILED', 'ERROR'], lost),
-      waiting.length === 0 ? 'Nothing is waiting.' : formatTable(['WAITING FOR', 'COUNT', 'FAILED BEFORE', 'OLDEST', 'NEXT ATTEMPT'], queues),
+      failed.length === 0
+        ? 'No event has failed.'
+        : formatTable(['ID', 'CONSUMER', 'EVENT', 'SUBJECT', 'ATTEMPTS', 'FAILED', 'ERROR'], lost),
+      waiting.length === 0
+        ? 'Nothing is waiting.'
+        : formatTable(['WAITING FOR', 'COUNT', 'FAILED BEFORE', 'OLDEST', 'NEXT ATTEMPT'], queues),
     ].join('\n\n')
     return { text, json: { failed, waiting } }
   }),

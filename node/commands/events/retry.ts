@@ -16,18 +16,28 @@ export default {
   options: { id: { type: 'string' }, all: { type: 'boolean' } },
 
   async run ({ id, all }) {
-    if ((id === undefined) === (all === undefined)) throw new WrongArguments('Exactly one of --id and --all is required.')
+    if ((id === undefined) === (all === undefined)) {
+      throw new WrongArguments('Exactly one of --id and --all is required.')
+    }
     return withDatabase(async ({ db, options }) => {
-      if (id !== undefined && !await retryFailedDelivery(db, String(id))) throw new Error(`There is no failed event ${id}.`)
+      if (id !== undefined && !await retryFailedDelivery(db, String(id))) {
+        throw new Error(`There is no failed event ${id}.`)
+      }
       const retried = all ? await retryAll(db) : 1
       const attempted = all ? await attemptNow(db, options.schema) : 0
-      const waiting = all ? ` ${attempted} that waited for another attempt ${attempted === 1 ? 'is' : 'are'} attempted now.` : ''
-      return { text: `${retried} failed event${retried === 1 ? ' is' : 's are'} delivered again.${waiting}`, json: { retried, attempted } }
+      const waiting = all
+        ? ` ${attempted} that waited for another attempt ${attempted === 1 ? 'is' : 'are'} attempted now.`
+        : ''
+      return {
+        text: `${retried} failed event${retried === 1 ? ' is' : 's are'} delivered again.${waiting}`,
+        json: { retried, attempted },
+      }
     })
   },
 } satisfies Command
 
-// The events are listed first, so that those that fail again meanwhile are not retried forever. At most 10,000 are kept.
+// The events are listed first, so that those that fail again meanwhile are not retried forever. At most 10,000 are
+// kept.
 async function retryAll (db: Database): Promise<number> {
   const ids: string[] = []
   for (let page; page === undefined || page.length > 0; ids.push(...page.map(({ id }) => id))) {

@@ -42,7 +42,9 @@ async function endOf (db: Database, user: string): Promise<number> {
 }
 
 // Ends sessions, and writes that to the account log, in one transaction. Returns their number.
-async function endBy (db: Database, userId: string | null, deleteSessions: (trx: Database) => Promise<number>): Promise<number> {
+async function endBy (
+  db: Database, userId: string | null, deleteSessions: (trx: Database) => Promise<number>
+): Promise<number> {
   return db.transaction().execute(async (trx) => {
     const count = await deleteSessions(trx)
     if (count > 0) await insertAuditEntries(trx, [{ ...terminalContext, action: 'session.end', userId }])

@@ -14,9 +14,13 @@ export default {
 
   run: ({ user: given }) => withDatabase(async ({ db }) => {
     const user = given === undefined ? undefined : await findUser(db, String(given))
-    const sessions = user ? (await listSessionsOf(db, user.id)).map((row) => ({ userId: user.id, ...row })) : await listSessions(db, SESSIONS)
+    const sessions = user
+      ? (await listSessionsOf(db, user.id)).map((row) => ({ userId: user.id, ...row }))
+      : await listSessions(db, SESSIONS)
     const name = await nameUsers(db, sessions.map(({ userId }) => userId))
-    const cells = sessions.map(({ id, userId, lastUsedAt, address, userAgent }) => [id, name(userId), lastUsedAt, address, userAgent])
+    const cells = sessions.map(
+      ({ id, userId, lastUsedAt, address, userAgent }) => [id, name(userId), lastUsedAt, address, userAgent]
+    )
     return { text: formatTable(['ID', 'USER', 'LAST USED', 'ADDRESS', 'USER AGENT'], cells), json: { sessions } }
   }),
 } satisfies Command

@@ -7,13 +7,19 @@ import { findUser, showUser, USER } from './shown.ts'
 
 export const promote = changing('Give a user the role admin.', 'Sessions of the user end, and links in mails to the user are void. Asks for\n' +
   'confirmation if the address of the user is not verified: everybody can set their own address to one that is not theirs.\n\n' +
-  '  --yes  do not ask for confirmation', { role: 'admin' }, 'is an admin', { options: { yes: { type: 'boolean' } }, mayProceed: confirmUnverified })
+  '  --yes  do not ask for confirmation', { role: 'admin' }, 'is an admin', {
+  options: { yes: { type: 'boolean' } }, mayProceed: confirmUnverified,
+})
 
-export const demote = changing('Give a user the role user.', 'Ends the sessions of the user. The last admin cannot be demoted.',
-  { role: 'user' }, 'has the role user')
+export const demote =
+  changing('Give a user the role user.', 'Ends the sessions of the user. The last admin cannot be demoted.',
+    { role: 'user' }, 'has the role user')
 
-export const disable = changing('Disable a user.', 'The user cannot log in. All sessions end at once on every node, and links in mails\nto the user are void. ' +
-  'The data of the user stay. The last admin cannot be disabled.', { disabled: true }, 'is disabled')
+export const disable = changing(
+  'Disable a user.',
+  'The user cannot log in. All sessions end at once on every node, and links in mails\nto the user are void. ' +
+    'The data of the user stay. The last admin cannot be disabled.', { disabled: true }, 'is disabled'
+)
 
 export const enable = changing('Enable a user who was disabled.', '', { disabled: false }, 'is enabled')
 
@@ -27,7 +33,9 @@ async function confirmUnverified ({ email, emailVerified, role }: UserRow, { yes
 // Returns a command that changes a user like PATCH /api/users/{id}.
 function changing (
   summary: string, effect: string, changes: Changes, result: string,
-  { options = {}, mayProceed }: { options?: Command['options'], mayProceed?: (user: UserRow, values: Values) => Promise<boolean> } = {}
+  { options = {}, mayProceed }: {
+    options?: Command['options'], mayProceed?: (user: UserRow, values: Values) => Promise<boolean>
+  } = {}
 ): Command {
   return {
     summary,
@@ -37,7 +45,9 @@ function changing (
     options,
     run: (values, [given = '']) => withService(async ({ app, db, caller }) => {
       const found = await findUser(db, given)
-      if (await mayProceed?.(found, values) === false) return { text: `${found.email} was not changed.`, json: { user: showUser(found) } }
+      if (await mayProceed?.(found, values) === false) {
+        return { text: `${found.email} was not changed.`, json: { user: showUser(found) } }
+      }
       // The answer is about the user as shown, who may have taken another address since.
       const user = await app.usherAccounts.update(caller, found.id, changes, mayProceed && [found.rowVersion])
       return { text: `${user.email} ${result}.`, json: { user: showUser(user) } }

@@ -13,19 +13,34 @@ export default {
     `  --password-stdin   ${PASSWORD_HELP}\n` +
     '  --invite           set no password, and send the user a mail with a link to set one',
   json: `{ user: ${USER}, password: the random one or null }`,
-  options: { email: { type: 'string' }, name: { type: 'string' }, role: { type: 'string' }, invite: { type: 'boolean' }, ...passwordOption },
+  options: {
+    email: { type: 'string' },
+    name: { type: 'string' },
+    role: { type: 'string' },
+    invite: { type: 'boolean' },
+    ...passwordOption,
+  },
 
   async run ({ email, name, role, invite, 'password-stdin': isGiven }) {
-    for (const [option, value] of Object.entries({ email, name })) if (value === undefined) throw new WrongArguments(`--${option} is required.`)
+    for (const [option, value] of Object.entries({ email, name })) {
+      if (value === undefined) throw new WrongArguments(`--${option} is required.`)
+    }
     if (invite && isGiven) throw new WrongArguments('Only one of --invite and --password-stdin is possible.')
     const { password, shown } = invite ? { password: undefined, shown: null } : await readPassword(isGiven)
     const given = userInputs(noFields).creation.parse({ email, name, role, password })
     return withService(async ({ app, caller, sendsMails }) => {
-      if (invite && !sendsMails) throw new Error('No mails can be sent: set SMTP_URL and MAIL_FROM, or leave out --invite.')
+      if (invite && !sendsMails) {
+        throw new Error('No mails can be sent: set SMTP_URL and MAIL_FROM, or leave out --invite.')
+      }
       const user = await app.usherAccounts.newUsers.create(caller, given)
       if (invite) await app.usherAuth.passwordLinks.invite(user.id, caller)
-      const result = invite ? `, and a mail to set a password is sent to ${user.email}` : shown === null ? '' : `, password ${shown} (not shown again)`
-      return { text: `User ${user.email} was created with the id ${user.id}${result}.`.replace(/\)\.$/, ')'), json: { user: showUser(user), password: shown } }
+      const result = invite
+        ? `, and a mail to set a password is sent to ${user.email}`
+        : shown === null ? '' : `, password ${shown} (not shown again)`
+      return {
+        text: `User ${user.email} was created with the id ${user.id}${result}.`.replace(/\)\.$/, ')'),
+        json: { user: showUser(user), password: shown },
+      }
     })
   },
 } satisfies Command

@@ -22,15 +22,27 @@ export default {
     '  --limit <number>  at most so many, from 1 to 1000, by default 100\n' +
     '  --after <cursor>  the next page, with the cursor that the previous one ends with',
   json: `{ users: [${USER}], next: cursor or null }`,
-  options: { role: { type: 'string' }, search: { type: 'string' }, sort: { type: 'string' }, limit: { type: 'string' }, after: { type: 'string' } },
+  options: {
+    role: { type: 'string' },
+    search: { type: 'string' },
+    sort: { type: 'string' },
+    limit: { type: 'string' },
+    after: { type: 'string' },
+  },
 
   run: async ({ role, search: q, sort: order, limit: limitText = '100', after: cursor }) => {
     const { limit, after, ...filters } = parse({ role, q, sort: order, limit: Number(limitText), after: cursor })
     return withDatabase(async ({ db }) => {
-      const query = { ...filters, limit, addresses: { of: EVERYBODY }, ...after !== undefined && { after: decodeUserCursor(after, filters) } }
+      const query = {
+        ...filters,
+        limit,
+        addresses: { of: EVERYBODY },
+        ...after !== undefined && { after: decodeUserCursor(after, filters) },
+      }
       const { rows, next } = await listUsers(db, query)
       const last = next && encodeUserCursor(next, filters)
-      const cells = rows.map(({ id, email, name, role, disabled, createdAt }) => [id, email, name, role, disabled ? 'disabled' : 'enabled', createdAt])
+      const cells = rows.map(({ id, email, name, role, disabled, createdAt }) =>
+        [id, email, name, role, disabled ? 'disabled' : 'enabled', createdAt])
       const table = formatTable(['ID', 'EMAIL', 'NAME', 'ROLE', 'STATE', 'CREATED'], cells)
       return {
         text: last === null ? table : `${table}\n\nThere are more: add --after ${last}`,

@@ -21,7 +21,8 @@ export default {
       ...removed.passkeys > 0 ? [`${removed.passkeys} passkey${removed.passkeys === 1 ? '' : 's'}`] : [],
     ]
     const sessions = `${removed.endedSessions} session${removed.endedSessions === 1 ? '' : 's'} ended.`
-    const nothing = `${user.email} has no authenticator app${options.passkeys ? ' and no passkeys' : ''}: nothing was changed.`
+    const nothing =
+      `${user.email} has no authenticator app${options.passkeys ? ' and no passkeys' : ''}: nothing was changed.`
     return {
       text: what.length === 0 ? nothing : `Removed ${what.join(' and ')} of ${user.email}. ${sessions}`,
       json: { user: showUser(user), ...removed },

@@ -23,7 +23,8 @@ export async function findUser (db: Database, given: string): Promise<UserRow> {
 }
 
 /** Returns how tables name users: by address, or by id if the user no longer exists. */
-export async function nameUsers (db: Database, ids: readonly (string | null)[]): Promise<(id: string | null) => string | null> {
+export async function nameUsers (db: Database, ids: readonly (string |
+  null)[]): Promise<(id: string | null) => string | null> {
   const users = await findUsers(db, [...new Set(ids)].filter((id) => id !== null))
   const emails = new Map(users.map((user) => [user?.id, user?.email]))
   return (id) => id && (emails.get(id) ?? id)

@@ -14,11 +14,13 @@ export type EmailLinks = ReturnType<typeof createEmailLinks>
 
 /** Sends links by mail with which users verify their addresses (contract 11.3). */
 export function createEmailLinks ({ lifecycle, database: { db }, links, mails: { mailer, render } }: LinkDependencies) {
-  purgeRegularly(lifecycle, 'links to verify addresses', PURGE_SECONDS, () => deleteExpiredEmailTokens(db, PURGE_BATCH_SIZE))
+  purgeRegularly(
+    lifecycle, 'links to verify addresses', PURGE_SECONDS, () => deleteExpiredEmailTokens(db, PURGE_BATCH_SIZE)
+  )
 
   /**
-   * Returns a function that sends, with the transaction that it gets, a link to verify the current address of a user, or one to the address
-   * that the user gets with it. It throws `UserNotFound` and `EmailVerified`. Throws `NoMailer`.
+   * Returns a function that sends, with the transaction that it gets, a link to verify the current address of a user,
+   * or one to the address that the user gets with it. It throws `UserNotFound` and `EmailVerified`. Throws `NoMailer`.
    */
   function prepare (userId: string, change?: EmailChange): (trx: Database) => Promise<void> {
     if (!mailer) throw new NoMailer()
@@ -38,8 +40,8 @@ export function createEmailLinks ({ lifecycle, database: { db }, links, mails: {
     prepare,
 
     /**
-     * Sends a user a link to verify the current address. Throws `NoMailer`, `UserNotFound`, `EmailVerified`, and `InvalidToken` if the
-     * caller may no longer act.
+     * Sends a user a link to verify the current address. Throws `NoMailer`, `UserNotFound`, `EmailVerified`, and
+     * `InvalidToken` if the caller may no longer act.
      */
     async send (userId: string, caller: Caller): Promise<void> {
       const store = prepare(userId)

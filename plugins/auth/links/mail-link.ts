@@ -10,8 +10,8 @@ import { hashSecret } from '../cookie-value.ts'
 export type MailPage = '/set-password' | '/sign-up/confirm' | '/verify-email' | '/undo' | '/login' | '/forgot-password'
 
 /**
- * Creates the functions that make links to pages. The `Host` header of the request must not be used: the client that requests the link
- * could choose where it leads.
+ * Creates the functions that make links to pages. The `Host` header of the request must not be used: the client that
+ * requests the link could choose where it leads.
  * @param app where to find the address on which the server listens, if there is no public URL
  */
 export function createMailLinks (app: Pick<FastifyInstance, 'server' | 'listeningOrigin'>, options: Options) {

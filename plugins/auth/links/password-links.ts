@@ -34,16 +34,21 @@ export function createPasswordLinks (
     lifecycle, database: { db }, links, mails: { mailer, render }, audit, throttle, options: { passwordTokenSeconds },
   }: Dependencies
 ) {
-  const queue = fastq.promise(({ email, caller }: { email: string, caller: Caller }) => sendLink(email, caller), AT_ONCE)
+  const queue = fastq.promise(
+    ({ email, caller }: { email: string, caller: Caller }) => sendLink(email, caller), AT_ONCE
+  )
   let hasWarned = false
   lifecycle.addHook('onClose', async () => { await queue.drained() })
   purgeRegularly(lifecycle, 'password links', PURGE_SECONDS, () => deleteExpiredPasswordTokens(db, PURGE_BATCH_SIZE))
 
   /**
-   * Creates a link with which a user can set a password once, and stores it with an entry of the account log and a mail. If there is no
-   * such user, the user is disabled, or the address may not get a link, the mail is not sent.
+   * Creates a link with which a user can set a password once, and stores it with an entry of the account log and a
+   * mail. If there is no such user, the user is disabled, or the address may not get a link, the mail is not sent.
    */
-  async function storeLink (name: 'password-reset' | 'invitation', token: Omit<NewToken, 'hash'>, entry: NewAuditEntry, confirm?: (trx: Database) => Promise<void>) {
+  async function storeLink (
+    name: 'password-reset' | 'invitation', token: Omit<NewToken, 'hash'>, entry: NewAuditEntry,
+    confirm?: (trx: Database) => Promise<void>
+  ) {
     const { hash, link } = links.create('/set-password')
     const mail = mailer!.prepare(render(name, { link, duration: durationOf(token.seconds) }), token.seconds, {
       // Only admins invite, so nobody else keeps an invitation from being sent.
@@ -54,16 +59,18 @@ export function createPasswordLinks (
 
   async function sendLink (email: string, caller: Caller): Promise<void> {
     const user = await findCredentials(db, email)
-    // For an unknown address the same statements run. Otherwise the load would differ, and so would the time until the next
-    // response, which would reveal which addresses have an account.
+    // For an unknown address the same statements run. Otherwise the load would differ, and so would the time until the
+    // next response, which would reveal which addresses have an account.
     const entry = audit.entry(caller, { action: 'password.reset-request', userId: user?.id })
-    await storeLink('password-reset', { userId: user?.id ?? NIL, seconds: passwordTokenSeconds, onlyIfProven: true }, entry)
+    await storeLink(
+      'password-reset', { userId: user?.id ?? NIL, seconds: passwordTokenSeconds, onlyIfProven: true }, entry
+    )
   }
 
   return {
     /**
-     * Sends a link to the user of an address, if there is one. This happens after the response, which therefore takes the
-     * same time whether or not there is such a user. Failures are logged. Throws `TooManyRequests`.
+     * Sends a link to the user of an address, if there is one. This happens after the response, which therefore takes
+     * the same time whether or not there is such a user. Failures are logged. Throws `TooManyRequests`.
      */
     async request (caller: Caller, email: string): Promise<void> {
       const { address, client } = caller
@@ -80,13 +87,15 @@ export function createPasswordLinks (
     },
 
     /**
-     * Sends a user a link to set a first password. Throws `NoMailer`, `InvalidToken` if the caller may no longer act, and `KeyTaken` if
-     * the key `once` is taken.
+     * Sends a user a link to set a first password. Throws `NoMailer`, `InvalidToken` if the caller may no longer act,
+     * and `KeyTaken` if the key `once` is taken.
      */
     async invite (userId: string, caller: Caller, once?: ResultKey): Promise<void> {
       if (!mailer) throw new NoMailer()
       const entry = audit.entry(caller, { action: 'user.invite', userId })
-      await storeLink('invitation', { userId, seconds: INVITATION_SECONDS, onlyIfProven: false }, entry, async (trx) => {
+      await storeLink('invitation', {
+        userId, seconds: INVITATION_SECONDS, onlyIfProven: false,
+      }, entry, async (trx) => {
         if (once) await insertResult(trx, 'invitation', userId, once)
         await caller.confirm()
       })

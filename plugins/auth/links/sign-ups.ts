@@ -62,8 +62,8 @@ export function createSignUps ({ lifecycle, database: { db }, links, mails: { ma
 
   return {
     /**
-     * Stores a sign-up and sends a link to confirm it, or a mail that says that the address has an account. This happens after the
-     * response, which therefore takes the same time in both cases. Never throws: failures are logged.
+     * Stores a sign-up and sends a link to confirm it, or a mail that says that the address has an account. This
+     * happens after the response, which therefore takes the same time in both cases. Never throws: failures are logged.
      * @returns a secret, whatever happens. Who presents it with the token of the link proves to have sent the sign-up
      */
     request (given: Given, { log }: Pick<Caller, 'log'>): string {

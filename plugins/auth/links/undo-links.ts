@@ -15,7 +15,9 @@ export type UndoLink = MailLink
 export type UndoLinks = ReturnType<typeof createUndoLinks>
 
 /** Sends links by mail that undo a change of the address, the password or the ways to sign in (contract 11.3). */
-export function createUndoLinks ({ lifecycle, database: { db }, links, mails: { mailer, render: renderMail } }: LinkDependencies) {
+export function createUndoLinks (
+  { lifecycle, database: { db }, links, mails: { mailer, render: renderMail } }: LinkDependencies
+) {
   purgeRegularly(lifecycle, 'undo links', PURGE_SECONDS, () => deleteExpiredUndoTokens(db, PURGE_BATCH_SIZE))
   const duration = durationOf(SECONDS)
 
@@ -36,17 +38,22 @@ export function createUndoLinks ({ lifecycle, database: { db }, links, mails: { 
       prepare((undoLink) => renderMail('email-changed', { undoLink, duration }), undo),
 
     /**
-     * Stores a mail that says that the password was set, maybe by somebody else (NIST 800-63B 4.6, OWASP ASVS 6.3.7), in the transaction
-     * that sets it.
+     * Stores a mail that says that the password was set, maybe by somebody else (NIST 800-63B 4.6, OWASP ASVS 6.3.7),
+     * in the transaction that sets it.
      * @param undo the link that restores the former one, if there is one
      */
-    async notifyPasswordChanged (trx: Database, email: string, undo: UndoLink | undefined, userId: string): Promise<void> {
+    async notifyPasswordChanged (
+      trx: Database, email: string, undo: UndoLink | undefined, userId: string
+    ): Promise<void> {
       const page = links.pageOf('/set-password')
       const mail = prepare((undoLink) => renderMail('password-changed', { page, undoLink, duration }), undo)
       if (mail) await insertMail(trx, mail, email, userId)
     },
 
-    /** Stores a mail that says that a passkey was added, with a link that removes it, if there is one, in the transaction that adds it. */
+    /**
+     * Stores a mail that says that a passkey was added, with a link that removes it, if there is one, in the
+     * transaction that adds it.
+     */
     async notifyPasskeyAdded (trx: Database, email: string, undo: UndoLink | undefined, userId: string): Promise<void> {
       const mail = prepare((undoLink) => renderMail('passkey-added', { undoLink, duration }), undo)
       if (mail) await insertMail(trx, mail, email, userId)

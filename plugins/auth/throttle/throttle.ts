@@ -28,7 +28,8 @@ const PURGE_NETWORKS_SECONDS = 3600
 // It is not known when a locked account accepts passwords again, so `Retry-After` is an arbitrary value.
 const LOCKED_RETRY_SECONDS = 3600
 
-// A network has at most a quarter of the sign-ups that may be pending: this many at once, and as many again while those are pending.
+// A network has at most a quarter of the sign-ups that may be pending: this many at once, and as many again while those
+// are pending.
 const PENDING_OF_NETWORK = { burst: PENDING / 8, perMinute: PENDING / 8 / (LIFETIME_SECONDS / 60) }
 
 /** Where an attempt comes from. */
@@ -42,7 +43,10 @@ interface Source {
 export interface Charged {
   /** Takes the charge back, because only failed attempts count. */
   refund (): Promise<void>
-  /** Takes the charge back once the database can be reached, because an attempt that ended before it was checked does not count. */
+  /**
+   * Takes the charge back once the database can be reached, because an attempt that ended before it was checked does
+   * not count.
+   */
   refundLater (): void
 }
 
@@ -59,8 +63,8 @@ export interface LoginAttempt {
 export type Throttle = ReturnType<typeof createThrottle>
 
 /**
- * Limits attempts to log in, to refresh and to request password links (contract 4). They are counted in the database, so that
- * all nodes count together, and before anything expensive is done.
+ * Limits attempts to log in, to refresh and to request password links (contract 4). They are counted in the database,
+ * so that all nodes count together, and before anything expensive is done.
  */
 export function createThrottle (core: Core) {
   const { lifecycle, database: { db, notifications }, telemetry: { batch, metrics }, options } = core
@@ -70,7 +74,11 @@ export function createThrottle (core: Core) {
   const countFailure = batchCalls((failures: LoginFailure[]) => countLoginFailures(db, failures), {
     ...inTurn, telemetry: batch('login-failures.count'),
   })
-  const throttled = metrics.counter('usher_throttled_attempts_total', 'Attempts that were rejected because a limit is used up', { label: 'operation', values: OPERATIONS })
+  const throttled = metrics.counter(
+    'usher_throttled_attempts_total',
+    'Attempts that were rejected because a limit is used up',
+    { label: 'operation', values: OPERATIONS }
+  )
   const rejections = createRecentRejections({ Rejection: TooManyRequests, ...FLOOD })
   const delay = createTarpit(lifecycle)
   const retry = createRetries(core)
@@ -89,15 +97,18 @@ export function createThrottle (core: Core) {
   // Otherwise this node would reject a password that was just set.
   notifications.listen(channelOf(schema, 'limits_cleared'), () => rejections.clear())
 
-  /** Returns a function that charges an attempt to the limit of a subject, and throws `TooManyRequests` if that is used up. */
+  /**
+   * Returns a function that charges an attempt to the limit of a subject, and throws `TooManyRequests` if that is used
+   * up.
+   */
   function createLimit (name: string, limit: typeof throttle.account) {
     const chargeTo = createCharge(name, toLimit(limit))
     return (...subject: string[]): Promise<Charged> => chargeTo(1, ...subject)
   }
 
   /**
-   * Returns a function that charges an attempt to the limits of the networks of an address, narrowest first, and throws `TooManyRequests`
-   * if one of them is used up.
+   * Returns a function that charges an attempt to the limits of the networks of an address, narrowest first, and throws
+   * `TooManyRequests` if one of them is used up.
    * @param share the most that a network may have, whatever its size
    */
   function createNetworkLimit (name: string, limit: typeof throttle.account, share?: typeof throttle.account) {
@@ -116,8 +127,12 @@ export function createThrottle (core: Core) {
   }
 
   function createCharge (name: string, limit: Limit) {
-    const take = batchCalls((attempts: Attempt[]) => charge(db, limit, attempts), { ...inTurn, telemetry: batch('throttle.charge') })
-    const putBack = batchCalls((attempts: Attempt[]) => refund(db, limit, attempts), { ...inTurn, telemetry: batch('throttle.refund') })
+    const take = batchCalls(
+      (attempts: Attempt[]) => charge(db, limit, attempts), { ...inTurn, telemetry: batch('throttle.charge') }
+    )
+    const putBack = batchCalls(
+      (attempts: Attempt[]) => refund(db, limit, attempts), { ...inTurn, telemetry: batch('throttle.refund') }
+    )
 
     return async (factor: number, ...subject: string[]): Promise<Charged> => {
       const key = subjectKey(name, ...subject)
@@ -138,7 +153,9 @@ export function createThrottle (core: Core) {
   }
 
   // Counts and delays a rejection.
-  async function withTarpit<Result> (operation: typeof OPERATIONS[number], client: Client | undefined, charging: Promise<Result>): Promise<Result> {
+  async function withTarpit<Result> (
+    operation: typeof OPERATIONS[number], client: Client | undefined, charging: Promise<Result>
+  ): Promise<Result> {
     try {
       return await charging
     } catch (error) {
@@ -155,19 +172,23 @@ export function createThrottle (core: Core) {
   }
 
   purgeRegularly(lifecycle, 'limits of attempts', PURGE_SECONDS, purge)
-  purgeRegularly(lifecycle, 'counts of failed logins', PURGE_SECONDS, () => deleteLowestLoginFailures(db, { keep: ROWS, limit: PURGE_BATCH_SIZE }))
+  purgeRegularly(lifecycle, 'counts of failed logins', PURGE_SECONDS, () =>
+    deleteLowestLoginFailures(db, { keep: ROWS, limit: PURGE_BATCH_SIZE }))
   purgeRegularly(lifecycle, 'recognised networks', PURGE_NETWORKS_SECONDS, () =>
     deleteUnusedNetworks(db, { seconds: options.auditSeconds, limit: PURGE_BATCH_SIZE }))
 
   return {
-    /** Throws `TooManyRequests` for logins from a network that floods the node, before the body of the request is read. */
+    /**
+     * Throws `TooManyRequests` for logins from a network that floods the node, before the body of the request is read.
+     */
     rejectFlood: ({ address, client }: Source): Promise<void> =>
       withTarpit('login', client, (async () => throwIfAnyRejected(LOGIN_OF_NETWORK, networksOf(address)))()),
 
     /**
-     * Charges a login to its network and its account, before the password is checked. A recognised network has a separate
-     * limit for the account, so that failures from elsewhere do not lock the owner out. After many failures in a row, only
-     * recognised networks may try. It makes no difference whether there is such an account. Throws `TooManyRequests`.
+     * Charges a login to its network and its account, before the password is checked. A recognised network has a
+     * separate limit for the account, so that failures from elsewhere do not lock the owner out. After many failures in
+     * a row, only recognised networks may try. It makes no difference whether there is such an account. Throws
+     * `TooManyRequests`.
      */
     async login ({ email, address, client }: Source & { email: string }): Promise<LoginAttempt> {
       const account = foldEmail(email)
@@ -200,16 +221,24 @@ export function createThrottle (core: Core) {
     forgetRejections: (): void => rejections.clear(),
 
     /** Charges a refresh before it is checked. Throws `TooManyRequests`. */
-    refresh: ({ address, client }: Source): Promise<Charged> => withTarpit('refresh', client, refreshOfNetwork(address)),
+    refresh: ({ address, client }: Source): Promise<Charged> =>
+      withTarpit('refresh', client, refreshOfNetwork(address)),
 
-    /** Charges a request for a link to set a password, whether or not there is such an account. Throws `TooManyRequests`. */
+    /**
+     * Charges a request for a link to set a password, whether or not there is such an account. Throws
+     * `TooManyRequests`.
+     */
     async reset ({ email, address, client }: Source & { email: string }): Promise<void> {
       await withTarpit('reset', client, both(resetOfNetwork(address), () => resetOfAccount(foldEmail(email))))
     },
 
     /** Charges a request for a link to verify a user's address. Throws `TooManyRequests`. */
-    async verification ({ userId, email, client }: { userId: string, email: string, client: Client | undefined }): Promise<void> {
-      await withTarpit('verification', client, both(verificationOfUser(userId), () => verificationOfAddress(foldEmail(email))))
+    async verification (
+      { userId, email, client }: { userId: string, email: string, client: Client | undefined }
+    ): Promise<void> {
+      await withTarpit(
+        'verification', client, both(verificationOfUser(userId), () => verificationOfAddress(foldEmail(email)))
+      )
     },
 
     /** Charges a sign-up, whether or not there is such an account. Throws `TooManyRequests`. */
@@ -218,8 +247,8 @@ export function createThrottle (core: Core) {
     },
 
     /**
-     * Charges an attempt to prove the second factor of a user, before the code is checked. Take the charge back if it was right.
-     * Throws `TooManyRequests`.
+     * Charges an attempt to prove the second factor of a user, before the code is checked. Take the charge back if it
+     * was right. Throws `TooManyRequests`.
      */
     secondFactor: ({ userId, client }: { userId: string, client: Client | undefined }): Promise<Charged> =>
       withTarpit('second-factor', client, secondFactorOfAccount(userId)),
@@ -230,7 +259,8 @@ export function createThrottle (core: Core) {
 
 const subjectKey = (...subject: string[]): string => subject.join(' ')
 
-const toLimit = ({ burst, perMinute }: { burst: number, perMinute: number }): Limit => ({ burst, interval: 60e6 / perMinute })
+const toLimit = ({ burst, perMinute }: { burst: number, perMinute: number }): Limit =>
+  ({ burst, interval: 60e6 / perMinute })
 
 // Charges two limits. If the second one is used up, the charge on the first is taken back.
 async function both (charging: Promise<Charged>, chargeNext: () => Promise<Charged>): Promise<Charged> {

@@ -22,8 +22,8 @@ export function codeOf (secret: string, step: number): string {
 }
 
 /**
- * Returns the time step of a code, or undefined if it is that of no step that is accepted now. Steps up to `lastStep` are
- * not accepted.
+ * Returns the time step of a code, or undefined if it is that of no step that is accepted now. Steps up to `lastStep`
+ * are not accepted.
  * @param now milliseconds since 1970
  */
 export function findStep (secret: string, given: string, now: number, lastStep: number): number | undefined {

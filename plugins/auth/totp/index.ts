@@ -40,12 +40,15 @@ export type Totp = ReturnType<typeof createTotp>
 
 /** Sets up authenticator apps and recovery codes, and checks and uses up their codes (contract 16.4, RFC 6238). */
 export function createTotp (
-  { database: { db, clock }, telemetry: { metrics }, options, audit, credentials, login, sessions, throttle, undoLinks }: Dependencies
+  {
+    database: { db, clock }, telemetry: { metrics }, options, audit, credentials, login, sessions, throttle, undoLinks,
+  }: Dependencies
 ) {
   const { productName } = options.pages
-  const checked = metrics.counter('usher_second_factors_total', 'Codes of authenticator apps and recovery codes that were checked', {
-    label: 'result', values: ['accepted', 'rejected'],
-  })
+  const checked =
+    metrics.counter('usher_second_factors_total', 'Codes of authenticator apps and recovery codes that were checked', {
+      label: 'result', values: ['accepted', 'rejected'],
+    })
 
   // The cause is logged and names the option. The response does not.
   function open (userId: string, stored: string): string {
@@ -104,7 +107,9 @@ export function createTotp (
     if (!found) throw new TotpNotFound()
     if (found.confirmedAt !== null) throw new TotpActive()
     const step = findStep(open(userId, found.secret), code, clock.now(), Number(found.lastStep))
-    if (step === undefined || !await confirmTotp(trx, { userId, secret: found.secret, step })) throw new WrongSecondFactor()
+    if (step === undefined || !await confirmTotp(trx, { userId, secret: found.secret, step })) {
+      throw new WrongSecondFactor()
+    }
     const recoveryCodes = await replaceCodes(trx, userId)
     const ended = await credentials.recordAdded(trx, caller, 'totp', { endOthersThan: sessionId })
     await caller.confirm()
@@ -113,8 +118,8 @@ export function createTotp (
 
   return {
     /**
-     * Creates a secret for an authenticator app, which replaces one that was not confirmed. It has no effect until `confirm`.
-     * Throws `TotpActive` if there is a confirmed one, and `InvalidToken`.
+     * Creates a secret for an authenticator app, which replaces one that was not confirmed. It has no effect until
+     * `confirm`. Throws `TotpActive` if there is a confirmed one, and `InvalidToken`.
      */
     async start (caller: Caller): Promise<{ secret: string, uri: string, qrCode: string }> {
       const { id: userId } = caller.getActor()
@@ -131,10 +136,10 @@ export function createTotp (
     },
 
     /**
-     * Makes the new secret the second factor of the actor, if the code is right: logins need a code from now on, and the
-     * actor's other sessions end, because they were started without one. The actor's own session counts as authenticated
-     * by both factors. Returns the recovery codes and a new token. The owner gets a mail with a link that undoes it.
-     * Throws `WrongSecondFactor`, `TotpNotFound`, `TotpActive`, `InvalidToken`.
+     * Makes the new secret the second factor of the actor, if the code is right: logins need a code from now on, and
+     * the actor's other sessions end, because they were started without one. The actor's own session counts as
+     * authenticated by both factors. Returns the recovery codes and a new token. The owner gets a mail with a link that
+     * undoes it. Throws `WrongSecondFactor`, `TotpNotFound`, `TotpActive`, `InvalidToken`.
      */
     async confirm (caller: Caller, code: string): Promise<{ recoveryCodes: string[], token: string }> {
       let confirmed: { recoveryCodes: string[], ended: string[] } | undefined
@@ -176,8 +181,8 @@ export function createTotp (
     },
 
     /**
-     * Uses up the code of an authenticator app. Returns whether it was right: it was never used, and neither was a later
-     * one. Call `prove` instead where somebody may try many.
+     * Uses up the code of an authenticator app. Returns whether it was right: it was never used, and neither was a
+     * later one. Call `prove` instead where somebody may try many.
      */
     useCode,
 
@@ -186,8 +191,9 @@ export function createTotp (
 
     /**
      * Checks a second factor without using it up. Returns how it authenticates the user (RFC 8176), and a function that
-     * uses it up in a transaction, and throws `InvalidSecondFactor` if that has happened meanwhile. A user has a limited number of
-     * wrong attempts, which are counted before anything is checked. Throws `InvalidSecondFactor`, `TooManyRequests`.
+     * uses it up in a transaction, and throws `InvalidSecondFactor` if that has happened meanwhile. A user has a
+     * limited number of wrong attempts, which are counted before anything is checked. Throws `InvalidSecondFactor`,
+     * `TooManyRequests`.
      */
     async prove (caller: Caller, userId: string, given: SecondFactorCode): Promise<SecondProof> {
       const charged = await throttle.secondFactor({ userId, client: caller.client })

@@ -25,8 +25,9 @@ export function readsForm ({ schema }: Pick<RouteOptions, 'schema'>): boolean {
 export default fp(async function bodyDeadline (app) {
   const milliseconds = app.usherOptions.bodySeconds * 1000
 
-  // Most bodies arrive together with the head of the request, and are complete once the event loop has read the available
-  // data. Only the others get a timer, which would cost more than anything else that is done for a small request.
+  // Most bodies arrive together with the head of the request, and are complete once the event loop has read the
+  // available data. Only the others get a timer, which would cost more than anything else that is done for a small
+  // request.
   let arriving: [IncomingMessage, Readable][] = []
 
   type Done = (error: Error | null, payload: Readable) => void
@@ -66,7 +67,8 @@ function limit (payload: Readable, milliseconds: number): void {
   for (const event of ['end', 'close', 'error']) payload.once(event, clear)
 
   function fail (): void {
-    // Fastify listens to this event and sends the error. `destroy` would close the connection before the response is sent.
+    // Fastify listens to this event and sends the error. `destroy` would close the connection before the response is
+    // sent.
     payload.emit('error', new BodyStalled())
   }
 }

@@ -6,8 +6,8 @@ import type { FastifyReply } from 'fastify'
 export const LINGER_MS = 2_000
 
 /**
- * A connection of node:http. Its internal member `_httpMessage` is the response that is being sent, and `parser.incoming` the latest
- * request.
+ * A connection of node:http. Its internal member `_httpMessage` is the response that is being sent, and
+ * `parser.incoming` the latest request.
  */
 export type Connection = Duplex & {
   _httpMessage?: ServerResponse | null
@@ -16,9 +16,10 @@ export type Connection = Duplex & {
 }
 
 /**
- * Calls a function once the responses to all complete requests on a connection have been sent: at once if there are none, and
- * never if the connection closes before that. Clients may send further requests before they have a response, and RFC 9112 9.3.2
- * requires responses in the order of the requests. A request whose body is malformed stays incomplete.
+ * Calls a function once the responses to all complete requests on a connection have been sent: at once if there are
+ * none, and never if the connection closes before that. Clients may send further requests before they have a response,
+ * and RFC 9112 9.3.2 requires responses in the order of the requests. A request whose body is malformed stays
+ * incomplete.
  */
 export function afterResponses (connection: Connection, proceed: () => void): void {
   const response = connection._httpMessage
@@ -27,24 +28,25 @@ export function afterResponses (connection: Connection, proceed: () => void): vo
 }
 
 /**
- * Returns whether the response to a request whose body is not complete has already been sent, or is being sent. Another one, to the
- * malformed rest of the body, would be taken for a part of it or for the response to another request.
+ * Returns whether the response to a request whose body is not complete has already been sent, or is being sent. Another
+ * one, to the malformed rest of the body, would be taken for a part of it or for the response to another request.
  */
 export function hasAnswered ({ _httpMessage: response, parser }: Connection): boolean {
   return response ? !response.req.complete && response.headersSent : parser?.incoming?.complete === false
 }
 
 /**
- * Does what `afterResponses` does for a connection that node:http has handed over with an `upgrade` or `connect` event. Node hands it
- * over and stops listening to it even if earlier responses are still to be sent. If another parser was attached to it then, its responses
- * would wait forever, or an assertion of Node would end the process. Until the earlier responses have been sent, this listens in place
- * of Node.
+ * Does what `afterResponses` does for a connection that node:http has handed over with an `upgrade` or `connect` event.
+ * Node hands it over and stops listening to it even if earlier responses are still to be sent. If another parser was
+ * attached to it then, its responses would wait forever, or an assertion of Node would end the process. Until the
+ * earlier responses have been sent, this listens in place of Node.
  */
 export function takeOverConnection (connection: Connection, proceed: () => void): void {
   if (!connection._httpMessage) return proceed()
   const onDrain = () => connection._httpMessage?.emit('drain')
   const close = () => connection.destroy()
-  // After each response, Node resumes the connection. What arrives is for the next parser, and would be lost without a listener.
+  // After each response, Node resumes the connection. What arrives is for the next parser, and would be lost without a
+  // listener.
   const onResume = () => connection.pause()
   connection.on('drain', onDrain).on('error', close).on('timeout', close).on('resume', onResume)
   afterResponses(connection, () => {
@@ -58,8 +60,9 @@ export function takeOverConnection (connection: Connection, proceed: () => void)
 }
 
 /**
- * Sends the last bytes on a connection and closes it. What the client is still sending is read and discarded until it closes its
- * side, for two seconds at most: closing at once would reset the connection, and the client could lose the response (RFC 9112 9.6).
+ * Sends the last bytes on a connection and closes it. What the client is still sending is read and discarded until it
+ * closes its side, for two seconds at most: closing at once would reset the connection, and the client could lose the
+ * response (RFC 9112 9.6).
  */
 export function closeConnection (connection: Duplex, lastBytes = ''): void {
   connection.end(lastBytes)
@@ -73,9 +76,9 @@ export function closeConnection (connection: Duplex, lastBytes = ''): void {
 const actionsOf = new WeakMap<Duplex, Set<() => void>>()
 
 /**
- * Calls a function once when a response has been sent completely or its connection is closed, or at once if that has happened.
- * The response itself may never emit `close` while it waits for earlier ones on its connection: with Node.js 22.18, and, after
- * an upgrade request, with later versions.
+ * Calls a function once when a response has been sent completely or its connection is closed, or at once if that has
+ * happened. The response itself may never emit `close` while it waits for earlier ones on its connection: with Node.js
+ * 22.18, and, after an upgrade request, with later versions.
  */
 export function onceClosed ({ request, raw: response }: FastifyReply, act: () => void): void {
   const { socket } = request.raw

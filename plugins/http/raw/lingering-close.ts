@@ -4,8 +4,8 @@ import { hasBody } from './body-deadline.ts'
 import { LINGER_MS } from './connections.ts'
 
 /**
- * Continues to read for up to two seconds if a response, such as a 413, is sent before the whole body has arrived. Closing at
- * once would reset the connection, and the client could lose the response (RFC 9112 9.6).
+ * Continues to read for up to two seconds if a response, such as a 413, is sent before the whole body has arrived.
+ * Closing at once would reset the connection, and the client could lose the response (RFC 9112 9.6).
  */
 export default fp(async function lingeringClose (app) {
   app.addHook('onRequest', ({ raw }, reply, done) => {

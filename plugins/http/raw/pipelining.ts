@@ -65,8 +65,8 @@ function schedule (line: Line, socket: Duplex): void {
 }
 
 /**
- * Limits what a client can start by sending many requests on one connection without waiting for responses: eight of them run, and the
- * others wait (contract 1.13). Responses are sent in order, so more would only be kept in memory.
+ * Limits what a client can start by sending many requests on one connection without waiting for responses: eight of
+ * them run, and the others wait (contract 1.13). Responses are sent in order, so more would only be kept in memory.
  */
 export default fp(async function pipelining (app) {
   app.addHook('onRequest', (request, reply, done) => {

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { commonMailValues, mailNames, mailValues, type MailContent, type MailName, type MailValues } from '../../../schema/options/mail.ts'
+import {
+  commonMailValues, mailNames, mailValues, type MailContent, type MailName, type MailValues,
+} from '../../../schema/options/mail.ts'
 import { escapeHtml, parseTemplate, type Template } from '../../support/template.ts'
 
 const DEFAULTS = join(import.meta.dirname, 'templates')
@@ -10,21 +12,25 @@ const LAYOUT = 'layout.html'
 export type RenderMail = <Name extends MailName>(name: Name, values: Readonly<MailValues[Name]>) => MailContent
 
 /**
- * Reads the templates of mails: `<name>.txt`, which begins with the subject, `<name>.html`, and `layout.html`, which surrounds the
- * HTML of all mails.
+ * Reads the templates of mails: `<name>.txt`, which begins with the subject, `<name>.html`, and `layout.html`, which
+ * surrounds the HTML of all mails.
  *
- * @param folder has files that replace Usher's own. Throws an `Error` that names the file if one of them is wrong, or if it
- * belongs to no mail
+ * @param folder has files that replace Usher's own. Throws an `Error` that names the file if one of them is wrong, or
+ * if it belongs to no mail
  */
 export function readMailTemplates (folder?: string): RenderMail {
   if (folder !== undefined) rejectUnknownFiles(folder)
-  const read = (file: string) => readFileSync(folder !== undefined && existsSync(join(folder, file)) ? join(folder, file) : join(DEFAULTS, file), 'utf8')
+  const read = (file: string) => readFileSync(
+    folder !== undefined && existsSync(join(folder, file)) ? join(folder, file) : join(DEFAULTS, file), 'utf8'
+  )
   const layout = read(LAYOUT).split('{{content}}')
   if (layout.length !== 2) throw new Error(`${LAYOUT} must have {{content}} once`)
   parse(LAYOUT, layout.join(''), commonMailValues)
   const templates = Object.fromEntries(mailNames.map((name) => {
     const [, subject, text] = /^Subject: *(\S.*?)\r?\n\r?\n([^]*)$/.exec(read(`${name}.txt`)) ?? []
-    if (subject === undefined || text === undefined) throw new Error(`${name}.txt must begin with a line "Subject: …" and an empty line`)
+    if (subject === undefined || text === undefined) {
+      throw new Error(`${name}.txt must begin with a line "Subject: …" and an empty line`)
+    }
     return [name, {
       subject: parse(`${name}.txt`, subject, mailValues[name]),
       text: parse(`${name}.txt`, text, mailValues[name]),

@@ -42,8 +42,13 @@ interface Dependencies extends Core {
   limited: Counter
 }
 
-/** Sends mails with the option `mailer`. They are stored in the outbox along with the change that causes them, so none is lost with a process. */
-export function createMailer ({ lifecycle, database: { db, newId }, outbox, send, limited, options: { secret, formerSecret, throttle, deadlines } }: Dependencies) {
+/**
+ * Sends mails with the option `mailer`. They are stored in the outbox along with the change that causes them, so none
+ * is lost with a process.
+ */
+export function createMailer ({
+  lifecycle, database: { db, newId }, outbox, send, limited, options: { secret, formerSecret, throttle, deadlines },
+}: Dependencies) {
   const { log } = lifecycle
   const limits = { verified: limitOf(throttle.verifiedMail), unverified: limitOf(throttle.mail) }
   const isNew = createSampler()
@@ -90,21 +95,25 @@ export function createMailer ({ lifecycle, database: { db, newId }, outbox, send
   // A flood causes one entry a minute for each user.
   function reportLimited ({ budget = 'request', userId }: StoredMail): typeof undelivered {
     limited.add(1, budget)
-    if (isNew(`${budget} ${userId}`)) log.warn({ kind: budget, userId }, 'A mail is not sent, because its recipient has got too many of its kind')
+    if (isNew(`${budget} ${userId}`)) {
+      log.warn({ kind: budget, userId }, 'A mail is not sent, because its recipient has got too many of its kind')
+    }
     return undelivered
   }
 
   return {
     /**
-     * Returns a mail to be stored in the transaction of the change that causes it. It is sent after the commit, in several attempts if
-     * necessary, as long as its links work and are not void, unless the limit of its recipient is used up (contract
-     * 11.5).
+     * Returns a mail to be stored in the transaction of the change that causes it. It is sent after the commit, in
+     * several attempts if necessary, as long as its links work and are not void, unless the limit of its recipient is
+     * used up (contract 11.5).
      * @param seconds how long its links work
      * @param options.budget which limit it counts toward
      * @param options.hash the hash of the token in its link, if it has one
      * @param options.withoutLink the content to send if the link is void by then; without it, nothing is sent
      */
-    prepare (content: MailContent, seconds: number, { budget = 'account', hash, withoutLink }: PrepareOptions = {}): NewMail {
+    prepare (
+      content: MailContent, seconds: number, { budget = 'account', hash, withoutLink }: PrepareOptions = {}
+    ): NewMail {
       const id = newId()
       const details: StoredMailDetails = {
         content: seal(id, content),
@@ -118,4 +127,5 @@ export function createMailer ({ lifecycle, database: { db, newId }, outbox, send
   }
 }
 
-const limitOf = ({ burst, perMinute }: { burst: number, perMinute: number }): MailLimit => ({ burst, seconds: 60 / perMinute })
+const limitOf = ({ burst, perMinute }: { burst: number, perMinute: number }): MailLimit =>
+  ({ burst, seconds: 60 / perMinute })

@@ -5,8 +5,13 @@ import { readMailTemplates } from './mail-templates.ts'
 
 type Given<Name extends MailName> = Omit<MailValues[Name], 'productName' | 'color' | 'textColor'>
 
-/** Renders mails from templates (contract 15.2). No mail contains the user's name, because a name can be any text, which Usher would then send. */
-export function createRenderer ({ lifecycle: { log }, options: { mailTemplates, pages: { productName, color } } }: Pick<Core, 'lifecycle' | 'options'>) {
+/**
+ * Renders mails from templates (contract 15.2). No mail contains the user's name, because a name can be any text, which
+ * Usher would then send.
+ */
+export function createRenderer (
+  { lifecycle: { log }, options: { mailTemplates, pages: { productName, color } } }: Pick<Core, 'lifecycle' | 'options'>
+) {
   const renderDefault = readMailTemplates()
   const common = { productName, color, textColor: textColorOn(color) }
 
@@ -18,7 +23,10 @@ export function createRenderer ({ lifecycle: { log }, options: { mailTemplates, 
       throw new TypeError('the result must be { subject, text, html? } or undefined')
     } catch (error) {
       // The error itself may contain the values, and with them a link, which must not be in a log.
-      log.error({ mail: name, type: (error as Error)?.name }, 'The option mailTemplates failed: the mail has its default content')
+      log.error(
+        { mail: name, type: (error as Error)?.name },
+        'The option mailTemplates failed: the mail has its default content'
+      )
     }
   }
 

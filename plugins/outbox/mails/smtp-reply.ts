@@ -16,10 +16,10 @@ const RECIPIENT = /^5\.(?:1\.(?![78]$)|2\.)/
 const CONTENT = /^5\.(?:6\.|3\.4$)/
 
 /**
- * Returns whether an error is the reply of a mail server that will never accept this mail: because of its recipient or its
- * content. All other refusals are about the configuration of the sender or the server, such as a login, a sender, a blocked
- * client or a relay, and end when somebody mends it. Many servers send those only in reply to `RCPT TO`, so that the
- * enhanced status code counts if there is one.
+ * Returns whether an error is the reply of a mail server that will never accept this mail: because of its recipient or
+ * its content. All other refusals are about the configuration of the sender or the server, such as a login, a sender, a
+ * blocked client or a relay, and end when somebody mends it. Many servers send those only in reply to `RCPT TO`, so
+ * that the enhanced status code counts if there is one.
  */
 export function isRefusedForGood (error: unknown): boolean {
   const { responseCode, response, command = 'RCPT TO' } = (error ?? {}) as SmtpError

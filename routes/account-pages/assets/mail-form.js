@@ -9,6 +9,9 @@ if (form) {
     await send('POST', form.dataset.sends, values)
     rememberUsername(values.email)
     form.hidden = true
-    announce(document.querySelector('[role=status]'), form.dataset.sends === 'auth/sign-up' ? texts.signUpSent : texts.forgotSent)
+    announce(
+      document.querySelector('[role=status]'),
+      form.dataset.sends === 'auth/sign-up' ? texts.signUpSent : texts.forgotSent
+    )
   })
 }

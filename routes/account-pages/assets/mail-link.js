@@ -1,5 +1,5 @@
-// The pages to which mails link. The token is in the fragment of the address, which browsers send neither to servers nor as a
-// referrer, so no log contains it.
+// The pages to which mails link. The token is in the fragment of the address, which browsers send neither to servers
+// nor as a referrer, so no log contains it.
 import { Failure, onSubmit, request, send } from './page.js'
 import { recallUsername } from './username.js'
 
@@ -10,8 +10,9 @@ const storageKey = `usher-token ${location.pathname}`
 const username = form.querySelector('[data-username]')
 if (username) username.value = recallUsername()
 
-// The address bar must not keep the token, because browsers synchronize their histories and open tabs, and people copy addresses. The
-// storage of the tab keeps it until it is used, so that the page can be reloaded. Some browsers forbid the storage.
+// The address bar must not keep the token, because browsers synchronize their histories and open tabs, and people copy
+// addresses. The storage of the tab keeps it until it is used, so that the page can be reloaded. Some browsers forbid
+// the storage.
 function takeToken () {
   const given = new URLSearchParams(location.hash.slice(1)).get('token')
   if (given === null) return read()
@@ -88,7 +89,8 @@ onSubmit(form, async (values) => {
 
 // The input may be at fault instead of the token.
 async function isValid () {
-  return send('POST', form.dataset.check, { token }).then(() => true, ({ status }) => status !== INVALID && (status !== NOT_FOUND || form.querySelector('input:enabled') !== null))
+  return send('POST', form.dataset.check, { token }).then(() => true, ({ status }) =>
+    status !== INVALID && (status !== NOT_FOUND || form.querySelector('input:enabled') !== null))
 }
 
 await open(token)

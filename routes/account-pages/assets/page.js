@@ -1,4 +1,5 @@
-// What the scripts of all pages use. Texts from users and from the service are set as `textContent` and as values of fields only.
+// What the scripts of all pages use. Texts from users and from the service are set as `textContent` and as values of
+// fields only.
 import { failures, texts } from './texts.js'
 
 export { texts }
@@ -29,12 +30,16 @@ export async function send (method, path, body, token) {
 
 /** Sends a request to the API. Returns the body and the headers of the response. Throws `Failure`. */
 export async function request (method, path, body, token) {
-  const headers = { ...body && { 'content-type': 'application/json' }, ...token && { authorization: `Bearer ${token}` } }
+  const headers = {
+    ...body && { 'content-type': 'application/json' }, ...token && { authorization: `Bearer ${token}` },
+  }
   let response
   let data = {}
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS)
-    response = await fetch(new URL(`api/${path}`, root), { method, headers, body: body && JSON.stringify(body), signal })
+    response = await fetch(
+      new URL(`api/${path}`, root), { method, headers, body: body && JSON.stringify(body), signal }
+    )
     if (response.status !== 204) data = await response.json()
   } catch {
     // What is no JSON does not come from the service, but from a proxy in front of it.
@@ -46,7 +51,8 @@ export async function request (method, path, body, token) {
 
 function explain ({ code, error, errors = [error] }) {
   const textOf = (name) => Object.hasOwn(failures, name) ? failures[name] : undefined
-  return errors.map((sentence) => textOf(code) ?? textOf(sentence) ?? (sentence ? `${sentence[0].toUpperCase()}${sentence.slice(1)}.` : texts.failed)).join(' ')
+  return errors.map((sentence) => textOf(code) ?? textOf(sentence) ??
+    (sentence ? `${sentence[0].toUpperCase()}${sentence.slice(1)}.` : texts.failed)).join(' ')
 }
 
 /** Runs an action, once at a time, when a button is used. Shows its failure in an element. */

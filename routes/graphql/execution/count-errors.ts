@@ -5,8 +5,8 @@ import { DatabaseUnavailable, Overloaded } from '../../../schema/http/errors.ts'
 const REJECTIONS: ReadonlySet<string> = new Set([new DatabaseUnavailable().code, new Overloaded().code])
 
 /**
- * Creates the function that counts the errors which clients receive, by their code. The status of a response does not tell them, because
- * it is 200 (contract 7.1).
+ * Creates the function that counts the errors which clients receive, by their code. The status of a response does not
+ * tell them, because it is 200 (contract 7.1).
  */
 export function createErrorCount (
   { usherTelemetry: { metrics, rejections } }: FastifyInstance

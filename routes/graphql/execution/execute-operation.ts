@@ -13,11 +13,12 @@ export interface Respond {
 }
 
 /**
- * Executes a query or a mutation of a socket. Returns a function that discards the result, and resolves when the operation has ended. An
- * operation that waits for its turn ends at once, others when they have been executed.
+ * Executes a query or a mutation of a socket. Returns a function that discards the result, and resolves when the
+ * operation has ended. An operation that waits for its turn ends at once, others when they have been executed.
  */
 export function executeOperation (
-  usher: FastifyInstance, request: FastifyRequest, actor: GraphQLContext['actor'], operation: Operation, respond: Respond
+  usher: FastifyInstance, request: FastifyRequest, actor: GraphQLContext['actor'], operation: Operation,
+  respond: Respond
 ): () => Promise<void> {
   const { query, variables, operationName } = operation
   const stopping = new AbortController()

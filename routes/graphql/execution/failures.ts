@@ -12,9 +12,9 @@ export interface Failures {
 }
 
 /**
- * The error of every field that fails after the first ones of an operation. It exists once for each operation. Since it has a path,
- * graphql-js uses it as it is instead of creating another error with a stack trace, which would take most of the time of an operation
- * with thousands of failing fields. `formatErrors` replaces all of them with one.
+ * The error of every field that fails after the first ones of an operation. It exists once for each operation. Since it
+ * has a path, graphql-js uses it as it is instead of creating another error with a stack trace, which would take most
+ * of the time of an operation with thousands of failing fields. `formatErrors` replaces all of them with one.
  */
 export class FurtherErrors extends TooManyErrors {
   readonly path: readonly string[] = []
@@ -25,8 +25,9 @@ export class FurtherErrors extends TooManyErrors {
 }
 
 /**
- * Counts a field of a row that has failed. Returns the error to throw: the given one, or `FurtherErrors` after the first ones. A page has
- * many rows and a row many aliases, so that a document could otherwise cause thousands of errors.
+ * Counts a field of a row that has failed. Returns the error to throw: the given one, or `FurtherErrors` after the
+ * first ones. A page has many rows and a row many aliases, so that a document could otherwise cause thousands of
+ * errors.
  * @param convert returns the error that stands for the given one. It is not called for those that are left out
  */
 export function limitFailure (context: Failures, error: unknown, convert = (error: unknown) => error as Error): Error {

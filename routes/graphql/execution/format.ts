@@ -9,14 +9,17 @@ import { HostError } from '../host/errors.ts'
 import { locationsOf } from './locations.ts'
 
 /**
- * Returns the errors of an operation in the format that clients receive (contract 7.3), with a message and `extensions.code`.
- * The message of an unexpected error reveals no cause; the cause is logged. Errors of more fields than the limit are replaced with one.
+ * Returns the errors of an operation in the format that clients receive (contract 7.3), with a message and
+ * `extensions.code`. The message of an unexpected error reveals no cause; the cause is logged. Errors of more fields
+ * than the limit are replaced with one.
  */
 export function formatErrors (errors: readonly GraphQLError[], log: FastifyBaseLogger): GraphQLFormattedError[] {
   const logged = new Set<Error>()
   const all = errors.flatMap(unfold)
   const listed = all.filter(isListed).slice(0, limits.failures)
-  const further = listed.length < all.length ? [new GraphQLError('', { originalError: new TooManyErrors(limits.failures) })] : []
+  const further = listed.length < all.length
+    ? [new GraphQLError('', { originalError: new TooManyErrors(limits.failures) })]
+    : []
   return [...listed, ...further].map((error) => format(error, logOnce))
 
   // A loader of the host may have failed for many rows at once.
@@ -49,8 +52,9 @@ function unfold (error: GraphQLError): readonly GraphQLError[] {
   return errors!
 }
 
-// mercurius caches the errors of invalid documents. Their stack traces, which nobody reads, would keep all objects of the validation until
-// the next full garbage collection (docs/decisions/performance.md). An error that is not about the document is logged with its stack trace.
+// mercurius caches the errors of invalid documents. Their stack traces, which nobody reads, would keep all objects of
+// the validation until the next full garbage collection (docs/decisions/performance.md). An error that is not about the
+// document is logged with its stack trace.
 function dropStack (error: Error): void {
   if (error instanceof GraphQLError) error.stack = ''
 }
@@ -72,16 +76,25 @@ function describe (error: GraphQLError, log: Log): { message: string, extensions
     return { message: error.message, extensions: { code: 'GRAPHQL_INVALID', ...cause.extensions } }
   }
   const known = translate(cause as FastifyError)
-  if (known instanceof InvalidInput) return { message: known.message, extensions: { code: known.code, errors: known.errors } }
+  if (known instanceof InvalidInput) {
+    return { message: known.message, extensions: { code: known.code, errors: known.errors } }
+  }
   if (known instanceof InternalError) log((known.cause ?? cause) as Error)
-  if (known instanceof HostError) return { message: known.message, extensions: { ...known.extensions, code: known.code } }
-  if (known instanceof TooManyRequests) return { message: known.message, extensions: { code: known.code, retryAfter: known.retryAfter } }
-  if (known instanceof StepUpRequired) return { message: known.message, extensions: { code: known.code, maxAge: known.maxAge } }
+  if (known instanceof HostError) {
+    return { message: known.message, extensions: { ...known.extensions, code: known.code } }
+  }
+  if (known instanceof TooManyRequests) {
+    return { message: known.message, extensions: { code: known.code, retryAfter: known.retryAfter } }
+  }
+  if (known instanceof StepUpRequired) {
+    return { message: known.message, extensions: { code: known.code, maxAge: known.maxAge } }
+  }
   return { message: known.message, extensions: { code: known.code ?? 'BAD_REQUEST' } }
 }
 
-// The errors of graphql-js are about syntax, validation, variables and arguments. Any other error that has a path but no original
-// error comes from code compiled by graphql-jit. If a value cannot be serialized, that code keeps the message of the error only.
+// The errors of graphql-js are about syntax, validation, variables and arguments. Any other error that has a path but
+// no original error comes from code compiled by graphql-jit. If a value cannot be serialized, that code keeps the
+// message of the error only.
 function isCompiled ({ path, originalError, message }: GraphQLError): boolean {
   return path !== undefined && !originalError && !message.startsWith('Argument ')
 }

@@ -10,8 +10,8 @@ import { CONTENT_BYTES } from '../../../schema/text/text.ts'
 import { forgetText } from './locations.ts'
 import { areLarge, checkVariables } from './variables.ts'
 
-// Characters. A document may contain the content of a post in which every second byte is escaped. The length is limited, because
-// mercurius caches documents.
+// Characters. A document may contain the content of a post in which every second byte is escaped. The length is
+// limited, because mercurius caches documents.
 const LONGEST_DOCUMENT = 4 * CONTENT_BYTES
 
 /** An operation in the form that `app.graphql` accepts. */
@@ -23,9 +23,9 @@ export interface Operation {
 }
 
 /**
- * Parses the body `{ query?, mutation?, variables?, operationName? }` (contract 7.2). Either key may carry the operation, and a
- * bare selection set under `mutation` is a mutation. Throws a `GraphQLError` if the body is invalid, or if large variables do not
- * match the operation.
+ * Parses the body `{ query?, mutation?, variables?, operationName? }` (contract 7.2). Either key may carry the
+ * operation, and a bare selection set under `mutation` is a mutation. Throws a `GraphQLError` if the body is invalid,
+ * or if large variables do not match the operation.
  * @param headers those of a request that is one operation. They may have the idempotency key, as `extensions` may
  */
 export function readOperation (schema: GraphQLSchema, body: unknown, headers: Record<string, unknown> = {}): Operation {
@@ -40,14 +40,16 @@ export function readOperation (schema: GraphQLSchema, body: unknown, headers: Re
   const source = query ?? mutation
   if (typeof source !== 'string' || source.trim() === '') throw badRequest('query is required and must be a string')
   if (source.length > LONGEST_DOCUMENT) throw badRequest(`query must be at most ${LONGEST_DOCUMENT} characters`)
-  if (source.length > limits.lines && hasManyLines(source)) throw limitExceeded(`The document has more than ${limits.lines} lines`)
+  if (source.length > limits.lines && hasManyLines(source)) {
+    throw limitExceeded(`The document has more than ${limits.lines} lines`)
+  }
   if (variables != null && !isObject(variables)) throw badRequest('variables must be an object')
   if (operationName != null && !isName(operationName)) throw badRequest('operationName must be a name')
   const document = mutation != null && isBareSelectionSet(source) ? `mutation ${source}` : source
   const operation = {
-    // mercurius compiles one operation of a document and caches it by the document's text only, so the name of the operation is
-    // added to the text. mercurius also treats a text that is JSON but not GraphQL, such as `{}`, as a raw AST. With a comment the
-    // text is never JSON.
+    // mercurius compiles one operation of a document and caches it by the document's text only, so the name of the
+    // operation is added to the text. mercurius also treats a text that is JSON but not GraphQL, such as `{}`, as a raw
+    // AST. With a comment the text is never JSON.
     query: `${document}\n#${operationName ?? ''}`,
     variables: variables ?? undefined,
     operationName: operationName ?? undefined,
@@ -134,16 +136,18 @@ export function checkSubscription (
   const known = recallDocument(schema, query)
   ensureValid(usher, request, known)
   const { document } = known
-  const { errors, coerced } = getVariableValues(schema, getOperationAST(document, operationName)!.variableDefinitions!, variables)
+  const { errors, coerced } = getVariableValues(
+    schema, getOperationAST(document, operationName)!.variableDefinitions!, variables
+  )
   if (errors) throw errors[0]
   usher.usherGraphql.limits.checkCost({ schema, document, operationName, variables: coerced })
   return { schema, document, variables: coerced, operationName }
 }
 
 /**
- * Makes variables with a default nullable: `$first: Int! = 10` becomes `$first: Int = 10`. graphql-jit requires a value for a
- * non-null variable even if it has a default, which contradicts the specification (GraphQL 6.1.2). A field whose argument must not
- * be null still rejects null.
+ * Makes variables with a default nullable: `$first: Int! = 10` becomes `$first: Int = 10`. graphql-jit requires a value
+ * for a non-null variable even if it has a default, which contradicts the specification (GraphQL 6.1.2). A field whose
+ * argument must not be null still rejects null.
  */
 export function relaxDefaults ({ definitions }: DocumentNode): void {
   for (const definition of definitions) {

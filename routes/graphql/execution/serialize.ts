@@ -3,12 +3,13 @@ import { setImmediate } from 'node:timers/promises'
 // Characters that are serialized in one turn of the event loop. This takes a fraction of a millisecond.
 const MAX_CHARACTERS_PER_TURN = 64 * 1024
 
-// Large results are serialized one after the other. If they shared every turn, all of them would finish in the last one.
+// Large results are serialized one after the other. If they shared every turn, all of them would finish in the last
+// one.
 let previous: Promise<unknown> = Promise.resolve()
 
 /**
- * Serializes a large result like `JSON.stringify`, but in many turns of the event loop. In one turn 8 MiB would take 50 ms, or
- * 150 ms if they consist of line breaks. Resolves with undefined if the JSON has more than `maxBytes`.
+ * Serializes a large result like `JSON.stringify`, but in many turns of the event loop. In one turn 8 MiB would take 50
+ * ms, or 150 ms if they consist of line breaks. Resolves with undefined if the JSON has more than `maxBytes`.
  */
 export function serializeInTurns (result: object, maxBytes: number): Promise<Buffer | undefined> {
   const serialized = previous.then(() => pieceByPiece(result, maxBytes))
@@ -48,7 +49,9 @@ function * pieceTogether (result: object): Generator<string> {
     }
   }
 
-  function * writeAll (open: string, close: string, entries: Iterable<[string | number, unknown]>, named: boolean): Generator<string> {
+  function * writeAll (
+    open: string, close: string, entries: Iterable<[string | number, unknown]>, named: boolean
+  ): Generator<string> {
     let separator = open
     for (const [name, member] of entries) {
       piece += named ? `${separator}${JSON.stringify(name)}:` : separator
@@ -77,8 +80,8 @@ export function textOf (result: object): string {
 }
 
 /**
- * Returns the JSON of a result as the payload of a response. A large result is returned as bytes, because encoding its text again
- * would take long. Text, such as that of an event stream, is returned unchanged.
+ * Returns the JSON of a result as the payload of a response. A large result is returned as bytes, because encoding its
+ * text again would take long. Text, such as that of an event stream, is returned unchanged.
  */
 export function payloadOf (result: object | string): string | Buffer {
   return typeof result === 'string' ? result : serialized.get(result) ?? JSON.stringify(result)

@@ -1,14 +1,15 @@
 import { getOperationAST, getVariableValues, type DocumentNode, type GraphQLSchema } from 'graphql'
 import { limits, limitExceeded } from '../../../schema/graphql/limits.ts'
 
-// Variables that graphql-js quotes with at most this many characters do no harm, even if each of fifty errors quotes all of them.
+// Variables that graphql-js quotes with at most this many characters do no harm, even if each of fifty errors quotes
+// all of them.
 const SMALL = 500
 // The characters that a quote has around a value: `, "": ` and those of a string or an object.
 const AROUND_A_VALUE = 6
 
 /**
- * Returns whether variables have so many characters that they must be checked before the execution. Throws a `GraphQLError` if they
- * have too many values.
+ * Returns whether variables have so many characters that they must be checked before the execution. Throws a
+ * `GraphQLError` if they have too many values.
  */
 export function areLarge (variables: object): boolean {
   let [values, characters] = [0, 0]
@@ -27,8 +28,8 @@ export function areLarge (variables: object): boolean {
 }
 
 /**
- * Throws a `GraphQLError` for the first problem of the variables of an operation. The execution would report up to fifty problems
- * and quote the whole value in each: 540 KB of variables took 4 s and led to a response of 27 MB.
+ * Throws a `GraphQLError` for the first problem of the variables of an operation. The execution would report up to
+ * fifty problems and quote the whole value in each: 540 KB of variables took 4 s and led to a response of 27 MB.
  */
 export function checkVariables (
   schema: GraphQLSchema, document: DocumentNode, operationName: string | undefined, variables: Record<string, unknown>

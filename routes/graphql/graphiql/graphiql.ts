@@ -10,7 +10,10 @@ const unzip = promisify(gunzip)
 let page: Promise<CompressedPage> | undefined
 let uncompressed: Promise<Buffer> | undefined
 
-/** Sends GraphiQL. The page is loaded on the first request, and decompressed on the first one of a client that does not accept gzip. */
+/**
+ * Sends GraphiQL. The page is loaded on the first request, and decompressed on the first one of a client that does not
+ * accept gzip.
+ */
 export async function sendGraphiql (request: FastifyRequest, reply: FastifyReply): Promise<void> {
   page ??= import('./page.ts').then(({ createPage }) => createPage())
   const { body, policy } = await page

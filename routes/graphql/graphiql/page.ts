@@ -6,14 +6,19 @@ import { fillTemplate, readFileOfPage, readSignIn, sourceOf } from '../../pages/
 export interface CompressedPage { readonly body: Buffer, readonly policy: string }
 
 /**
- * Creates the page of GraphiQL, compressed. The build does this for the package, so that hosts need not install the nine megabytes of
- * the library, and replaces this module by one that reads the page (`scripts/build.ts`).
+ * Creates the page of GraphiQL, compressed. The build does this for the package, so that hosts need not install the
+ * nine megabytes of the library, and replaces this module by one that reads the page (`scripts/build.ts`).
  */
 export async function createPage (): Promise<CompressedPage> {
-  const { css, js, editorWorkerService, graphqlWorker, jsonWorker } = await import('@graphql-yoga/render-graphiql/graphiql')
-  const names = ['graphiql.html', 'graphiql.css', 'graphiql.js', 'examples.graphql', 'sign-in.css', 'sign-in.js', 'favicon.svg']
-  const [html, style, script, examples, signInStyle, signInScript, icon] = await Promise.all(names.map(readFileOfPage)) as
-    [string, string, string, string, string, string, string]
+  const { css, js, editorWorkerService, graphqlWorker, jsonWorker } = await import(
+    '@graphql-yoga/render-graphiql/graphiql'
+  )
+  const names = [
+    'graphiql.html', 'graphiql.css', 'graphiql.js', 'examples.graphql', 'sign-in.css', 'sign-in.js', 'favicon.svg',
+  ]
+  const [html, style, script, examples, signInStyle, signInScript, icon] =
+    await Promise.all(names.map(readFileOfPage)) as
+      [string, string, string, string, string, string, string]
   const data = { workers: { editorWorkerService, graphql: graphqlWorker, json: jsonWorker }, examples }
   const scripts = { library: js, signInScript, script }
   const body = fillTemplate(html, {
@@ -27,10 +32,12 @@ export async function createPage (): Promise<CompressedPage> {
   return { body: await promisify(gzip)(body, { level: 9 }), policy: createPolicy(Object.values(scripts)) }
 }
 
-// Script, styles, fonts and workers are inline. The page sends requests to its own origin only, over HTTP and WebSockets.
+// Script, styles, fonts and workers are inline. The page sends requests to its own origin only, over HTTP and
+// WebSockets.
 function createPolicy (scripts: readonly string[]): string {
   return [
-    "default-src 'none'", `script-src ${scripts.map(sourceOf).join(' ')}`, "style-src 'unsafe-inline'", 'img-src data:', 'font-src data:',
-    "connect-src 'self'", 'worker-src blob:', "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+    "default-src 'none'", `script-src ${scripts.map(sourceOf).join(' ')}`, "style-src 'unsafe-inline'", 'img-src data:',
+    'font-src data:', "connect-src 'self'", 'worker-src blob:', "base-uri 'none'", "form-action 'none'",
+    "frame-ancestors 'none'",
   ].join('; ')
 }

@@ -7,14 +7,16 @@ import { readHostError } from './errors.ts'
 
 type ResolveType = UsherAbstractType['resolveType']
 
-const finders = new WeakMap<GraphQLAbstractType, (value: object, call: HostCall, info: GraphQLResolveInfo) => Promise<void>>()
+const finders =
+  new WeakMap<GraphQLAbstractType, (value: object, call: HostCall, info: GraphQLResolveInfo) => Promise<void>>()
 
 const byMember: ResolveType = (value) => value.__typename
 
 /**
- * Defines how the type of a value of an interface or a union is found: by the host's function or, by default, by its member
- * `__typename`. The code of graphql-jit can neither wait for the type, nor for an error: if `resolveType` threw one, its rejection would
- * be unhandled and end the process. So `findTypes` finds the type before, and `resolveType` only looks it up.
+ * Defines how the type of a value of an interface or a union is found: by the host's function or, by default, by its
+ * member `__typename`. The code of graphql-jit can neither wait for the type, nor for an error: if `resolveType` threw
+ * one, its rejection would be unhandled and end the process. So `findTypes` finds the type before, and `resolveType`
+ * only looks it up.
  */
 export function defineAbstractType (type: GraphQLAbstractType, resolveType: ResolveType = byMember): void {
   const names = new WeakMap<object, string | undefined>()
@@ -25,8 +27,8 @@ export function defineAbstractType (type: GraphQLAbstractType, resolveType: Reso
 }
 
 /**
- * Finds the types of a value of a field, or of the items of its list. Returns the value, in which an `Error` replaces everything whose
- * type could not be found.
+ * Finds the types of a value of a field, or of the items of its list. Returns the value, in which an `Error` replaces
+ * everything whose type could not be found.
  */
 export async function findTypes (
   type: GraphQLAbstractType, value: unknown, call: HostCall, context: GraphQLContext, info: GraphQLResolveInfo

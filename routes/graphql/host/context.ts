@@ -25,7 +25,10 @@ export async function openCall (context: GraphQLContext): Promise<HostCall> {
   return known
 }
 
-function createCall ({ usher, request: ownRequest, hostRequest: request = ownRequest, stopped, isEvent }: GraphQLContext, reader: Actor | null): HostCall {
+function createCall (
+  { usher, request: ownRequest, hostRequest: request = ownRequest, stopped, isEvent }: GraphQLContext,
+  reader: Actor | null
+): HostCall {
   const deadline = new Deadline(usher.usherOptions.graphql.resolverSeconds * 1000)
   const host = usher.usherHost
   return {

@@ -1,5 +1,6 @@
 import {
-  getNamedType, GraphQLError, isAbstractType, isLeafType, isNonNullType, type GraphQLFieldResolver, type GraphQLOutputType, type GraphQLResolveInfo,
+  getNamedType, GraphQLError, isAbstractType, isLeafType, isNonNullType, type GraphQLFieldResolver,
+  type GraphQLOutputType, type GraphQLResolveInfo,
 } from 'graphql'
 import { Unauthenticated } from '../../../schema/auth/login.ts'
 import { InternalError } from '../../../schema/http/errors.ts'
@@ -17,7 +18,8 @@ type FieldResolver = GraphQLFieldResolver<any, any>
 export type Run = (parent: any, args: unknown, call: HostCall, info: GraphQLResolveInfo) => unknown
 
 /** Calls a resolver of the host. */
-export const runResolver = (resolver: UsherResolver): Run => (parent, args, { context }, info) => resolver(parent, args, context, info)
+export const runResolver = (resolver: UsherResolver): Run => (parent, args, { context }, info) =>
+  resolver(parent, args, context, info)
 
 // Does what graphql-js does for fields without a resolver, but with the context of the host.
 const readMember: Run = (parent, args, { context }, { fieldName }) => {
@@ -26,8 +28,8 @@ const readMember: Run = (parent, args, { context }, { fieldName }) => {
 }
 
 /**
- * Returns a resolver for a field of the host. It runs the host's with the host's context and within the time of the operation,
- * counts the bytes of its value, and reads the users and posts to which the value refers.
+ * Returns a resolver for a field of the host. It runs the host's with the host's context and within the time of the
+ * operation, counts the bytes of its value, and reads the users and posts to which the value refers.
  */
 export function createResolver (type: GraphQLOutputType, run: Run = readMember): FieldResolver {
   const named = getNamedType(type)
@@ -44,7 +46,9 @@ export function createResolver (type: GraphQLOutputType, run: Run = readMember):
       try {
         const value = run(viewOf(parent, info), args, call, info)
         const mustWait = isPromise(value) || hasPromises(value)
-        const finished = mustWait ? call.deadline.wait(settle(value)).then((value) => finish(value, call)) : finish(value, call)
+        const finished = mustWait
+          ? call.deadline.wait(settle(value)).then((value) => finish(value, call))
+          : finish(value, call)
         return isPromise(finished) ? finished.then(undefined, fail) : finished
       } catch (error) {
         return fail(error)
@@ -77,7 +81,9 @@ export function requireToken (resolve: FieldResolver): FieldResolver {
 export function requireEvent (resolve: FieldResolver): FieldResolver {
   return (parent, args, context, info) => {
     if (context.isEvent) return resolve(parent, args, context, info)
-    throw new GraphQLError('Subscriptions need a WebSocket or server-sent events', { extensions: { code: 'BAD_REQUEST' } })
+    throw new GraphQLError(
+      'Subscriptions need a WebSocket or server-sent events', { extensions: { code: 'BAD_REQUEST' } }
+    )
   }
 }
 
@@ -91,7 +97,9 @@ export function createSubscribe (where: string, { subscribe }: UsherSubscription
     } catch (error) {
       throw readHostError(error)
     }
-    throw new InternalError({ cause: new Error(`usher: graphql.resolvers.${where}.subscribe must return an async iterable`) })
+    throw new InternalError({
+      cause: new Error(`usher: graphql.resolvers.${where}.subscribe must return an async iterable`),
+    })
   }
 }
 
@@ -100,7 +108,8 @@ function nullError ({ parentType, fieldName }: GraphQLResolveInfo): Error {
   return new Error(`Cannot return null for non-nullable field ${parentType.name}.${fieldName}.`)
 }
 
-const isPromise = (value: unknown): value is PromiseLike<unknown> => typeof (value as PromiseLike<unknown> | undefined)?.then === 'function'
+const isPromise = (value: unknown): value is PromiseLike<unknown> =>
+  typeof (value as PromiseLike<unknown> | undefined)?.then === 'function'
 const hasPromises = (value: unknown): value is unknown[] => Array.isArray(value) && value.some(isPromise)
 
 // Waits for a value and for the items of a list. An item that fails becomes its error.

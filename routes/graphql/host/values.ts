@@ -55,8 +55,9 @@ const readers = {
 }
 
 /**
- * Reads the users or posts to which a value of the host refers: an id, an object with an id, or a list of these. Those that do not
- * exist any more become null, or are left out of a list whose items must not be null. Throws if the reader may not see one.
+ * Reads the users or posts to which a value of the host refers: an id, an object with an id, or a list of these. Those
+ * that do not exist any more become null, or are left out of a list whose items must not be null. Throws if the reader
+ * may not see one.
  */
 export async function readReferences (
   kind: Reference, value: unknown, type: GraphQLOutputType, context: GraphQLContext, info: GraphQLResolveInfo
@@ -83,5 +84,9 @@ const isMissing = (row: unknown) => row instanceof UserNotFound || row instanceo
 function idOf (kind: Reference, value: unknown, { parentType, fieldName }: GraphQLResolveInfo): string {
   const id = typeof value === 'object' ? (value as { id?: unknown }).id : value
   if (typeof id === 'string') return id.toLowerCase()
-  throw new InternalError({ cause: new Error(`usher: ${parentType.name}.${fieldName} must return the id of a ${kind.toLowerCase()}, or an object with an id`) })
+  throw new InternalError({
+    cause: new Error(
+      `usher: ${parentType.name}.${fieldName} must return the id of a ${kind.toLowerCase()}, or an object with an id`
+    ),
+  })
 }

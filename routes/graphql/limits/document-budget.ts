@@ -4,7 +4,9 @@ import { TooManyDocuments } from '../../../schema/graphql/limits.ts'
 import { limitOf, type Network } from '../../../schema/http/network.ts'
 import { TokenBucket, TokenBuckets, type TokenBucketOptions } from '../../../plugins/support/token-bucket.ts'
 
-/** Limits the time that validating and compiling new documents takes, for each network and for all networks together. */
+/**
+ * Limits the time that validating and compiling new documents takes, for each network and for all networks together.
+ */
 export class DocumentBudget {
   readonly #perNetwork: TokenBucketOptions
   readonly #ofAll: TokenBucketOptions
@@ -18,7 +20,9 @@ export class DocumentBudget {
     this.#total = new TokenBucket(allDocuments)
   }
 
-  /** Charges the work of a new document to the networks of a client. Throws `TooManyDocuments` if a budget is used up. */
+  /**
+   * Charges the work of a new document to the networks of a client. Throws `TooManyDocuments` if a budget is used up.
+   */
   charge (networks: readonly Network[], work: DocumentWork): void {
     const buckets = [this.#total, ...networks.map((network) => this.#bucketOf(network))]
     if (buckets.some(({ remaining }) => remaining <= 0)) throw new TooManyDocuments()
@@ -33,8 +37,9 @@ export class DocumentBudget {
   }
 }
 
-// Returns an estimate in milliseconds. The measured time is not used, because it also grows when other processes use the
-// processor. On a slow machine, a field takes about 20 µs to validate and as much to compile, and a pair less than 1 µs.
+// Returns an estimate in milliseconds. The measured time is not used, because it also grows when other processes use
+// the processor. On a slow machine, a field takes about 20 µs to validate and as much to compile, and a pair less than
+// 1 µs.
 function estimate ({ fields, pairs }: DocumentWork): number {
   return 0.3 + 0.04 * fields + 0.001 * pairs
 }

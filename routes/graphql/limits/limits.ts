@@ -18,7 +18,9 @@ export interface CostlyOperation {
 export function createLimits ({ usherOptions: { graphql, deadlines }, usherTelemetry: { metrics } }: FastifyInstance) {
   const { maxCost } = graphql
   const queue = new OperationQueue(maxCost, { timeoutMs: deadlines.graphqlOperation })
-  metrics.gauge('usher_graphql_running_cost', 'Cost of the operations that run, not counting cheap ones', () => queue.running)
+  metrics.gauge(
+    'usher_graphql_running_cost', 'Cost of the operations that run, not counting cheap ones', () => queue.running
+  )
   metrics.gauge('usher_graphql_operations_waiting', 'Operations that wait because of their cost', () => queue.waiting)
   const costs = new WeakMap<OperationDefinitionNode, Cost>()
 

@@ -8,7 +8,9 @@ interface OperationQueueOptions {
   maxWaiting?: number
   /** Milliseconds that an operation may wait. */
   timeoutMs?: number
-  /** Whether the node is busy. While it is, the most costly operations wait, and at most five of them start in a second. */
+  /**
+   * Whether the node is busy. While it is, the most costly operations wait, and at most five of them start in a second.
+   */
   load?: { readonly isBusy: boolean }
 }
 
@@ -23,9 +25,10 @@ interface Waiting { cost: number, start: () => void, leave: (error: Error) => vo
 type Queues = ReadonlyMap<string, readonly Waiting[]>
 
 /**
- * Limits the total cost of the operations that run at the same time. Reads are batched, so without a limit the results of many
- * operations would arrive in the same turn of the event loop and delay other requests by the sum of their costs. The widest networks
- * take turns, and so do the narrowest ones of each. The most costly operations wait while the node is busy with other requests, and less costly ones overtake them.
+ * Limits the total cost of the operations that run at the same time. Reads are batched, so without a limit the results
+ * of many operations would arrive in the same turn of the event loop and delay other requests by the sum of their
+ * costs. The widest networks take turns, and so do the narrowest ones of each. The most costly operations wait while
+ * the node is busy with other requests, and less costly ones overtake them.
  */
 export class OperationQueue {
   readonly #max: number
@@ -41,8 +44,12 @@ export class OperationQueue {
   // By the name of the widest network, then by that of the narrowest one, in the order of their turns.
   readonly #queues = new Map<string, Map<string, Waiting[]>>()
 
-  /** @param maxCost most cost that the operations running at the same time may have together, not counting cheap ones */
-  constructor (maxCost: number, { maxWaiting = 1000, timeoutMs = DEADLINES.graphqlOperation, load = new EventLoopLoad() }: OperationQueueOptions = {}) {
+  /**
+   * @param maxCost most cost that the operations running at the same time may have together, not counting cheap ones
+   */
+  constructor (maxCost: number, {
+    maxWaiting = 1000, timeoutMs = DEADLINES.graphqlOperation, load = new EventLoopLoad(),
+  }: OperationQueueOptions = {}) {
     this.#max = maxCost
     this.#free = maxCost / 50
     this.#heavy = maxCost / 10
@@ -61,8 +68,9 @@ export class OperationQueue {
   }
 
   /**
-   * Resolves when an operation may run, with a function that ends its turn and may be called more than once. Throws `Overloaded` if
-   * too many operations wait or this one has waited for too long, and `ClientDisconnected` if it is discarded before its turn.
+   * Resolves when an operation may run, with a function that ends its turn and may be called more than once. Throws
+   * `Overloaded` if too many operations wait or this one has waited for too long, and `ClientDisconnected` if it is
+   * discarded before its turn.
    */
   async enter (cost: number, networks: readonly Network[], discarded?: AbortSignal): Promise<() => void> {
     if (discarded?.aborted) throw new ClientDisconnected()
@@ -90,7 +98,8 @@ export class OperationQueue {
   }
 
   #wait (cost: number, networks: readonly Network[], discarded: AbortSignal | undefined): Promise<void> {
-    // Each network has a separate queue for its most costly operations, so that its other operations do not wait behind them.
+    // Each network has a separate queue for its most costly operations, so that its other operations do not wait behind
+    // them.
     const [widest, narrowest] = [networks.at(-1)!.name, networks[0]!.name]
     const key = cost > this.#heavy ? `${narrowest} heavy` : narrowest
     const queues = this.#queues.get(widest) ?? new Map<string, Waiting[]>()
@@ -118,8 +127,9 @@ export class OperationQueue {
     })
   }
 
-  // Rejects the last operation of the longest queue of the widest network with most of them, or of that of the new operation if it has
-  // about as many, so that no network can keep others from waiting. Throws `Overloaded` if its own queue is about as long.
+  // Rejects the last operation of the longest queue of the widest network with most of them, or of that of the new
+  // operation if it has about as many, so that no network can keep others from waiting. Throws `Overloaded` if its own
+  // queue is about as long.
   #makeRoom (queues: Queues, key: string): void {
     const largest = [...this.#queues.values()].reduce((one, other) => sizeOf(other) > sizeOf(one) ? other : one)
     const crowded = sizeOf(largest) > sizeOf(queues) + 1 ? largest : queues

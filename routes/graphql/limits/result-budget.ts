@@ -6,7 +6,8 @@ import { BytePool } from './byte-pool.ts'
 
 // Responses of at most this many bytes are not counted in the total.
 const SMALL = 64 * 1024
-// A network, wide or narrow, may take this share of the total. Its clients can keep what they have taken for as long as they like, by reading slowly.
+// A network, wide or narrow, may take this share of the total. Its clients can keep what they have taken for as long as
+// they like, by reading slowly.
 const NETWORK_SHARE = 1 / 4
 
 /** The bytes that an operation has read so far. */
@@ -21,7 +22,10 @@ export interface ResultSize {
   networks?: readonly Network[]
 }
 
-/** Limits the bytes of each response, and of all large responses that are being read or sent, for each network and together. */
+/**
+ * Limits the bytes of each response, and of all large responses that are being read or sent, for each network and
+ * together.
+ */
 export class ResultBudget {
   readonly maxBytes: number
   readonly #small: number
@@ -37,8 +41,8 @@ export class ResultBudget {
   }
 
   /**
-   * Counts bytes that have been read for a response. Throws `ResponseTooLarge` if the response exceeds its limit, or `Overloaded` if
-   * all large responses of its network, or of all networks together, do.
+   * Counts bytes that have been read for a response. Throws `ResponseTooLarge` if the response exceeds its limit, or
+   * `Overloaded` if all large responses of its network, or of all networks together, do.
    */
   add (size: ResultSize, bytes: number): void {
     size.bytes += bytes

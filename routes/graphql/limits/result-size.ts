@@ -3,7 +3,8 @@ import { collectFields, selectionSetsOf, type Fragments } from '../../../schema/
 import type { GraphQLContext } from '../context.ts'
 import { hasHostFieldOfPosts } from '../resolvers/selection.ts'
 
-// Only texts and JSON are counted, since clients choose their length. The cost of an operation limits how many other fields a response has.
+// Only texts and JSON are counted, since clients choose their length. The cost of an operation limits how many other
+// fields a response has.
 type Row = object
 
 // Fields of a connection between a list and its rows.
@@ -19,8 +20,8 @@ type Output = readonly [name: string, times: number]
 const outputs = new WeakMap<readonly object[], readonly Output[]>()
 
 /**
- * Counts the bytes that rows add to the response, including aliases, towards the limits of responses. Throws `ResponseTooLarge` or
- * `Overloaded`.
+ * Counts the bytes that rows add to the response, including aliases, towards the limits of responses. Throws
+ * `ResponseTooLarge` or `Overloaded`.
  */
 export function countRows (context: GraphQLContext, info: GraphQLResolveInfo, rows: readonly Row[]): void {
   const { results } = context.usher.usherGraphql.limits
@@ -33,7 +34,10 @@ export function countRows (context: GraphQLContext, info: GraphQLResolveInfo, ro
   results.add(context, bytes)
 }
 
-/** Returns whether the response has the contents of these posts. Those of a list may have been read for the posts below them only. */
+/**
+ * Returns whether the response has the contents of these posts. Those of a list may have been read for the posts below
+ * them only.
+ */
 export function showsContents (info: GraphQLResolveInfo): boolean {
   return outputsOf(info).some(([name]) => name === 'content')
 }

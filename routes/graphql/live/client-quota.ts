@@ -26,8 +26,8 @@ export class ClientQuota {
   }
 
   /**
-   * Takes an item for the networks of a client. Returns a function that releases it. Throws `Exceeded` if one of them exceeds its limit,
-   * or `Overloaded` if all networks together exceed theirs.
+   * Takes an item for the networks of a client. Returns a function that releases it. Throws `Exceeded` if one of them
+   * exceeds its limit, or `Overloaded` if all networks together exceed theirs.
    */
   take (networks: readonly Network[], item: unknown = Symbol('item')): () => void {
     const { perNetwork, total, Exceeded } = this.#options

@@ -8,11 +8,14 @@ import type { Subscription } from './subscription-key.ts'
 import { waitForTimeSlice } from './time-slice.ts'
 
 /**
- * Delivers the events of a host's subscription to a sink, one after the other. While the client does not read, no further event is asked
- * for, so at most one is in memory. Resolves with a function that ends the subscription. Throws the errors of the host's `subscribe`.
+ * Delivers the events of a host's subscription to a sink, one after the other. While the client does not read, no
+ * further event is asked for, so at most one is in memory. Resolves with a function that ends the subscription. Throws
+ * the errors of the host's `subscribe`.
  * @param release called once when the subscription ends, for whatever reason
  */
-export async function followHost (usher: FastifyInstance, subscription: Subscription, sink: Sink, release: () => void): Promise<() => void> {
+export async function followHost (
+  usher: FastifyInstance, subscription: Subscription, sink: Sink, release: () => void
+): Promise<() => void> {
   const iterator = await open().catch((error) => {
     release()
     throw error
@@ -61,7 +64,8 @@ export async function followHost (usher: FastifyInstance, subscription: Subscrip
     void close()
   }
 
-  // A generator that waits for something only ends when that is there. The host can end the wait with the signal of its context.
+  // A generator that waits for something only ends when that is there. The host can end the wait with the signal of its
+  // context.
   async function close (): Promise<void> {
     try {
       await iterator.return?.()

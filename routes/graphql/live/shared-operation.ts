@@ -25,7 +25,9 @@ export interface Work {
   onIdle (operation: SharedOperation): void
   /** Called when a subscriber has been removed because it is slower than others. */
   onSlow (operation: SharedOperation, subscriber: Subscriber): void
-  /** Called when an event could not be rendered. It must call `fail`, so that the subscribers receive no later event. */
+  /**
+   * Called when an event could not be rendered. It must call `fail`, so that the subscribers receive no later event.
+   */
   onFailed (operation: SharedOperation, error: unknown): void
   /** The bytes that events rendered ahead and posts read ahead may have, in all operations together. */
   readonly ahead: BytePool
@@ -36,7 +38,8 @@ export class SharedOperation {
   readonly #stream: PostStream
   readonly #work: Work
   readonly #subscribers = new Set<Subscriber>()
-  // The position up to which events have been delivered, and the number of events that are being rendered or wait for delivery.
+  // The position up to which events have been delivered, and the number of events that are being rendered or wait for
+  // delivery.
   #delivered: number
   #pending = 0
   #draining = false
@@ -56,7 +59,9 @@ export class SharedOperation {
     return this.#pending === 0 ? this.#stream.position : this.#delivered
   }
 
-  /** Returns whether a subscriber at a position can join without waiting for slow subscribers or for much older events. */
+  /**
+   * Returns whether a subscriber at a position can join without waiting for slow subscribers or for much older events.
+   */
   suits (position: number): boolean {
     return !this.#draining && (this.position === position || (this.#stream.live && this.position < position))
   }
@@ -101,7 +106,10 @@ export class SharedOperation {
     return this.#stream.fork(position)
   }
 
-  /** Delivers the events of the stream in order, until it is closed or fails. Some events are rendered ahead. Never rejects. */
+  /**
+   * Delivers the events of the stream in order, until it is closed or fails. Some events are rendered ahead. Never
+   * rejects.
+   */
   async run (): Promise<void> {
     const fail = (error: unknown) => this.#work.onFailed(this, error)
     let delivered = Promise.resolve()
@@ -112,7 +120,8 @@ export class SharedOperation {
         await waitForTimeSlice()
         const taken = this.#takeAhead()
         const rendering = this.#work.render(event)
-        // The rejection is handled when the event is due, which may be much later. Until then it must not count as unhandled.
+        // The rejection is handled when the event is due, which may be much later. Until then it must not count as
+        // unhandled.
         rendering.catch(() => {})
         delivered = delivered.then(() => this.#finish(rendering, event.postCreated, taken)).catch(fail)
         // If there is no room for events rendered ahead, the next one is rendered after this one has been delivered.
@@ -141,8 +150,8 @@ export class SharedOperation {
     }
   }
 
-  // Waits until a subscriber needs more. If there is no room for the posts that were read ahead, they are released and read again
-  // later. Otherwise each of many subscribers that do not read would keep a page in memory.
+  // Waits until a subscriber needs more. If there is no room for the posts that were read ahead, they are released and
+  // read again later. Otherwise each of many subscribers that do not read would keep a page in memory.
   async #pause (): Promise<void> {
     const bytes = this.#stream.bytesAhead
     const taken = this.#work.ahead.tryTake(bytes)

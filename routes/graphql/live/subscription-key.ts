@@ -1,5 +1,6 @@
 import {
-  getOperationAST, Kind, print, separateOperations, TypeInfo, visit, visitWithTypeInfo, type DocumentNode, type GraphQLSchema,
+  getOperationAST, Kind, print, separateOperations, TypeInfo, visit, visitWithTypeInfo, type DocumentNode,
+  type GraphQLSchema,
 } from 'graphql'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { hostFieldOf } from '../../../schema/users/host-fields.ts'
@@ -18,15 +19,18 @@ export interface Subscription {
   request: FastifyRequest
   /** Is aborted when the subscription ends, if it is exclusive. */
   stopped?: AbortSignal
-  /** The cursor of the last event that the client has received, if its transport sends it. It takes precedence over `after`. */
+  /**
+   * The cursor of the last event that the client has received, if its transport sends it. It takes precedence over
+   * `after`.
+   */
   lastEventId?: string | undefined
 }
 
 /**
- * Returns a key that is the same for subscriptions with the same events. They may differ in the cursor after which they begin, in
- * white space and comments, in the name of the operation, and in unused definitions of their documents. Subscribers who may not see
- * the same have different keys. Every subscription with a field of the host has another key, unless the field is `@shared`: the host
- * may return something else for each actor and request.
+ * Returns a key that is the same for subscriptions with the same events. They may differ in the cursor after which they
+ * begin, in white space and comments, in the name of the operation, and in unused definitions of their documents.
+ * Subscribers who may not see the same have different keys. Every subscription with a field of the host has another
+ * key, unless the field is `@shared`: the host may return something else for each actor and request.
  */
 export function keyOf (usher: FastifyInstance, subscription: Subscription): string {
   const { variables, reader } = subscription
@@ -53,7 +57,8 @@ export interface Described {
 // The number of subscriptions that have had a key of their own.
 let exclusive = 0
 
-// `checkSubscription` returns the same document to clients that send the same text, so this is computed once for all of them.
+// `checkSubscription` returns the same document to clients that send the same text, so this is computed once for all of
+// them.
 const described = new WeakMap<DocumentNode, Map<string | undefined, Described>>()
 
 /** Returns what is known about the operation of a subscription. */

@@ -12,7 +12,8 @@ import { describe, type Subscription } from './subscription-key.ts'
 // The queue in which all events wait for their turn. Operations of clients wait in queues of their networks.
 const EVENTS = [{ name: 'events', factor: 1 }]
 
-// How often rendering an event is tried if PostgreSQL cancels its statements. A query that always takes too long never succeeds.
+// How often rendering an event is tried if PostgreSQL cancels its statements. A query that always takes too long never
+// succeeds.
 const TRIES = 3
 const RETRY_MS = 1000
 // The SQLSTATE query_canceled.
@@ -21,24 +22,30 @@ const CANCELLED = '57014'
 // The client of events. Their reads continue if a subscriber disconnects, because others may receive the same event.
 const allSubscribers = { destroyed: false }
 
-/** Opens the stream of a subscription's posts after its cursor. Throws the errors of its arguments and of the resolver. */
+/**
+ * Opens the stream of a subscription's posts after its cursor. Throws the errors of its arguments and of the resolver.
+ */
 export async function openStream (usher: FastifyInstance, subscription: Subscription): Promise<PostStream> {
   return await openSource(usher, subscription) as PostStream
 }
 
-/** Opens the events of a subscription: posts, or what the host's resolver returns. Throws the errors of its arguments and of the resolver. */
+/**
+ * Opens the events of a subscription: posts, or what the host's resolver returns. Throws the errors of its arguments
+ * and of the resolver.
+ */
 export async function openSource (usher: FastifyInstance, subscription: Subscription): Promise<AsyncIterable<unknown>> {
   const { schema, document, variables, operationName, lastEventId } = subscription
   const contextValue: GraphQLContext = { ...contextOf(usher, subscription), lastEventId }
-  const stream = await createSourceEventStream({ schema, document, variableValues: variables, operationName, contextValue })
+  const stream =
+    await createSourceEventStream({ schema, document, variableValues: variables, operationName, contextValue })
   if (Symbol.asyncIterator in stream) return stream
   throw (stream.errors as [GraphQLError])[0]
 }
 
 /**
- * Returns an event as JSON. It waits and tries again while the database is unavailable or the node is overloaded, because no
- * subscriber may miss the event. Throws other errors, all errors when the app has closed, and if PostgreSQL has
- * cancelled statements of the event three times.
+ * Returns an event as JSON. It waits and tries again while the database is unavailable or the node is overloaded,
+ * because no subscriber may miss the event. Throws other errors, all errors when the app has closed, and if PostgreSQL
+ * has cancelled statements of the event three times.
  */
 export async function render (usher: FastifyInstance, subscription: Subscription, event: unknown): Promise<string> {
   let cancelled = 0
@@ -55,7 +62,9 @@ export async function render (usher: FastifyInstance, subscription: Subscription
       if (!isTemporary(error as GraphQLError) || usher.usherDatabase.breaker.stopped) throw error
       if (isCancelled(error as GraphQLError) && ++cancelled === TRIES) throw error
       // Without posts, nothing listens for the end of an outage.
-      await (usher.usherOptions.without.includes('posts') ? sleep(RETRY_MS, undefined, { ref: false }) : usher.usherPosts.events!.wait(error))
+      await (usher.usherOptions.without.includes('posts')
+        ? sleep(RETRY_MS, undefined, { ref: false })
+        : usher.usherPosts.events!.wait(error))
     } finally {
       usher.usherGraphql.limits.results.release(context)
     }
@@ -67,7 +76,8 @@ async function executeInTurn (
 ): Promise<ExecutionResult> {
   const { queue, checkCost } = usher.usherGraphql.limits
   const { schema, document, variables, operationName } = subscription
-  const run = () => execute({ schema, document, variableValues: variables, operationName, rootValue: event, contextValue })
+  const run = () =>
+    execute({ schema, document, variableValues: variables, operationName, rootValue: event, contextValue })
   const cost = checkCost(subscription)
   if (queue.isFree(cost)) return run()
   contextValue.leaveQueue = await queue.enter(cost, EVENTS)

@@ -18,17 +18,22 @@ import { describe, keyOf, type Subscription } from './subscription-key.ts'
 export type Subscriptions = ReturnType<typeof createSubscriptions>
 
 /**
- * Creates the engine that runs the subscriptions of all transports. mercurius would execute each subscription separately. Here,
- * subscriptions with the same operation and the same variables are executed once for all their subscribers.
+ * Creates the engine that runs the subscriptions of all transports. mercurius would execute each subscription
+ * separately. Here, subscriptions with the same operation and the same variables are executed once for all their
+ * subscribers.
  */
 export function createSubscriptions (usher: FastifyInstance) {
   const { live } = usher.usherOptions
   const running = new Map<string, Set<SharedOperation>>()
-  const connections = new ClientQuota({ perNetwork: live.connectionsPerNetwork, total: live.connections, Exceeded: TooManyConnections })
-  const different = new ClientQuota({ perNetwork: live.subscriptionsPerNetwork, total: live.subscriptions, Exceeded: TooManySubscriptions })
+  const connections =
+    new ClientQuota({ perNetwork: live.connectionsPerNetwork, total: live.connections, Exceeded: TooManyConnections })
+  const different = new ClientQuota({
+    perNetwork: live.subscriptionsPerNetwork, total: live.subscriptions, Exceeded: TooManySubscriptions,
+  })
   const ahead = new BytePool(live.bufferedBytes)
   const unread = new UnreadBytes(live.unreadBytes)
-  const counts = measureSubscriptions(usher, unread, () => [...running.values()].reduce((sum, { size }) => sum + size, 0))
+  const counts =
+    measureSubscriptions(usher, unread, () => [...running.values()].reduce((sum, { size }) => sum + size, 0))
   const { tracing } = usher.usherTelemetry
 
   const runningAs = (key: string): SharedOperation[] => [...running.get(key) ?? []]
@@ -91,8 +96,8 @@ export function createSubscriptions (usher: FastifyInstance) {
     },
 
     /**
-     * Starts delivering the events of a subscription to a sink. Resolves with a function that ends the subscription. Throws the
-     * errors of its arguments, `DatabaseUnavailable`, `TooManySubscriptions` and `Overloaded`.
+     * Starts delivering the events of a subscription to a sink. Resolves with a function that ends the subscription.
+     * Throws the errors of its arguments, `DatabaseUnavailable`, `TooManySubscriptions` and `Overloaded`.
      */
     async subscribe (given: Subscription, sink: Sink): Promise<() => void> {
       const key = keyOf(usher, given)
@@ -111,7 +116,8 @@ export function createSubscriptions (usher: FastifyInstance) {
         release()
         throw error
       })
-      // The returned closure must not refer to the stream. Otherwise the stream would stay in memory as long as the subscription.
+      // The returned closure must not refer to the stream. Otherwise the stream would stay in memory as long as the
+      // subscription.
       const { position, epoch } = stream
       const subscriber: Subscriber = { sink, position }
       sink.begin?.(encodePlace({ position: String(position), epoch }))

@@ -6,8 +6,9 @@ const SLICE_MS = 10
 let since: number | undefined
 
 /**
- * Resolves when another event may be rendered: at once, or in a later turn of the event loop. Rendering recent posts from memory
- * never waits for I/O, so without this a burst of posts to many subscriptions would occupy the event loop for one long turn.
+ * Resolves when another event may be rendered: at once, or in a later turn of the event loop. Rendering recent posts
+ * from memory never waits for I/O, so without this a burst of posts to many subscriptions would occupy the event loop
+ * for one long turn.
  */
 export async function waitForTimeSlice (): Promise<void> {
   for (;;) {

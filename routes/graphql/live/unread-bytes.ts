@@ -9,7 +9,10 @@ export interface Reader {
   disconnect (): void
 }
 
-/** Limits the unread bytes of all clients together. Above the limit, clients with the most unread bytes are disconnected first. */
+/**
+ * Limits the unread bytes of all clients together. Above the limit, clients with the most unread bytes are disconnected
+ * first.
+ */
 export class UnreadBytes {
   readonly #limit: number
   readonly #known = new Map<Reader, number>()
@@ -38,10 +41,11 @@ export class UnreadBytes {
     this.#known.delete(reader)
   }
 
-  // No event signals what clients have read since the last write, so the sum is only an upper bound until all readers are checked.
-  // Freeing more than necessary makes these checks rare.
+  // No event signals what clients have read since the last write, so the sum is only an upper bound until all readers
+  // are checked. Freeing more than necessary makes these checks rare.
   #relieve (): void {
-    const readers = [...this.#known.keys()].map((reader) => ({ reader, unread: reader.unread })).sort((a, b) => a.unread - b.unread)
+    const readers = [...this.#known.keys()].map((reader) => ({ reader, unread: reader.unread }))
+      .sort((a, b) => a.unread - b.unread)
     this.#known.clear()
     this.#sum = 0
     for (const { reader, unread } of readers) {

@@ -19,11 +19,17 @@ export function readPage ({ first, after }: PageArguments, decode = decodeCursor
   return { ...parse({ first: first ?? USUAL_PAGE }), ...cursor }
 }
 
-const parseUsers = createParser(Type.Object({ ...ListArguments.properties, ...userFilters, after: ListUsers.properties.after }))
+const parseUsers = createParser(
+  Type.Object({ ...ListArguments.properties, ...userFilters, after: ListUsers.properties.after })
+)
 
 /** Returns the validated arguments of `users`. Null is treated like an absent argument. Throws `InvalidInput`. */
-export function readUsersPage (args: PageArguments & { [Name in keyof UserFilters]?: string | null | undefined }): UserListRequest {
-  const given = Object.fromEntries(Object.entries({ ...args, first: args.first ?? USUAL_PAGE }).filter(([, value]) => value != null))
+export function readUsersPage (
+  args: PageArguments & { [Name in keyof UserFilters]?: string | null | undefined }
+): UserListRequest {
+  const given = Object.fromEntries(
+    Object.entries({ ...args, first: args.first ?? USUAL_PAGE }).filter(([, value]) => value != null)
+  )
   const { first: limit, ...query } = parseUsers(given)
   return { limit, ...query }
 }
@@ -33,7 +39,9 @@ export function readUsersPage (args: PageArguments & { [Name in keyof UserFilter
  * @param page its rows, and the cursor of the next page or null
  * @param after the argument that the page was requested with
  */
-export function toConnection<Row> ({ rows, next }: Pick<Page<Row>, 'rows' | 'next'>, after: string | undefined, cursorOf: (row: Row) => string) {
+export function toConnection<Row> (
+  { rows, next }: Pick<Page<Row>, 'rows' | 'next'>, after: string | undefined, cursorOf: (row: Row) => string
+) {
   const edges = rows.map((node) => ({ node, cursor: cursorOf(node) }))
   return {
     nodes: [...rows],

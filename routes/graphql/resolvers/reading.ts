@@ -10,10 +10,12 @@ import type { GraphQLContext } from '../context.ts'
 import { countRows } from '../limits/result-size.ts'
 
 /**
- * Throws `Unauthenticated` or `Forbidden` if the reader of an operation may not read something (contract 11.1). Returns nothing to wait
- * for if anyone may, since a list calls this for each of its rows.
+ * Throws `Unauthenticated` or `Forbidden` if the reader of an operation may not read something (contract 11.1). Returns
+ * nothing to wait for if anyone may, since a list calls this for each of its rows.
  */
-export function authorizeRead (context: GraphQLContext, action: ReadAction, ownerId?: string): Promise<void> | undefined {
+export function authorizeRead (
+  context: GraphQLContext, action: ReadAction, ownerId?: string
+): Promise<void> | undefined {
   return context.usher.usherAuth.policy.isOpen(action) ? undefined : authorize(context, action, ownerId)
 }
 
@@ -22,14 +24,16 @@ async function authorize (context: GraphQLContext, action: ReadAction, ownerId: 
   const reader = await actorOfReads(context)
   if (policy.allows(reader, action, ownerId)) return
   if (!context.denial && reader && request) audit.addRejection(callerOf(request, { actor: reader }), 403)
-  // All fields of an operation that may not be read throw the same error, since creating it takes longer than everything else about them.
+  // All fields of an operation that may not be read throw the same error, since creating it takes longer than
+  // everything else about them.
   context.denial ??= reader ? new Forbidden() : new Unauthenticated()
   throw context.denial
 }
 
 /**
- * Returns the actor of an operation, or null. Over a socket, finding the actor verifies the token again. Once is enough for a query, whose
- * result is withheld if the session ends. That of a mutation is not, so each of its reads verifies the actor.
+ * Returns the actor of an operation, or null. Over a socket, finding the actor verifies the token again. Once is enough
+ * for a query, whose result is withheld if the session ends. That of a mutation is not, so each of its reads verifies
+ * the actor.
  */
 export function actorOfReads (context: GraphQLContext): Promise<Actor | null> {
   if (context.isQuery === false) return verify(context)
@@ -68,12 +72,19 @@ const hostField = ({ name, ...field }: UserField) =>
     return visible ? user[name as keyof UserRow] : null
   }
 
-/** Returns the resolvers of the fields that some readers may not see. There are none if anyone may, because resolvers cost time. */
+/**
+ * Returns the resolvers of the fields that some readers may not see. There are none if anyone may, because resolvers
+ * cost time.
+ */
 export function hidingResolvers ({ usherOptions: { policy, userFields } }: FastifyInstance) {
   const hidden = userFields.filter(({ read }) => read !== 'anyone')
   return {
     ...policy['users:read-email'] !== audiences.anyone &&
-      { email: accountMember('email'), emailVerified: accountMember('emailVerified'), disabled: accountMember('disabled') },
+      {
+        email: accountMember('email'),
+        emailVerified: accountMember('emailVerified'),
+        disabled: accountMember('disabled'),
+      },
     ...Object.fromEntries(hidden.map((field) => [field.name, hostField(field)])),
   }
 }
@@ -84,25 +95,33 @@ export function fieldScalars ({ usherOptions: { userFields } }: FastifyInstance)
 }
 
 /**
- * Counts the bytes that users add to the response, like `countRows`. Only what the reader may see counts, or the limit would reveal how
- * long the rest is. Returns nothing to wait for if the host has no fields.
+ * Counts the bytes that users add to the response, like `countRows`. Only what the reader may see counts, or the limit
+ * would reveal how long the rest is. Returns nothing to wait for if the host has no fields.
  */
-export function countUsers (context: GraphQLContext, info: GraphQLResolveInfo, users: readonly UserRow[]): Promise<void> | undefined {
+export function countUsers (
+  context: GraphQLContext, info: GraphQLResolveInfo, users: readonly UserRow[]
+): Promise<void> | undefined {
   const { usherOptions: { userFields } } = context.usher
   return userFields.length === 0 ? void countRows(context, info, users) : countVisible(context, info, users)
 }
 
-async function countVisible (context: GraphQLContext, info: GraphQLResolveInfo, users: readonly UserRow[]): Promise<void> {
+async function countVisible (
+  context: GraphQLContext, info: GraphQLResolveInfo, users: readonly UserRow[]
+): Promise<void> {
   const { policy } = context.usher.usherAuth
   const reader = await readerOfUsers(context)
   countRows(context, info, users.map((user) => policy.viewOf(reader, user.id).show(user)))
 }
 
 /** Returns the actions on which a document with these fields depends. Every subscription delivers posts. */
-export function actionsOf ({ usherOptions: { userFields, hostGraphql } }: FastifyInstance, fields: ReadonlySet<string>): ReadAction[] {
+export function actionsOf (
+  { usherOptions: { userFields, hostGraphql } }: FastifyInstance, fields: ReadonlySet<string>
+): ReadAction[] {
   // Posts have an entity tag as well, which is the same for all readers. Users may also be behind a field of the host.
   const mayBeOfUser = fields.has('author') || hostGraphql !== undefined
-  const ofAccount = ['email', 'emailVerified', 'disabled', ...mayBeOfUser ? ['etag'] : [], ...userFields.map(({ name }) => name)]
+  const ofAccount = [
+    'email', 'emailVerified', 'disabled', ...mayBeOfUser ? ['etag'] : [], ...userFields.map(({ name }) => name),
+  ]
   return [
     'posts:read',
     ...fields.has('author') ? ['users:read' as const] : [],

@@ -14,17 +14,21 @@ import { toConnection, readPage, readUsersPage } from './pagination.ts'
 import { clientOfReads, postReadsOf, type GraphQLContext } from '../context.ts'
 import { limitFailure } from '../execution/failures.ts'
 import { performOnce } from '../idempotency.ts'
-import { actorOfReads, authorizeRead, countUsers, etagOfUser, fieldScalars, hidingResolvers, readerOfUsers } from './reading.ts'
+import {
+  actorOfReads, authorizeRead, countUsers, etagOfUser, fieldScalars, hidingResolvers, readerOfUsers,
+} from './reading.ts'
 import { countRows, showsContents } from '../limits/result-size.ts'
 import { selectedPostFields } from './selection.ts'
 import type { Resolvers } from '../types.ts'
 
 /**
- * The resolvers of `schema/graphql/schema.graphql`. Relations use the batched reads, which join the reads of all concurrent requests:
- * fifty users with their posts are two statements (contract 7.8).
+ * The resolvers of `schema/graphql/schema.graphql`. Relations use the batched reads, which join the reads of all
+ * concurrent requests: fifty users with their posts are two statements (contract 7.8).
  */
 const resolvers = {
-  DateTime: new GraphQLScalarType({ name: 'DateTime', serialize: (value) => (value instanceof Date ? value : new Date(value as string)).toISOString() }),
+  DateTime: new GraphQLScalarType({
+    name: 'DateTime', serialize: (value) => (value instanceof Date ? value : new Date(value as string)).toISOString(),
+  }),
 
   Query: {
     async user (_, { id }, context, info) {
@@ -38,7 +42,9 @@ const resolvers = {
     async users (_, args, context, info) {
       await authorizeRead(context, 'users:list')
       const query = readUsersPage(args)
-      const { page, next, cursorOf } = await listUsersFor(context.usher, query, await readerOfUsers(context), context.client)
+      const { page, next, cursorOf } = await listUsersFor(
+        context.usher, query, await readerOfUsers(context), context.client
+      )
       await countUsers(context, info, page.rows)
       return toConnection({ rows: page.rows, next }, query.after, cursorOf)
     },
@@ -75,7 +81,9 @@ const resolvers = {
       try {
         await authorizeRead(context, 'posts:read', id)
         const key = authorPostsKey(id, readPage(args).first, selectedPostFields(info))
-        return await countAndComplete(context, info, await postReadsOf(context).listOfAuthor(key, clientOfReads(context)))
+        return await countAndComplete(
+          context, info, await postReadsOf(context).listOfAuthor(key, clientOfReads(context))
+        )
       } catch (error) {
         throw limitFailure(context, error)
       }
@@ -135,11 +143,15 @@ const resolvers = {
         const cursor = context.lastEventId ?? after
         const authorId = author?.toLowerCase()
         await authorizeRead(context, 'posts:read', authorId)
-        return context.usher.usherPosts.events!.open({ authorId, after: cursor == null ? undefined : decodePlace(cursor) })
+        return context.usher.usherPosts.events!.open({
+          authorId, after: cursor == null ? undefined : decodePlace(cursor),
+        })
       },
       resolve ({ postCreated }: Partial<PostEvent>, _: unknown, context: GraphQLContext, info: GraphQLResolveInfo) {
         if (!postCreated) {
-          throw new GraphQLError('Subscriptions need a WebSocket or server-sent events', { extensions: { code: 'BAD_REQUEST' } })
+          throw new GraphQLError(
+            'Subscriptions need a WebSocket or server-sent events', { extensions: { code: 'BAD_REQUEST' } }
+          )
         }
         countRows(context, info, [postCreated])
         return postCreated
@@ -151,7 +163,14 @@ const resolvers = {
 /** Returns the resolvers of the parts that a mount has. */
 export function createResolvers (usher: FastifyInstance) {
   const { DateTime, Query: { user, users, me }, User } = resolvers
-  if (usher.usherOptions.without.includes('posts')) return { DateTime, ...fieldScalars(usher), Query: { user, users, me }, User: { etag: User.etag, ...hidingResolvers(usher) } }
+  if (usher.usherOptions.without.includes('posts')) {
+    return {
+      DateTime,
+      ...fieldScalars(usher),
+      Query: { user, users, me },
+      User: { etag: User.etag, ...hidingResolvers(usher) },
+    }
+  }
   return { ...resolvers, ...fieldScalars(usher), User: { ...User, ...hidingResolvers(usher) } }
 }
 
@@ -159,15 +178,21 @@ function cursorOf ({ position, epoch }: ListedPost): string {
   return encodePlace({ position: position!, epoch: epoch! })
 }
 
-// Counts the posts of a list before the contents of a long one are read. A response that is too large costs nearly nothing that way.
-async function countAndComplete<Posts extends readonly ListedPost[]> (context: GraphQLContext, info: GraphQLResolveInfo, posts: Posts): Promise<Posts | ListedPost[]> {
+// Counts the posts of a list before the contents of a long one are read. A response that is too large costs nearly
+// nothing that way.
+async function countAndComplete<Posts extends readonly ListedPost[]> (
+  context: GraphQLContext, info: GraphQLResolveInfo, posts: Posts
+): Promise<Posts | ListedPost[]> {
   countRows(context, info, posts)
   return showsContents(info) ? postReadsOf(context).complete(posts, clientOfReads(context)) : posts
 }
 
-// Runs a mutation, and adds its rejection to the account log. In REST routes the error handler does that (`plugins/http/errors.ts`), but
-// errors of resolvers do not reach it, and the status of GraphQL responses is always 200.
-async function perform<Result> (context: GraphQLContext, info: GraphQLResolveInfo, stepsOf: (caller: Caller) => Steps<Result>): Promise<Result> {
+// Runs a mutation, and adds its rejection to the account log. In REST routes the error handler does that
+// (`plugins/http/errors.ts`), but errors of resolvers do not reach it, and the status of GraphQL responses is always
+// 200.
+async function perform<Result> (
+  context: GraphQLContext, info: GraphQLResolveInfo, stepsOf: (caller: Caller) => Steps<Result>
+): Promise<Result> {
   const { usher, request, client, actor } = context
   // Each mutation of a document is an operation of its own, and one over a socket has a connection of its own.
   const caller = usher.usherAuth.createCaller({

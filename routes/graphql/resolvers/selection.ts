@@ -1,4 +1,6 @@
-import { Kind, type GraphQLObjectType, type GraphQLResolveInfo, type GraphQLSchema, type SelectionSetNode } from 'graphql'
+import {
+  Kind, type GraphQLObjectType, type GraphQLResolveInfo, type GraphQLSchema, type SelectionSetNode,
+} from 'graphql'
 import { postFields, type PostField } from '../../../db/posts/posts.ts'
 import { hasRows, hostFieldOf } from '../../../schema/users/host-fields.ts'
 
@@ -6,8 +8,8 @@ import { hasRows, hostFieldOf } from '../../../schema/users/host-fields.ts'
 const selected = new WeakMap<readonly object[], readonly PostField[]>()
 
 /**
- * Returns the fields of posts that must be read for a list. These are all whose names appear anywhere below it in the document,
- * even if a directive excludes them or they belong to another type.
+ * Returns the fields of posts that must be read for a list. These are all whose names appear anywhere below it in the
+ * document, even if a directive excludes them or they belong to another type.
  */
 export function selectedPostFields ({ fieldNodes, fragments, schema }: GraphQLResolveInfo): readonly PostField[] {
   let fields = selected.get(fieldNodes)
@@ -34,10 +36,14 @@ export function selectedPostFields ({ fieldNodes, fragments, schema }: GraphQLRe
   }
 }
 
-/** Returns whether a field of the host is among these that belongs to posts. Its resolver may need everything about a post. */
+/**
+ * Returns whether a field of the host is among these that belongs to posts. Its resolver may need everything about a
+ * post.
+ */
 export function hasHostFieldOfPosts (schema: GraphQLSchema, names: ReadonlySet<string>): boolean {
   const type = schema.getType('Post')
   // A mount without posts has no such type, or the host has its own.
   if (!type || !hasRows(type)) return false
-  return Object.values((type as GraphQLObjectType).getFields()).some((field) => hostFieldOf(field) && names.has(field.name))
+  return Object.values((type as GraphQLObjectType).getFields())
+    .some((field) => hostFieldOf(field) && names.has(field.name))
 }

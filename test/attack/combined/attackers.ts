@@ -20,5 +20,11 @@ function begin (port: number): void {
   ending = new AbortController()
   const { signal } = ending
   clients = Promise.all(Array.from({ length: attack.clients(configuration) }, (_, index) =>
-    persist({ target: { host: '127.0.0.1', port }, address: `127.0.0.${attack.hosts[index % attack.hosts.length]}`, index, configuration, signal }, attack)))
+    persist({
+      target: { host: '127.0.0.1', port },
+      address: `127.0.0.${attack.hosts[index % attack.hosts.length]}`,
+      index,
+      configuration,
+      signal,
+    }, attack)))
 }

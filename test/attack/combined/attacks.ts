@@ -29,7 +29,8 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 
 /** Waits for a time, or until the phase ends. */
 async function pause ({ signal }: Client, milliseconds: number): Promise<void> {
-  await delay(milliseconds, undefined, { signal }).catch((error: Error) => { if (error.name !== 'AbortError') throw error })
+  await delay(milliseconds, undefined, { signal })
+    .catch((error: Error) => { if (error.name !== 'AbortError') throw error })
 }
 
 async function drip (client: Client, first: string, drop: () => string): Promise<void> {
@@ -57,7 +58,8 @@ async function repeat (client: Client, everyMs: number, request: (count: number)
 }
 
 function untilAborted ({ signal }: Client): Promise<void> {
-  return new Promise((resolve) => signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true }))
+  return new Promise((resolve) =>
+    signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
 /** All parts of the combined attack, which run at the same time. */
@@ -71,7 +73,11 @@ export const attacks: Readonly<Record<string, CombinedAttack>> = {
   'slow-bodies': {
     hosts: [3],
     clients: ({ slow }) => slow,
-    attack: (client) => drip(client, 'POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n', () => ' '),
+    attack: (client) => drip(
+      client,
+      'POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n',
+      () => ' '
+    ),
   },
 
   'slow-readers': {
@@ -96,14 +102,19 @@ export const attacks: Readonly<Record<string, CombinedAttack>> = {
     hosts: [5, 6],
     clients: () => 200,
     attack: (client) => repeat(client, 1000, (count) => ({
-      method: 'POST', path: '/api/auth/login', headers: JSON_TYPE, body: JSON.stringify({ email: `user${client.index}-${count}@example.com`, password: 'a wrong password' }),
+      method: 'POST',
+      path: '/api/auth/login',
+      headers: JSON_TYPE,
+      body: JSON.stringify({ email: `user${client.index}-${count}@example.com`, password: 'a wrong password' }),
     })),
   },
 
   'expensive-queries': {
     hosts: [7, 8],
     clients: () => 8,
-    attack: (client) => repeat(client, 500, (count) => ({ method: 'POST', path: '/graphql', headers: JSON_TYPE, body: JSON.stringify({ query: expensive(client, count) }) })),
+    attack: (client) => repeat(client, 500, (count) => ({
+      method: 'POST', path: '/graphql', headers: JSON_TYPE, body: JSON.stringify({ query: expensive(client, count) }),
+    })),
   },
 
   'ping-flood': {

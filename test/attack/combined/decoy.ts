@@ -19,7 +19,9 @@ server.headersTimeout = 0
 server.on('upgrade', (request, socket) => {
   const accept = createHash('sha1').update(`${request.headers['sec-websocket-key']}${MAGIC}`).digest('base64')
   socket.on('error', () => socket.destroy())
-  socket.write(`HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: ${accept}\r\nsec-websocket-protocol: graphql-transport-ws\r\n\r\n`)
+  socket.write(
+    `HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: ${accept}\r\nsec-websocket-protocol: graphql-transport-ws\r\n\r\n`
+  )
   socket.write(ACKNOWLEDGED)
   socket.resume()
   socket.on('end', () => socket.end())

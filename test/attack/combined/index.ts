@@ -26,7 +26,9 @@ export interface CombinedResult {
 /**
  * Measures the effect of all attacks at once on normal users. The phases differ only in what the attack costs the node.
  */
-export async function combined ({ node, ...stage }: Stage, { users, slow, seconds, rounds: count, seed, ...choice }: Options): Promise<CombinedResult> {
+export async function combined (
+  { node, ...stage }: Stage, { users, slow, seconds, rounds: count, seed, ...choice }: Options
+): Promise<CombinedResult> {
   const chosen = chooseNames(Object.keys(attacks), choice)
   const world = await prepareWorld({ node, ...stage })
   const key = await readSigningKey(stage.sql)
@@ -34,8 +36,12 @@ export async function combined ({ node, ...stage }: Stage, { users, slow, second
   decoy.send({})
   const { port } = await decoy.receive<{ port: number }>('listening')
   const attackers = await Promise.all(chosen.map((attack) =>
-    startReady('combined/attackers.ts', { attack, slow, longWinded: world.longWinded } satisfies AttackerConfiguration)))
-  const normal = await startReady('combined/normal-users.ts', { users, seed, world, key } satisfies NormalConfiguration, { nice: false })
+    startReady(
+      'combined/attackers.ts', { attack, slow, longWinded: world.longWinded } satisfies AttackerConfiguration
+    )))
+  const normal = await startReady(
+    'combined/normal-users.ts', { users, seed, world, key } satisfies NormalConfiguration, { nice: false }
+  )
 
   async function measure (attacked: number): Promise<Sample> {
     await tellAll(attackers, { type: 'attack', port: attacked })
@@ -55,9 +61,17 @@ export async function combined ({ node, ...stage }: Stage, { users, slow, second
     rounds.push({ quiet: await measure(port), attacked: await measure(node.target.port) })
     memory.push(await node.residentMemory() ?? 0)
   }
-  const ratio = (of: (sample: Sample) => number) => median(rounds.map(({ quiet, attacked }) => of(attacked) / of(quiet)))
+  const ratio = (of: (sample: Sample) => number) =>
+    median(rounds.map(({ quiet, attacked }) => of(attacked) / of(quiet)))
   const [throughput, p99] = [ratio((sample) => sample.good), ratio((sample) => sample.p99)]
-  return { holds: throughput >= THROUGHPUT && p99 <= P99 && node.crashes.length === 0, rounds, throughput, p99, crashes: [...node.crashes], memory }
+  return {
+    holds: throughput >= THROUGHPUT && p99 <= P99 && node.crashes.length === 0,
+    rounds,
+    throughput,
+    p99,
+    crashes: [...node.crashes],
+    memory,
+  }
 }
 
 export function printCombined ({ holds, rounds, throughput, p99, crashes, memory }: CombinedResult): void {
@@ -65,7 +79,9 @@ export function printCombined ({ holds, rounds, throughput, p99, crashes, memory
   for (const round of rounds) {
     for (const [phase, { good, seconds, failures, p50, p99, longest }] of Object.entries(round)) {
       const failed = Object.entries(failures).map(([what, count]) => `${what}: ${count}`).join(', ')
-      console.log(`| ${phase} | ${(good / seconds).toFixed(0)} | ${failed} | ${p50.toFixed(1)} | ${p99.toFixed(1)} | ${longest.toFixed(0)} |`)
+      console.log(
+        `| ${phase} | ${(good / seconds).toFixed(0)} | ${failed} | ${p50.toFixed(1)} | ${p99.toFixed(1)} | ${longest.toFixed(0)} |`
+      )
     }
   }
   console.log(`

@@ -9,14 +9,21 @@ import { deriveSeed, Random } from '../random.ts'
 import { TokenFactory, type SigningKey } from '../tokens.ts'
 import type { Phase, Sample } from './phases.ts'
 
-export interface NormalConfiguration { readonly users: number, readonly seed: number, readonly world: World, readonly key: SigningKey }
+export interface NormalConfiguration {
+  readonly users: number
+  readonly seed: number
+  readonly world: World
+  readonly key: SigningKey
+}
 
 const EVERY_MS = 100
 const LOST_MS = 5000
 
 const { users, seed, world, key } = await readConfiguration<NormalConfiguration>()
 const cast = new Cast(world, new TokenFactory(key))
-process.on('message', async ({ port, seconds }: Phase) => report({ type: 'sample', sample: await measure(port, seconds!) }))
+process.on(
+  'message', async ({ port, seconds }: Phase) => report({ type: 'sample', sample: await measure(port, seconds!) })
+)
 report({ type: 'ready' })
 
 async function measure (port: number, seconds: number): Promise<Sample> {
@@ -27,7 +34,15 @@ async function measure (port: number, seconds: number): Promise<Sample> {
   const sorted = Float64Array.from(latencies).sort()
   const rank = (part: number) => sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? Infinity
   const failed = Object.values(failures).reduce((sum, count) => sum + count, 0)
-  return { seconds, requests: latencies.length, good: latencies.length - failed, failures, p50: rank(0.5), p99: rank(0.99), longest: rank(1) }
+  return {
+    seconds,
+    requests: latencies.length,
+    good: latencies.length - failed,
+    failures,
+    p50: rank(0.5),
+    p99: rank(0.99),
+    longest: rank(1),
+  }
 
   async function use (index: number): Promise<void> {
     const random = new Random(deriveSeed(seed, 'user', index))
@@ -44,7 +59,9 @@ async function measure (port: number, seconds: number): Promise<Sample> {
 
     async function send (index: number, random: Random): Promise<string> {
       try {
-        if (!connection?.isUsable) connection = await HttpConnection.open({ host: '127.0.0.1', port }, `127.0.1.${index + 1}`)
+        if (!connection?.isUsable) {
+          connection = await HttpConnection.open({ host: '127.0.0.1', port }, `127.0.1.${index + 1}`)
+        }
         connection.socket.setTimeout(LOST_MS)
         connection.send(writeRequest(generate(random, cast.member(index))))
         const { status, body } = await connection.reply()
@@ -69,5 +86,11 @@ function generate (random: Random, actor: Actor): Request {
 }
 
 function graphql (query: string, actor?: Actor): Request {
-  return { method: 'POST', path: '/graphql', ...actor && { actor }, headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query }) }
+  return {
+    method: 'POST',
+    path: '/graphql',
+    ...actor && { actor },
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ query }),
+  }
 }

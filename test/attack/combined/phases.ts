@@ -7,7 +7,11 @@ export interface AttackerConfiguration {
 }
 
 /** Starts or ends a phase. `port` is that of the node or of the decoy. */
-export interface Phase { readonly type: 'attack' | 'pause' | 'measure', readonly port: number, readonly seconds?: number }
+export interface Phase {
+  readonly type: 'attack' | 'pause' | 'measure'
+  readonly port: number
+  readonly seconds?: number
+}
 
 /** What the normal users measured in a phase. */
 export interface Sample {

@@ -21,7 +21,12 @@ export const costly: Attack = {
       '{ users(first: 100) { nodes { posts(first: 100) { author { posts(first: 100) { title author { posts(first: 100) { id } } } } } } } }',
       `{ ${Array.from({ length: 300 }, (_, index) => `u${index % 50}: user(id: ${author}) { a${index}: name }`).join(' ')} # ${random.word()}\n}`,
     ])
-    await ask(lane, NAME, { method: 'POST', path: '/graphql', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query }) })
+    await ask(lane, NAME, {
+      method: 'POST',
+      path: '/graphql',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query }),
+    })
   },
 }
 

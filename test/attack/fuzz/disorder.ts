@@ -23,15 +23,26 @@ export const disorder: Attack = {
     const account = lane.random.pick(lane.cast.world.disposableAdmins)
     const login = await logIn(lane, account)
     if (!login) return
-    await lane.random.pick([endDuringBody, expireDuringBody, endDuringSocket, refreshAfterEnd, deleteDuringUpload])(lane, login)
+    await lane.random.pick([endDuringBody, expireDuringBody, endDuringSocket, refreshAfterEnd, deleteDuringUpload])(
+      lane, login
+    )
     await endSession(lane, login)
   },
 }
 
-async function logIn (lane: Lane, { email, password }: Pick<Account, 'email' | 'password'>): Promise<Login | undefined> {
-  const reply = await ask(lane, NAME, { method: 'POST', path: '/api/auth/login', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email, password }) })
+async function logIn (
+  lane: Lane, { email, password }: Pick<Account, 'email' | 'password'>
+): Promise<Login | undefined> {
+  const reply = await ask(lane, NAME, {
+    method: 'POST',
+    path: '/api/auth/login',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ email, password }),
+  })
   if (reply?.status !== 200) {
-    if (reply && reply.status !== 503 && reply.status !== 429) lane.findings.violation('wrongly-refused', NAME, `a login got ${reply.status} ${reply.body}`)
+    if (reply && reply.status !== 503 && reply.status !== 429) {
+      lane.findings.violation('wrongly-refused', NAME, `a login got ${reply.status} ${reply.body}`)
+    }
     return undefined
   }
   const { token, user: { id } } = JSON.parse(reply.body) as { token: string, user: { id: string } }
@@ -44,12 +55,23 @@ function generateWrite ({ random, shared: { expendable } }: Lane, token: string)
   const name = forbiddenMark(random)
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const user = JSON.stringify({ name, email: `${name}@example.org`, role: 'admin' })
-  const upload = `--${BOUNDARY}\r\ncontent-disposition: form-data; name="description"\r\n\r\n${name}\r\n--${BOUNDARY}\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\nwords\r\n--${BOUNDARY}--\r\n`
+  const upload =
+    `--${BOUNDARY}\r\ncontent-disposition: form-data; name="description"\r\n\r\n${name}\r\n--${BOUNDARY}\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\nwords\r\n--${BOUNDARY}--\r\n`
   return random.pick([
     { method: 'POST', path: '/api/users', headers, body: user },
     { method: 'PUT', path: `/api/users/${expendable.at(-1) ?? NOBODY}`, headers, body: user },
-    { method: 'POST', path: '/graphql', headers, body: JSON.stringify({ query: `mutation { createPost(input: { title: "${name}", content: "" }) { id } }` }) },
-    { method: 'POST', path: '/api/uploads', headers: { ...headers, 'content-type': `multipart/form-data; boundary=${BOUNDARY}` }, body: upload },
+    {
+      method: 'POST',
+      path: '/graphql',
+      headers,
+      body: JSON.stringify({ query: `mutation { createPost(input: { title: "${name}", content: "" }) { id } }` }),
+    },
+    {
+      method: 'POST',
+      path: '/api/uploads',
+      headers: { ...headers, 'content-type': `multipart/form-data; boundary=${BOUNDARY}` },
+      body: upload,
+    },
   ])
 }
 
@@ -69,7 +91,12 @@ async function interrupt (lane: Lane, request: Request, during: () => Promise<bo
   check(lane, NAME, received, () => describe(request))
   const { status, body } = received
   const isDone = request.path === '/graphql' ? /"createPost":\{/.test(body) : status < 400
-  if (isOver && isDone) lane.findings.violation('authorization', NAME, `a write took effect after its session had ended: ${status} ${body.slice(0, 200)}`, describe(request))
+  if (isOver && isDone) {
+    lane.findings.violation(
+      'authorization', NAME, `a write took effect after its session had ended: ${status} ${body.slice(0, 200)}`,
+      describe(request)
+    )
+  }
 }
 
 async function endDuringBody (lane: Lane, login: Login): Promise<void> {
@@ -93,10 +120,20 @@ async function endDuringSocket (lane: Lane, login: Login): Promise<void> {
   socket.send({ type: 'connection_init', payload: { authorization: `Bearer ${login.token}` } })
   await socket.hear(({ type }) => type === 'connection_ack')
   const isOver = await endSession(lane, login)
-  const statement = { type: 'subscribe', id: '1', payload: { query: `mutation { done: createPost(input: { title: "${forbiddenMark(lane.random)}", content: "" }) { id } }` } }
+  const statement = {
+    type: 'subscribe',
+    id: '1',
+    payload: {
+      query: `mutation { done: createPost(input: { title: "${forbiddenMark(lane.random)}", content: "" }) { id } }`,
+    },
+  }
   socket.send(statement)
   const message = await socket.hear(({ type }) => type === 'next', 1000)
-  if (isOver && JSON.stringify(message ?? '').includes('"done":{')) lane.findings.violation('authorization', NAME, 'a socket wrote after its session had ended', JSON.stringify(statement))
+  if (isOver && JSON.stringify(message ?? '').includes('"done":{')) {
+    lane.findings.violation(
+      'authorization', NAME, 'a socket wrote after its session had ended', JSON.stringify(statement)
+    )
+  }
   await socket.close()
 }
 
@@ -104,21 +141,27 @@ async function refreshAfterEnd (lane: Lane, login: Login): Promise<void> {
   const isOver = await endSession(lane, login)
   const refresh = { method: 'POST', path: '/api/auth/refresh', headers: { cookie: login.cookie } }
   const replies = await exchange(lane, NAME, [refresh, refresh, refresh])
-  if (isOver && replies.some((reply) => reply?.status === 200)) lane.findings.violation('authorization', NAME, 'an ended session was refreshed')
+  if (isOver && replies.some((reply) => reply?.status === 200)) {
+    lane.findings.violation('authorization', NAME, 'an ended session was refreshed')
+  }
 }
 
 async function deleteDuringUpload (lane: Lane, login: Login): Promise<void> {
   const { random } = lane
   const [email, password] = [`may-${random.word(12)}@example.org`, 'an unusual phrase']
   const headers = { authorization: `Bearer ${login.token}`, 'content-type': 'application/json' }
-  const created = await ask(lane, NAME, { method: 'POST', path: '/api/users', headers, body: JSON.stringify({ name: 'may-be-deleted', email, password }) })
+  const created = await ask(lane, NAME, {
+    method: 'POST', path: '/api/users', headers, body: JSON.stringify({ name: 'may-be-deleted', email, password }),
+  })
   if (created?.status !== 201) return
   const user = await logIn(lane, { email, password })
   if (!user) return
   let request = generateWrite(lane, user.token)
   while (request.path !== '/api/uploads') request = generateWrite(lane, user.token)
   await interrupt(lane, request, async () => {
-    const reply = await ask(lane, NAME, { method: 'DELETE', path: `/api/users/${user.id}`, headers: { authorization: headers.authorization } })
+    const reply = await ask(
+      lane, NAME, { method: 'DELETE', path: `/api/users/${user.id}`, headers: { authorization: headers.authorization } }
+    )
     return reply?.status === 204
   })
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import {
-  buildSchema, getNamedType, getNullableType, isCompositeType, isEnumType, isInputObjectType, isListType, isNonNullType, isObjectType,
-  type GraphQLField, type GraphQLInputType, type GraphQLObjectType
+  buildSchema, getNamedType, getNullableType, isCompositeType, isEnumType, isInputObjectType, isListType, isNonNullType,
+  isObjectType, type GraphQLField, type GraphQLInputType, type GraphQLObjectType
 } from 'graphql'
 import type { Random } from '../random.ts'
 import { hostileTexts } from '../values.ts'
@@ -32,12 +32,15 @@ function select (random: Random, type: GraphQLObjectType, ids: readonly string[]
   return `{ ${selected.join(' ')} }`
 }
 
-function writeField (random: Random, field: GraphQLField<unknown, unknown>, ids: readonly string[], depth: number): string {
+function writeField (
+  random: Random, field: GraphQLField<unknown, unknown>, ids: readonly string[], depth: number
+): string {
   const named = getNamedType(field.type)
   const given = field.args.filter(({ type }) => isNonNullType(type) || random.chance(0.5))
   // Without `first` a list has fifty rows, and each nested list fifty more per row.
   const rows = field.args.find(({ name }) => name === 'first')
-  const args = [...new Set([...given, ...rows ? [rows] : []])].map(({ name, type }) => `${name}: ${writeValue(random, type, name, ids)}`)
+  const args = [...new Set([...given, ...rows ? [rows] : []])]
+    .map(({ name, type }) => `${name}: ${writeValue(random, type, name, ids)}`)
   const alias = random.chance(0.15) ? `a${random.below(1000)}: ` : ''
   const directive = random.chance(0.05) ? ` @include(if: ${random.chance(0.8)})` : ''
   const below = isObjectType(named) ? ` ${select(random, named, ids, depth - 1)}` : ''
@@ -45,7 +48,9 @@ function writeField (random: Random, field: GraphQLField<unknown, unknown>, ids:
 }
 
 function writeValue (random: Random, type: GraphQLInputType, name: string, ids: readonly string[]): string {
-  if (random.chance(0.03)) return random.pick(['null', '[]', '{}', '-1', '1e99', '""', 'true', '$nothing', '9007199254740993'])
+  if (random.chance(0.03)) {
+    return random.pick(['null', '[]', '{}', '-1', '1e99', '""', 'true', '$nothing', '9007199254740993'])
+  }
   const nullable = getNullableType(type)
   if (isListType(nullable)) return `[${writeValue(random, nullable.ofType, name, ids)}]`
   const named = getNamedType(type)

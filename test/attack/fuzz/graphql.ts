@@ -12,7 +12,12 @@ const LONGEST_FAILURE = 50_000
 const REJECTIONS = ['UNAUTHENTICATED', 'INVALID_TOKEN', 'FORBIDDEN']
 
 /** A GraphQL operation in the body of a request. */
-export interface Sent { query: string, variables?: Record<string, unknown>, operationName?: string, key?: 'query' | 'mutation' }
+export interface Sent {
+  query: string
+  variables?: Record<string, unknown>
+  operationName?: string
+  key?: 'query' | 'mutation'
+}
 
 /** An operation with the outcome that the policy demands. */
 export interface Trial {
@@ -29,7 +34,8 @@ export const graphql: Attack = {
   name: NAME,
   weight: 70,
   async run (lane) {
-    const trials = Array.from({ length: 1 + lane.random.below(PIPELINED) }, () => lane.random.chance(0.6) ? generateRead(lane) : generateMutation(lane))
+    const trials = Array.from({ length: 1 + lane.random.below(PIPELINED) }, () =>
+      lane.random.chance(0.6) ? generateRead(lane) : generateMutation(lane))
     const requests = trials.map((trial) => toRequest(lane.random, trial))
     const replies = await exchange(lane, NAME, requests)
     replies.forEach((reply, index) => reply && checkReply(lane, trials[index]!, reply, requests[index]!))
@@ -38,9 +44,15 @@ export const graphql: Attack = {
 
 function generateRead (lane: Lane): Trial {
   const { random, cast } = lane
-  const actor = random.chance(0.6) ? cast.anonymous : random.chance(0.3) ? random.pick(cast.rejected) : cast.member(random.below(100))
+  const actor = random.chance(0.6)
+    ? cast.anonymous
+    : random.chance(0.3) ? random.pick(cast.rejected) : cast.member(random.below(100))
   const query = generateQuery(random, idsOf(lane))
-  return { actor, sent: { query: random.chance(0.15) ? random.mutate(query) : random.chance(0.03) ? random.pick(garbage) : query }, isForbidden: false }
+  return {
+    actor,
+    sent: { query: random.chance(0.15) ? random.mutate(query) : random.chance(0.03) ? random.pick(garbage) : query },
+    isForbidden: false,
+  }
 }
 
 /** Returns a mutation with the verdict of the policy. */
@@ -49,15 +61,24 @@ export function generateMutation (lane: Lane): Trial {
   const author = random.below(cast.world.members.length)
   const isLive = random.chance(0.5)
   const actor = isLive ? cast.member(author) : random.chance(0.3) ? cast.anonymous : random.pick(cast.rejected)
-  if (random.chance(0.02)) return { actor, isForbidden: true, sent: { query: CREATE, variables: { input: random.pick(invalidInputs)(random) } } }
+  if (random.chance(0.02)) {
+    return {
+      actor, isForbidden: true, sent: { query: CREATE, variables: { input: random.pick(invalidInputs)(random) } },
+    }
+  }
   const own = isLive ? posts.findLast((post) => post.author === author)?.id : undefined
   const change = random.chance(0.3) && own !== undefined ? own : undefined
   const kind = random.pick(['create', 'create', 'createForAnother', 'update', 'delete'])
-  const isForbidden = !isLive || kind === 'createForAnother' || ((kind === 'update' || kind === 'delete') && change === undefined)
+  const isForbidden =
+    !isLive || kind === 'createForAnother' || ((kind === 'update' || kind === 'delete') && change === undefined)
   // This is recorded before the reply, which may be lost.
   if (kind === 'delete' && change !== undefined && isLive) lane.findings.forget('posts', change)
-  const title = isForbidden ? forbiddenMark(random) : random.chance(0.2) ? random.pick(hostileTexts) : `may-${random.word()}`
-  return { actor, isForbidden, author, sent: writeMutation(lane, kind, title, change ?? random.pick(cast.world.victimPosts)) }
+  const title = isForbidden
+    ? forbiddenMark(random)
+    : random.chance(0.2) ? random.pick(hostileTexts) : `may-${random.word()}`
+  return {
+    actor, isForbidden, author, sent: writeMutation(lane, kind, title, change ?? random.pick(cast.world.victimPosts)),
+  }
 }
 
 function writeMutation ({ random, cast }: Lane, kind: string, title: string, id: string): Sent {
@@ -76,7 +97,8 @@ function writeMutation ({ random, cast }: Lane, kind: string, title: string, id:
 }
 
 const CREATE = 'mutation ($input: CreatePostInput!) { done: createPost(input: $input) { postId: id } }'
-const unknownFields = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`unknown${index}`, 1]))
+const unknownFields = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`unknown${index}`, 1]))
 
 // An implementation that quotes the input in each error would respond with megabytes.
 const invalidInputs: ((random: Random) => unknown)[] = [
@@ -87,15 +109,22 @@ const invalidInputs: ((random: Random) => unknown)[] = [
 ]
 
 const garbage = [
-  '', ' ', '{', '}', '{}', '{ __typename', 'query', 'mutation { }', 'subscription { postCreated { id } }', '# nothing', '"""', '{ a'.repeat(500), '{ user(id: "',
-  `{ ${'a: __typename '.repeat(600)} }`, `query ${'@include(if: true) '.repeat(100)} { __typename }`, '{ ...F } fragment F on Query { ...F }',
-  '{ __schema { types { name fields { name args { name type { name ofType { name } } } } } } }', '{ posts(first: -1) { nodes { id } } }',
-  `{ me { ${'posts(first: 1) { author { '.repeat(6)}id${' } }'.repeat(6)} } }`, '{"kind":"Document","definitions":[]}', '\ufeff{ __typename }',
+  '', ' ', '{', '}', '{}', '{ __typename', 'query', 'mutation { }', 'subscription { postCreated { id } }', '# nothing',
+  '"""', '{ a'.repeat(500), '{ user(id: "',
+  `{ ${'a: __typename '.repeat(600)} }`, `query ${'@include(if: true) '.repeat(100)} { __typename }`,
+  '{ ...F } fragment F on Query { ...F }',
+  '{ __schema { types { name fields { name args { name type { name ofType { name } } } } } } }',
+  '{ posts(first: -1) { nodes { id } } }', `{ me { ${'posts(first: 1) { author { '.repeat(6)}id${' } }'.repeat(6)} } }`,
+  '{"kind":"Document","definitions":[]}', '\ufeff{ __typename }',
 ]
 
 function toRequest (random: Random, { actor, sent: { key = 'query', query, ...rest }, isForbidden }: Trial): Request {
-  const body = random.chance(0.02) && !isForbidden ? random.pick(hostileJson) : writeBody(random, { [key]: query, ...rest })
-  const type = random.chance(0.97) ? 'application/json' : random.pick(['text/plain', 'application/graphql', 'multipart/form-data; boundary=x', ''])
+  const body = random.chance(0.02) && !isForbidden
+    ? random.pick(hostileJson)
+    : writeBody(random, { [key]: query, ...rest })
+  const type = random.chance(0.97)
+    ? 'application/json'
+    : random.pick(['text/plain', 'application/graphql', 'multipart/form-data; boundary=x', ''])
   return { method: 'POST', path: '/graphql', actor, headers: { 'content-type': type }, body }
 }
 
@@ -103,7 +132,10 @@ function writeBody (random: Random, body: object): string {
   return random.chance(0.03) ? writeJson(random, body) : JSON.stringify(body)
 }
 
-interface Answer { data?: Record<string, unknown> | null, errors?: { message?: unknown, extensions?: { code?: string } }[] }
+interface Answer {
+  data?: Record<string, unknown> | null
+  errors?: { message?: unknown, extensions?: { code?: string } }[]
+}
 
 function checkReply (lane: Lane, trial: Trial, reply: Reply, request: Request): void {
   const report = (kind: 'contract' | 'server-error', what: string) =>
@@ -117,18 +149,31 @@ function checkReply (lane: Lane, trial: Trial, reply: Reply, request: Request): 
     return reply.body.length < 1_000_000 ? report('contract', 'the response is not JSON') : undefined
   }
   const { errors } = answer
-  if (!answer.data && reply.body.length > LONGEST_FAILURE) report('contract', `${reply.body.length} characters of errors`)
+  if (!answer.data && reply.body.length > LONGEST_FAILURE) {
+    report('contract', `${reply.body.length} characters of errors`)
+  }
   if (errors?.some(({ extensions }) => extensions?.code === 'INTERNAL_ERROR')) report('server-error', 'internal error')
-  if (errors ? !errors.every(({ message, extensions }) => typeof message === 'string' && extensions?.code) : !answer.data) report('contract', 'the shape of the response')
+  if (
+    errors ? !errors.every(({ message, extensions }) => typeof message === 'string' && extensions?.code) : !answer.data
+  ) {
+    report('contract', 'the shape of the response')
+  }
   checkOutcome(lane, NAME, trial, answer, () => describe(request))
 }
 
 /** Compares the outcome of an operation with the policy, for any transport. */
-export function checkOutcome ({ findings, shared }: Lane, attack: string, { actor, isForbidden, author }: Trial, { data, errors }: Answer, request: () => string): void {
+export function checkOutcome (
+  { findings, shared }: Lane, attack: string, { actor, isForbidden, author }: Trial, { data, errors }: Answer,
+  request: () => string
+): void {
   const done = data?.['done'] as { postId?: string } | string | null | undefined
   const codes = errors?.map(({ extensions }) => extensions?.code ?? '') ?? []
-  if (isForbidden && done != null) findings.violation('authorization', attack, `a forbidden mutation by ${actor.kind} was executed`, request())
-  if (actor.isLive && codes.some((code) => REJECTIONS.slice(0, 2).includes(code))) findings.violation('wrongly-refused', attack, `${actor.kind}: ${codes.join()}`, request())
+  if (isForbidden && done != null) {
+    findings.violation('authorization', attack, `a forbidden mutation by ${actor.kind} was executed`, request())
+  }
+  if (actor.isLive && codes.some((code) => REJECTIONS.slice(0, 2).includes(code))) {
+    findings.violation('wrongly-refused', attack, `${actor.kind}: ${codes.join()}`, request())
+  }
   if (isForbidden || author === undefined || done == null) return
   if (typeof done === 'string' || done.postId === undefined) return
   findings.acknowledge('posts', done.postId)

@@ -12,7 +12,9 @@ import { slow } from './slow.ts'
 import { malformedFrames, sockets } from './sockets.ts'
 
 /** All attacks of the fuzzer. */
-export const attacks: readonly Attack[] = [rest, graphql, rawHttp, multipart, sockets, malformedFrames, eventStreams, disorder, slow, logins, costly]
+export const attacks: readonly Attack[] = [
+  rest, graphql, rawHttp, multipart, sockets, malformedFrames, eventStreams, disorder, slow, logins, costly,
+]
 
 /** Returns the attacks chosen on the command line. Throws an `Error` if a name is unknown. */
 export function chooseAttacks (choice: Choice): readonly Attack[] {

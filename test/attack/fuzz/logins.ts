@@ -12,8 +12,17 @@ export const logins: Attack = {
     const { random, cast: { world }, findings } = lane
     const account = random.pick([world.admin, ...world.members])
     const email = random.chance(0.5) ? account.email : `nobody-${random.below(OWN_NETWORKS)}@example.org`
-    const password = random.pick(['password', `guess-${random.word()}`, account.password.toUpperCase(), `${account.password} `, '\0', ''])
-    const reply = await ask(lane, NAME, { method: 'POST', path: '/api/auth/login', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email, password }) })
-    if (reply && (reply.status < 400 || reply.body.includes('"token"'))) findings.violation('authorization', NAME, `logged in as ${email} by ${password}`)
+    const password = random.pick([
+      'password', `guess-${random.word()}`, account.password.toUpperCase(), `${account.password} `, '\0', '',
+    ])
+    const reply = await ask(lane, NAME, {
+      method: 'POST',
+      path: '/api/auth/login',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ email, password }),
+    })
+    if (reply && (reply.status < 400 || reply.body.includes('"token"'))) {
+      findings.violation('authorization', NAME, `logged in as ${email} by ${password}`)
+    }
   },
 }

@@ -45,7 +45,9 @@ export const rawHttp: Attack = {
     await drain(connection)
     if (!reply) {
       findings.count(NAME, 'closed')
-      if (shape.status && !shape.mayBeSilent) findings.violation('contract', NAME, `no response; must be ${shape.status.join(' or ')}`, bytes)
+      if (shape.status && !shape.mayBeSilent) {
+        findings.violation('contract', NAME, `no response; must be ${shape.status.join(' or ')}`, bytes)
+      }
       return
     }
     check(lane, NAME, reply, () => bytes)
@@ -53,15 +55,23 @@ export const rawHttp: Attack = {
   },
 }
 
-function checkShape ({ findings }: Lane, { status, hidesRequest }: Shape, reply: Reply, { unexpected }: HttpConnection, bytes: string): void {
-  if (status && !status.includes(reply.status)) findings.violation('contract', NAME, `must be ${status.join(' or ')}, got ${reply.status}`, bytes)
+function checkShape (
+  { findings }: Lane, { status, hidesRequest }: Shape, reply: Reply, { unexpected }: HttpConnection, bytes: string
+): void {
+  if (status && !status.includes(reply.status)) {
+    findings.violation('contract', NAME, `must be ${status.join(' or ')}, got ${reply.status}`, bytes)
+  }
   // The mark in the database also shows whether the hidden request was executed.
-  if (hidesRequest && unexpected.some((other) => other.status === 201)) findings.violation('smuggling', NAME, 'a hidden request was executed', bytes)
+  if (hidesRequest && unexpected.some((other) => other.status === 201)) {
+    findings.violation('smuggling', NAME, 'a hidden request was executed', bytes)
+  }
 }
 
 async function sendInPieces (random: Random, connection: HttpConnection, bytes: string): Promise<void> {
   if (random.chance(0.85)) return connection.send(bytes)
-  for (let at = 0; at < bytes.length; await new Promise((resolve) => setImmediate(resolve))) connection.send(bytes.slice(at, at += 1 + random.below(200)))
+  for (let at = 0; at < bytes.length; await new Promise((resolve) => setImmediate(resolve))) {
+    connection.send(bytes.slice(at, at += 1 + random.below(200)))
+  }
 }
 
 async function drain (connection: HttpConnection): Promise<void> {
@@ -79,14 +89,16 @@ function smuggled (random: Random, { authorization }: Actor): string {
 
 type MakeShape = (random: Random, hidden: string) => Shape
 
-const post = (...lines: string[]) => ['POST /graphql HTTP/1.1', 'host: localhost', 'content-type: application/json', ...lines].join('\r\n') + END
+const post = (...lines: string[]) =>
+  ['POST /graphql HTTP/1.1', 'host: localhost', 'content-type: application/json', ...lines].join('\r\n') + END
 const get = (...lines: string[]) => ['GET /api/users?limit=1 HTTP/1.1', 'host: localhost', ...lines].join('\r\n') + END
 
 /**
  * A request with an ambiguous length. RFC 9112 6.3 demands that it is rejected, or at least that the connection is
  * closed after it.
  */
-const ambiguous = (...lines: string[]): MakeShape => (_, hidden) => ({ bytes: `${post(...lines)}0${END}${hidden}`, status: [400], hidesRequest: true })
+const ambiguous = (...lines: string[]): MakeShape =>
+  (_, hidden) => ({ bytes: `${post(...lines)}0${END}${hidden}`, status: [400], hidesRequest: true })
 
 const shapes: readonly MakeShape[] = [
   ambiguous('content-length: 5', 'transfer-encoding: chunked'),
@@ -105,11 +117,21 @@ const shapes: readonly MakeShape[] = [
   ambiguous('x: y\rtransfer-encoding: chunked'),
   ambiguous(' folded: header', 'content-length: 5'),
   // Malformed chunked bodies.
-  (_, hidden) => ({ bytes: `${post('transfer-encoding: chunked')}5\r\n{}${END}0${END}${hidden}`, hidesRequest: true, status: [200, 400] }),
-  (_, hidden) => ({ bytes: `${post('transfer-encoding: chunked')}-1\r\n{}\r\n0${END}${hidden}`, status: [400], hidesRequest: true }),
-  (_, hidden) => ({ bytes: `${post('transfer-encoding: chunked')}2;${'x'.repeat(20_000)}\r\n{}\r\n0${END}${hidden}`, status: [400, 413], hidesRequest: true }),
-  (_, hidden) => ({ bytes: `${post('transfer-encoding: chunked')}ffffffffffffffffff\r\n${hidden}`, status: [400], hidesRequest: true }),
-  (_, hidden) => ({ bytes: `${post('transfer-encoding: chunked')}2\n{}\n0\n\n${hidden}`, status: [400], hidesRequest: true }),
+  (_, hidden) => ({
+    bytes: `${post('transfer-encoding: chunked')}5\r\n{}${END}0${END}${hidden}`, hidesRequest: true, status: [200, 400],
+  }),
+  (_, hidden) =>
+    ({ bytes: `${post('transfer-encoding: chunked')}-1\r\n{}\r\n0${END}${hidden}`, status: [400], hidesRequest: true }),
+  (_, hidden) => ({
+    bytes: `${post('transfer-encoding: chunked')}2;${'x'.repeat(20_000)}\r\n{}\r\n0${END}${hidden}`,
+    status: [400, 413],
+    hidesRequest: true,
+  }),
+  (_, hidden) => ({
+    bytes: `${post('transfer-encoding: chunked')}ffffffffffffffffff\r\n${hidden}`, status: [400], hidesRequest: true,
+  }),
+  (_, hidden) =>
+    ({ bytes: `${post('transfer-encoding: chunked')}2\n{}\n0\n\n${hidden}`, status: [400], hidesRequest: true }),
   (_, hidden) => ({ bytes: `${post(`content-length: ${hidden.length}`)}${hidden}`, status: [200], hidesRequest: true }),
   (_, hidden) => ({ bytes: `${get(`content-length: ${hidden.length}`)}${hidden}`, status: [200], hidesRequest: true }),
   // Host headers (RFC 9112 3.2).
@@ -117,10 +139,16 @@ const shapes: readonly MakeShape[] = [
   () => ({ bytes: get('host: another'), status: [400] }),
   () => ({ bytes: `GET /health/live HTTP/1.0${END}`, status: [200] }),
   // Methods and targets.
-  (random) => ({ bytes: `CONNECT ${random.pick(['example.com:443', '127.0.0.1:22', '/', '/graphql'])} HTTP/1.1\r\nhost: localhost${END}`, status: [400, 404, 405, 501] }),
+  (random) => ({
+    bytes:
+      `CONNECT ${random.pick(['example.com:443', '127.0.0.1:22', '/', '/graphql'])} HTTP/1.1\r\nhost: localhost${END}`,
+    status: [400, 404, 405, 501],
+  }),
   () => ({ bytes: `TRACE /api/users HTTP/1.1\r\nhost: localhost${END}`, status: [400, 404, 405] }),
   () => ({ bytes: `OPTIONS * HTTP/1.1\r\nhost: localhost${END}`, status: [200, 204, 400, 404, 405] }),
-  (random) => ({ bytes: `${random.word(5).toUpperCase()} /api/users HTTP/1.1\r\nhost: localhost${END}`, status: [400, 404, 405] }),
+  (random) => ({
+    bytes: `${random.word(5).toUpperCase()} /api/users HTTP/1.1\r\nhost: localhost${END}`, status: [400, 404, 405],
+  }),
   (random) => ({ bytes: `GET ${random.pick(targets)} HTTP/1.1\r\nhost: localhost${END}` }),
   (random) => ({ bytes: `GET /${random.mutate('api/users/%E4?role=user&limit=1')} HTTP/1.1\r\nhost: localhost${END}` }),
   () => ({ bytes: `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nhost: localhost${END}`, status: [431] }),
@@ -128,17 +156,31 @@ const shapes: readonly MakeShape[] = [
   () => ({ bytes: `PRI * HTTP/2.0\r\n\r\nSM${END}`, status: [400, 405, 505] }),
   // Headers.
   () => ({ bytes: get(`x: ${'y'.repeat(20_000)}`), status: [431] }),
-  (random) => ({ bytes: get(...Array.from({ length: 100 + random.below(3000) }, (_, index) => `h${index}: ${index}`)) }),
+  (random) =>
+    ({ bytes: get(...Array.from({ length: 100 + random.below(3000) }, (_, index) => `h${index}: ${index}`)) }),
   (random) => ({ bytes: get(`accept: ${random.mutate('application/vnd.api.v2+json;q=0.5, */*;q=0.1')}`) }),
-  (random) => ({ bytes: get(`cookie: usher_session=${random.mutate('0190c2a5-0000-7000-8000-000000000000.AAAA.0.AAAA')}`, `if-none-match: ${random.mutate('"abc", W/"x"')}`) }),
+  (random) => ({
+    bytes: get(
+      `cookie: usher_session=${random.mutate('0190c2a5-0000-7000-8000-000000000000.AAAA.0.AAAA')}`,
+      `if-none-match: ${random.mutate('"abc", W/"x"')}`
+    ),
+  }),
   () => ({ bytes: get(`accept: ${'a/b;q=0.1,'.repeat(1500)}`) }),
   () => ({ bytes: get('x\0y: z'), status: [400] }),
   () => ({ bytes: get('authorization: Bearer a', 'authorization: Bearer b') }),
   () => ({ bytes: get('expect: 200-ok'), status: [417] }),
   () => ({ bytes: post('expect: 100-continue', 'content-length: 2') + '{}', status: [200] }),
   // Unsupported upgrades, several on one connection.
-  (random) => ({ bytes: get('connection: upgrade', `upgrade: ${random.pick(['h2c', 'websocket, h2c', 'TLS/1.2', '', 'x'.repeat(3000)])}`).repeat(1 + random.below(15)) }),
-  () => ({ bytes: get('connection: upgrade, http2-settings', 'upgrade: h2c', 'http2-settings: AAMAAABkAARAAAAAAAIAAAAA').repeat(12) }),
+  (random) => ({
+    bytes: get(
+      'connection: upgrade', `upgrade: ${random.pick(['h2c', 'websocket, h2c', 'TLS/1.2', '', 'x'.repeat(3000)])}`
+    )
+      .repeat(1 + random.below(15)),
+  }),
+  () => ({
+    bytes: get('connection: upgrade, http2-settings', 'upgrade: h2c', 'http2-settings: AAMAAABkAARAAAAAAAIAAAAA')
+      .repeat(12),
+  }),
   // An unsupported upgrade while an earlier request has no response yet, and a request after that response.
   () => ({ bytes: get() + get('connection: upgrade', 'upgrade: h2c'), then: get(), status: [200] }),
   // Bytes that are not HTTP.
@@ -152,6 +194,9 @@ const shapes: readonly MakeShape[] = [
 ]
 
 const targets = [
-  '*', '//', '/../../etc/passwd', '/%', '/%zz', '/%00', '/%c0%af', '/api//users', '/api/users/', '/API/USERS', '/api/users?limit=1&limit=2', '/api/users?role[]=a', '/api/users#x',
-  'http://example.com/api/users', 'https:///', '/api/users/%2e%2e/', '/docs/../../package.json', '/docs/static/..%2f..%2fpackage.json', '/graphql/..;/x', '/\\', '/api/users?after=%00', '/api/uploads/..%2f..%2fx', '?', '/api/users?limit=1e3',
+  '*', '//', '/../../etc/passwd', '/%', '/%zz', '/%00', '/%c0%af', '/api//users', '/api/users/', '/API/USERS',
+  '/api/users?limit=1&limit=2', '/api/users?role[]=a', '/api/users#x',
+  'http://example.com/api/users', 'https:///', '/api/users/%2e%2e/', '/docs/../../package.json',
+  '/docs/static/..%2f..%2fpackage.json', '/graphql/..;/x', '/\\', '/api/users?after=%00', '/api/uploads/..%2f..%2fx',
+  '?', '/api/users?limit=1e3',
 ]

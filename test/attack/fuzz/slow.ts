@@ -31,7 +31,13 @@ async function sendSlowHead (_: Lane, connection: HttpConnection): Promise<void>
 
 async function sendSlowBody ({ random, cast }: Lane, connection: HttpConnection): Promise<void> {
   const body = JSON.stringify({ query: '{ __typename }' }).padEnd(1000)
-  const bytes = writeRequest({ method: 'POST', path: '/graphql', actor: random.chance(0.5) ? cast.anonymous : cast.member(0), headers: { 'content-type': 'application/json' }, body })
+  const bytes = writeRequest({
+    method: 'POST',
+    path: '/graphql',
+    actor: random.chance(0.5) ? cast.anonymous : cast.member(0),
+    headers: { 'content-type': 'application/json' },
+    body,
+  })
   connection.send(bytes.subarray(0, -body.length))
   for (let step = 0; step < STEPS; step++, await delay(STEP_MS)) connection.send(body[step]!)
 }

@@ -26,10 +26,17 @@ export const sockets: Attack = {
     })
     if (typeof socket === 'number') return checkRefusal(lane, socket, actor.isLive || actor.authorization === undefined)
     lane.findings.count(NAME, 'opened')
-    if (random.chance(0.95)) socket.send({ type: 'connection_init', payload: inHeader || actor.authorization === undefined ? undefined : { authorization: actor.authorization } })
+    if (random.chance(0.95)) {
+      socket.send({
+        type: 'connection_init',
+        payload: inHeader || actor.authorization === undefined ? undefined : { authorization: actor.authorization },
+      })
+    }
     const start = protocol === 'graphql-ws' ? 'start' : 'subscribe'
     if (random.chance(0.7)) await runTrial(lane, socket, trial, start)
-    for (let count = random.below(STATEMENTS); count > 0 && socket.isOpen; count--) say(lane, socket, start, [...cast.world.readers.slice(0, 10)])
+    for (let count = random.below(STATEMENTS); count > 0 && socket.isOpen; count--) {
+      say(lane, socket, start, [...cast.world.readers.slice(0, 10)])
+    }
     if (random.chance(0.5)) await socket.hear(({ type }) => type === 'complete' || type === 'error', 300)
     await socket.close()
   },
@@ -52,7 +59,9 @@ async function runTrial (lane: Lane, socket: RawSocket, trial: Trial, start: str
     return
   }
   const answer = message.type === 'error' ? { errors: [message.payload].flat() } : message.payload
-  if (JSON.stringify(answer).includes('INTERNAL_ERROR')) lane.findings.violation('server-error', NAME, JSON.stringify(answer), JSON.stringify(statement))
+  if (JSON.stringify(answer).includes('INTERNAL_ERROR')) {
+    lane.findings.violation('server-error', NAME, JSON.stringify(answer), JSON.stringify(statement))
+  }
   checkOutcome(lane, NAME, trial, answer as Parameters<typeof checkOutcome>[3], () => JSON.stringify(statement))
 }
 
@@ -60,14 +69,27 @@ function say ({ random, cast, findings }: Lane, socket: RawSocket, start: string
   const id = random.pick(['1', '2', 'trial', '', '__proto__'])
   findings.count(NAME, 'message')
   switch (random.below(9)) {
-    case 0: return socket.send({ type: start, id, payload: { query: `subscription { postCreated ${generateSelection(random, 'Post', ids)} }` } })
-    case 1: return socket.send({ type: start, id, payload: { query: `subscription { postCreated(after: ${JSON.stringify(random.pick(hostileTexts))}) { id } }` } })
+    case 0: return socket.send({
+      type: start, id, payload: { query: `subscription { postCreated ${generateSelection(random, 'Post', ids)} }` },
+    })
+    case 1: return socket.send({
+      type: start,
+      id,
+      payload: { query: `subscription { postCreated(after: ${JSON.stringify(random.pick(hostileTexts))}) { id } }` },
+    })
     case 2: return socket.send({ type: start, id, payload: { query: generateQuery(random, ids) } })
-    case 3: return socket.send({ type: random.pick(['complete', 'stop', 'ping', 'pong', 'connection_init', 'connection_terminate', 'next', '']), id })
+    case 3: return socket.send({
+      type: random.pick(['complete', 'stop', 'ping', 'pong', 'connection_init', 'connection_terminate', 'next', '']),
+      id,
+    })
     case 4: return socket.send(random.pick(hostileJson))
     case 5: return socket.send(random.mutate(JSON.stringify({ type: start, id, payload: { query: '{ __typename }' } })))
-    case 6: return socket.send({ type: 'connection_init', payload: { headers: { Authorization: random.pick(cast.rejected).authorization } } })
-    case 7: return socket.send({ type: start, id, payload: random.pick([null, 1, [], { query: 1 }, { query: '{', variables: [] }]) })
+    case 6: return socket.send({
+      type: 'connection_init', payload: { headers: { Authorization: random.pick(cast.rejected).authorization } },
+    })
+    case 7: return socket.send({
+      type: start, id, payload: random.pick([null, 1, [], { query: 1 }, { query: '{', variables: [] }]),
+    })
     default: return socket.send(random.bytes(random.below(100)), random.chance(0.5) ? opcodes.binary : opcodes.ping)
   }
 }
@@ -77,10 +99,13 @@ export const malformedFrames: Attack = {
   name: 'malformed-frames',
   weight: 6,
   async run ({ random, shared, address, findings }) {
-    const protocol = random.pick([...PROTOCOLS, undefined, 'unknown', 'graphql-transport-ws, graphql-ws', 'a'.repeat(3000)])
+    const protocol =
+      random.pick([...PROTOCOLS, undefined, 'unknown', 'graphql-transport-ws, graphql-ws', 'a'.repeat(3000)])
     const frames = Array.from({ length: 1 + random.below(3) }, () => random.pick(malformed)(random))
     const isEarly = random.chance(0.5)
-    const socket = await RawSocket.open(shared.target, { address, protocol, ...isEarly && { early: Buffer.concat(frames) } })
+    const socket = await RawSocket.open(
+      shared.target, { address, protocol, ...isEarly && { early: Buffer.concat(frames) } }
+    )
     if (typeof socket === 'number') return findings.count('malformed-frames', socket === 0 ? 'closed' : socket)
     if (!isEarly) for (const frame of frames) socket.connection.send(frame)
     await socket.hear(() => false, 500)
@@ -103,7 +128,12 @@ const malformed: readonly ((random: Random) => Buffer)[] = [
   () => writeFrame('x'.repeat(20_000)),
   (random) => writeFrame(Buffer.from([random.below(256), random.below(256), 0xff]), { opcode: opcodes.close }),
   () => writeFrame(Buffer.from([3]), { opcode: opcodes.close }),
-  () => Buffer.concat(Array.from({ length: 50 }, () => writeFrame('', { isFinal: false, opcode: opcodes.continuation }))),
+  () =>
+    Buffer.concat(Array.from({ length: 50 }, () => writeFrame('', { isFinal: false, opcode: opcodes.continuation }))),
   (random) => random.bytes(1 + random.below(200)),
-  (random) => writeFrame(JSON.stringify({ type: 'subscribe', id: '1', payload: { query: `mutation { createPost(input: { title: "${forbiddenMark(random)}", content: "" }) { id } }` } })),
+  (random) => writeFrame(JSON.stringify({
+    type: 'subscribe',
+    id: '1',
+    payload: { query: `mutation { createPost(input: { title: "${forbiddenMark(random)}", content: "" }) { id } }` },
+  })),
 ]

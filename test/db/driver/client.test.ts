@@ -15,7 +15,8 @@ import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 // --- the messages of a server ---------------------------------------------------------------------------
 
 function message (type: string, ...parts: (string | number | Buffer)[]): Buffer {
-  const body = Buffer.concat(parts.map((part) => typeof part === 'number' ? Buffer.from(Uint32Array.of(part).buffer).reverse() : Buffer.from(part)))
+  const body = Buffer.concat(parts.map((part) =>
+    typeof part === 'number' ? Buffer.from(Uint32Array.of(part).buffer).reverse() : Buffer.from(part)))
   return Buffer.concat([Buffer.from(type), Buffer.from(Uint32Array.of(4 + body.length).buffer).reverse(), body])
 }
 
@@ -26,7 +27,9 @@ const OK = message('R', 0)
 const READY = message('Z', 'I')
 // The answer to a statement, with one row and one column.
 const ROW = Buffer.concat([
-  message('T', Buffer.from([0, 1]), 'one\0', 0, Buffer.from([0, 0]), 25, Buffer.from([255, 255]), 0, Buffer.from([0, 0])),
+  message(
+    'T', Buffer.from([0, 1]), 'one\0', 0, Buffer.from([0, 0]), 25, Buffer.from([255, 255]), 0, Buffer.from([0, 0])
+  ),
   message('D', Buffer.from([0, 1]), 1, 'x'), message('C', 'SELECT 1\0'), READY,
 ])
 const hmac = (key: Buffer, text: string) => createHmac('sha256', key).update(text).digest()
@@ -47,7 +50,8 @@ async function startServer (t: Test, answers: (Buffer | ((message: string) => Bu
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
-  const url = `postgres://usher:${encodeURIComponent(PASSWORD)}@127.0.0.1:${(server.address() as AddressInfo).port}/usher?require_auth=scram-sha-256`
+  const url =
+    `postgres://usher:${encodeURIComponent(PASSWORD)}@127.0.0.1:${(server.address() as AddressInfo).port}/usher?require_auth=scram-sha-256`
   const sql = createClient(url, { max: 1, fetch_types: false, connect_timeout: 5, onnotice: () => {} })
   t.teardown(() => sql.end({ timeout: 0 }))
   return { sql, get received () { return received } }
@@ -97,8 +101,16 @@ t.test('9 with require_auth=scram-sha-256, other servers get neither the passwor
     ['clear text after the mechanisms', [MECHANISMS, CLEARTEXT, Buffer.concat([OK, READY]), ROW], 'SCRAM_REQUIRED'],
     ['no proof', [MECHANISMS, (text) => challenge(text), Buffer.concat([OK, READY]), ROW], 'SCRAM_REQUIRED'],
     ['another password', [...scram('guess', Buffer.concat([OK, READY, ROW])), ROW], 'SASL_SIGNATURE_MISMATCH'],
-    ['a proof before that of the client', [MECHANISMS, (text) => Buffer.concat([challenge(text), message('R', 12, 'v=null'), OK, READY, ROW])], 'SASL_SIGNATURE_MISMATCH'],
-    ['so many iterations that the client would be busy for an hour', [MECHANISMS, (text) => challenge(text, 999_999_999)], 'SCRAM_REQUIRED'],
+    [
+      'a proof before that of the client',
+      [MECHANISMS, (text) => Buffer.concat([challenge(text), message('R', 12, 'v=null'), OK, READY, ROW])],
+      'SASL_SIGNATURE_MISMATCH',
+    ],
+    [
+      'so many iterations that the client would be busy for an hour',
+      [MECHANISMS, (text) => challenge(text, 999_999_999)],
+      'SCRAM_REQUIRED',
+    ],
     ['a message without end', [Buffer.from('R\xff\xff\xff\xff', 'latin1')], 'SCRAM_REQUIRED'],
     ['a row before the authentication', [ROW], 'SCRAM_REQUIRED'],
   ]
@@ -128,7 +140,10 @@ t.test('9 the bytes of a server may arrive one by one', async (t) => {
   await once(server, 'listening')
   t.teardown(() => server.close())
   const { port } = server.address() as AddressInfo
-  const sql = createClient(`postgres://usher:${encodeURIComponent(PASSWORD)}@127.0.0.1:${port}/usher?require_auth=scram-sha-256`, { max: 1, fetch_types: false })
+  const sql = createClient(
+    `postgres://usher:${encodeURIComponent(PASSWORD)}@127.0.0.1:${port}/usher?require_auth=scram-sha-256`,
+    { max: 1, fetch_types: false }
+  )
   t.teardown(() => sql.end({ timeout: 0 }))
   t.match(await sql.unsafe('select 1').simple(), [{ one: 'x' }])
 })
@@ -155,7 +170,9 @@ t.test('9 a URL may name the folder of a Unix socket in both forms of psql, even
     const { admin, inject } = await createUsher(t, { databaseUrl: url })
     t.equal((await inject('GET', `/api/users/${admin.id}`)).statusCode, 200)
   }
-  t.same((await readdir(tmpdir())).filter((name) => name.startsWith(`usher-link-${process.pid}-`)), [], 'no link is left')
+  t.same(
+    (await readdir(tmpdir())).filter((name) => name.startsWith(`usher-link-${process.pid}-`)), [], 'no link is left'
+  )
 })
 
 t.test('9 URLs are parsed as by psql', async (t) => {

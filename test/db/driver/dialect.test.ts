@@ -32,7 +32,8 @@ t.test('SPEED 1 statements outside of transactions share connections, some of wh
   const { db } = await openConnection(t, { poolSize: 4 })
   const pid = sql<number>`pg_backend_pid()`.as('pid')
   const read = async () => (await db.selectNoFrom(pid).executeTakeFirstOrThrow()).pid
-  const readBoth = async () => (await db.with('mine', (cte) => cte.selectNoFrom(pid)).selectFrom('mine').select('pid').executeTakeFirstOrThrow()).pid
+  const readBoth = async () => (await db.with('mine', (cte) => cte.selectNoFrom(pid)).selectFrom('mine').select('pid')
+    .executeTakeFirstOrThrow()).pid
   const write = async () => (await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(db)).rows[0]!.pid
   const pidsOf = async (run: () => Promise<number>) => new Set(await Promise.all(Array.from({ length: 200 }, run)))
   const [reads, more, writes] = [await pidsOf(read), await pidsOf(readBoth), await pidsOf(write)]
@@ -50,8 +51,9 @@ t.test('1.13 reads succeed while as many writes as there are connections wait fo
   await db.transaction().execute(async (trx) => {
     await update.execute(trx)
     const waiting = Array.from({ length: 10 }, () => update.execute(db))
-    await until('an update waits', async () => (await db.selectFrom(sql<{ locks: number }>`pg_stat_activity`.as('activity'))
-      .where(sql<boolean>`wait_event_type = 'Lock' and query like ${'update %'}`).selectAll().execute()).length > 0)
+    await until('an update waits', async () =>
+      (await db.selectFrom(sql<{ locks: number }>`pg_stat_activity`.as('activity'))
+        .where(sql<boolean>`wait_event_type = 'Lock' and query like ${'update %'}`).selectAll().execute()).length > 0)
     t.teardown(() => Promise.all(waiting))
   })
   t.strictSame(await query('select 1 as one'), [{ one: 1 }])
@@ -68,11 +70,15 @@ t.test('1.13 the number of statements in flight is limited', async (t) => {
 })
 
 t.test('9 Usher opens its own connections, so transforms and types of the client of the host have no effect', async (t) => {
-  const own = postgres(await testDatabaseUrl(), { max: 1, transform: postgres.camel, types: { date: { to: 1184, from: [1184], serialize: String, parse: String } } })
+  const own = postgres(await testDatabaseUrl(), {
+    max: 1, transform: postgres.camel, types: { date: { to: 1184, from: [1184], serialize: String, parse: String } },
+  })
   t.teardown(() => own.end())
   const { db } = await openConnection(t, { database: own })
   const mine = await own.begin((sql) => sql`select pg_backend_pid() as pid`)
-  const { rows: [row] } = await sql<{ a_pid: number, at: Date }>`select pg_backend_pid() as a_pid, now() as at, ${['x']}::text[] as list`.execute(db)
+  const { rows: [row] } =
+    await sql<{ a_pid: number, at: Date }>`select pg_backend_pid() as a_pid, now() as at, ${['x']}::text[] as list`
+      .execute(db)
   t.ok(row!.at instanceof Date)
   t.not(row!.a_pid, mine[0]!.pid)
 })
@@ -89,7 +95,9 @@ t.test('SPEED 1 statements are pipelined on a connection', async (t) => {
   await query('select 1')
   await sql`select ${0}::int as index`.execute(db)
   proxy.freeze()
-  const answers = Promise.all(Array.from({ length: 20 }, (_, index) => sql<{ index: number }>`select ${index}::int as index`.execute(db)))
+  const answers = Promise.all(
+    Array.from({ length: 20 }, (_, index) => sql<{ index: number }>`select ${index}::int as index`.execute(db))
+  )
   await turn()
   proxy.thaw()
   t.strictSame((await answers).map(({ rows }) => rows[0]!.index), Array.from({ length: 20 }, (_, index) => index))
@@ -109,9 +117,12 @@ t.test('7.8 arrays are sent as parameters of their types', async (t) => {
 
 t.test('SPEED 1 a transaction runs on one connection, with its isolation level and access mode', async (t) => {
   const { db } = await openConnection(t)
-  const show = sql<{ level: string, mode: string, pid: number }>`select current_setting('transaction_isolation') as level, current_setting('transaction_read_only') as mode, pg_backend_pid() as pid`
-  const rows = await db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only').execute(async (trx) =>
-    [...(await show.execute(trx)).rows, ...(await show.execute(trx)).rows])
+  const show = sql<{
+    level: string, mode: string, pid: number
+  }>`select current_setting('transaction_isolation') as level, current_setting('transaction_read_only') as mode, pg_backend_pid() as pid`
+  const rows = await db.transaction()
+    .setIsolationLevel('repeatable read').setAccessMode('read only').execute(async (trx) =>
+      [...(await show.execute(trx)).rows, ...(await show.execute(trx)).rows])
   t.match(rows, [{ level: 'repeatable read', mode: 'on' }, { level: 'repeatable read', mode: 'on' }])
   t.equal(rows[0]!.pid, rows[1]!.pid)
   const plain = await db.transaction().execute((trx) => show.execute(trx))
@@ -147,8 +158,8 @@ t.test('1.10 if a connection is lost during a transaction, it fails with 503 and
       await sql`insert into ${table} values (${round})`.execute(trx)
       await sql`select pg_terminate_backend(pg_backend_pid())`.execute(trx)
     }), unavailable)
-    // The connection is reset while no statement runs. The next statement must not run on another connection, outside of the
-    // transaction.
+    // The connection is reset while no statement runs. The next statement must not run on another connection, outside
+    // of the transaction.
     await t.rejects(db.transaction().execute(async (trx) => {
       await sql`insert into ${table} values (${round})`.execute(trx)
       proxy.cut()
@@ -189,7 +200,8 @@ t.test('1.10 if the circuit breaker opens during a transaction on a client of th
   proxy.thaw()
   await until('the circuit breaker is closed', () => breaker.closed)
   t.equal(await count(connection, table), 0)
-  const { rows } = await sql`select 1 from pg_locks where relation = ${table}::regclass and mode = 'RowExclusiveLock'`.execute(db).catch(() => ({ rows: [] }))
+  const { rows } = await sql`select 1 from pg_locks where relation = ${table}::regclass and mode = 'RowExclusiveLock'`
+    .execute(db).catch(() => ({ rows: [] }))
   t.equal(rows.length, 0)
 })
 
@@ -199,7 +211,9 @@ t.test('1.10 a statement that exceeds its time limit, a deadlock and too many co
 
   const { query: ask } = await openConnection(t)
   for (const code of ['53300', '40P01', '40001', '25006', '08006']) {
-    await t.rejects(ask(`do $$ begin raise 'as PostgreSQL would' using errcode = '${code}'; end $$`), { ...unavailable, cause: { code } })
+    await t.rejects(ask(`do $$ begin raise 'as PostgreSQL would' using errcode = '${code}'; end $$`), {
+      ...unavailable, cause: { code },
+    })
   }
   await t.rejects(ask('select 1/0'), { code: '22012' }, 'other errors of PostgreSQL are not changed')
   for (const code of ['57P01', '57P03', '28000', '3D000']) {
@@ -209,7 +223,9 @@ t.test('1.10 a statement that exceeds its time limit, a deadlock and too many co
 })
 
 t.test('1.10 if one connection of the pool stops responding, its statements get 503, and later ones use another connection', async (t) => {
-  const { query, notifications, proxy, breaker } = await openConnection(t, { poolSize: 1, deadlines: { ...DEADLINES, statement: 100 } })
+  const { query, notifications, proxy, breaker } = await openConnection(
+    t, { poolSize: 1, deadlines: { ...DEADLINES, statement: 100 } }
+  )
   await notifications.start()
   await query('select 1')
   proxy.abandon('newest')
@@ -217,7 +233,8 @@ t.test('1.10 if one connection of the pool stops responding, its statements get 
   await t.rejects(waiting, unavailable)
   t.ok(breaker.closed, 'no outage')
   // On a busy machine, the new connection may count as stalled as well.
-  await until('later statements succeed', () => query<{ one: number }>('select 1 as one').then(([row]) => row!.one === 1, () => false))
+  await until('later statements succeed', () =>
+    query<{ one: number }>('select 1 as one').then(([row]) => row!.one === 1, () => false))
 })
 
 t.test('1.10 a failure to open a connection has no effect on open connections', async (t) => {
@@ -228,7 +245,9 @@ t.test('1.10 a failure to open a connection has no effect on open connections', 
     proxy.stopListening()
     // This is the first read, so it needs a new connection, which is refused.
     await t.rejects(db.selectNoFrom(sql`1`.as('one')).execute(), { ...unavailable, cause: { code: 'ECONNREFUSED' } })
-    await t.rejects(db.transaction().execute(async () => t.fail('must not begin')), { ...unavailable, cause: { code: 'ECONNREFUSED' } })
+    await t.rejects(db.transaction().execute(async () => t.fail('must not begin')), {
+      ...unavailable, cause: { code: 'ECONNREFUSED' },
+    })
     await sql`select 1`.execute(trx)
   })
   t.equal(await pid(), first)
@@ -261,7 +280,8 @@ t.test('1.3 notices of PostgreSQL are not printed', async (t) => {
 
 t.test('1.13 a statement with a value that cannot be sent fails alone, and the others get their own answers', async (t) => {
   const { db } = await openConnection(t, { poolSize: 1 })
-  const number = async (value: unknown) => (await sql<{ value: number }>`select ${value}::int as value`.execute(db)).rows[0]!.value
+  const number = async (value: unknown) =>
+    (await sql<{ value: number }>`select ${value}::int as value`.execute(db)).rows[0]!.value
   const kinds: [string, unknown, unknown][] = [
     ['int', undefined, TypeError], ['int', Symbol('x'), TypeError], ['text', Object.create(null), TypeError],
     ['timestamptz', 'never', { code: '22007' }], ['timestamptz', new Date(NaN), { code: '22007' }],
@@ -272,11 +292,16 @@ t.test('1.13 a statement with a value that cannot be sent fails alone, and the o
     // The type of its parameter is known then.
     await run(null)
     await number(0)
-    const [before, failure, ...after] = await Promise.all([number(1), run(value).catch((error) => error), number(2), number(3)])
+    const [before, failure, ...after] =
+      await Promise.all([number(1), run(value).catch((error) => error), number(2), number(3)])
     t.strictSame([before, ...after], [1, 2, 3], type)
     t.match(failure, error, type)
   }
-  t.strictSame((await sql`select ${'2026-12-31T23:59:60Z'}::timestamptz = ${'2027-01-01T00:00:00Z'}::timestamptz as same`.execute(db)).rows, [{ same: true }])
+  t.strictSame(
+    (await sql`select ${'2026-12-31T23:59:60Z'}::timestamptz = ${'2027-01-01T00:00:00Z'}::timestamptz as same`
+      .execute(db)).rows,
+    [{ same: true }]
+  )
   await t.rejects(sql`select ${sql.join(Array.from({ length: 65_534 }, () => 1))}`.execute(db), TypeError)
   t.equal(await number(4), 4)
 })

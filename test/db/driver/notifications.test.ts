@@ -54,7 +54,9 @@ t.test('4 while nobody asks, heartbeats are rare, and what was heard is not trus
       and clock_timestamp() - query_start > interval '110 ms'`
     return rows.length > 0
   }
-  await until('the latest heartbeat is older than the lease', async () => await isRare() && !notifications.connected, 100)
+  await until(
+    'the latest heartbeat is older than the lease', async () => await isRare() && !notifications.connected, 100
+  )
   t.ok(notifications.listening)
   await until('notifications are connected', () => notifications.connected)
 })
@@ -74,7 +76,9 @@ t.test('1.10 the circuit breaker opens within a second if the database does not 
   proxy.abandon()
   await until('the circuit breaker is closed', () => breaker.closed)
   t.strictSame(await query('select 1 as one'), [{ one: 1 }], 'on a live connection')
-  t.strictSame(logged, ['The database is unavailable', 'The database is available again'], 'the log has one message for each')
+  t.strictSame(
+    logged, ['The database is unavailable', 'The database is available again'], 'the log has one message for each'
+  )
 })
 
 t.test('1.10 if a proxy accepts connections and closes them, the node connects at most ten times a second', async (t) => {

@@ -10,7 +10,9 @@ type Db = Kysely<Tables>
 // A statement without parameters and different ones with, at the same time, as reads and as writes.
 async function runMany (db: Db): Promise<void> {
   const one = async (index: number): Promise<number> => {
-    const value = index % 2 === 0 ? sql<number>`${sql.lit(index)}::int` : sql<number>`${index}::int + ${sql.lit(index)} - ${index}::int`
+    const value = index % 2 === 0
+      ? sql<number>`${sql.lit(index)}::int`
+      : sql<number>`${index}::int + ${sql.lit(index)} - ${index}::int`
     const { rows: [row] } = index % 3 === 0
       ? await sql<{ value: number }>`select ${value} as value`.execute(db)
       : { rows: [await db.selectNoFrom(value.as('value')).executeTakeFirstOrThrow()] }

@@ -32,7 +32,8 @@ await owner.unsafe(`alter role usher password '${primary.password}'`)
 await owner.end()
 const { host: standby } = new URL(readOnly.tcpUrl!)
 
-const urlOf = (...hosts: string[]) => `postgres://${primary.username}:${primary.password}@${hosts.join()}${primary.pathname}`
+const urlOf = (...hosts: string[]) =>
+  `postgres://${primary.username}:${primary.password}@${hosts.join()}${primary.pathname}`
 // Nothing listens on privileged ports. One that was free a moment ago may be taken by another test.
 const [closed, alsoClosed] = ['127.0.0.1:1', '127.0.0.1:2']
 
@@ -48,7 +49,9 @@ t.test('1.10 of several hosts, the one that accepts writes is used, regardless o
   const schema = uniqueSchema(t.name)
   for (const hosts of [[standby, primary.host], [primary.host, standby], [closed, standby, primary.host]]) {
     const { admin, inject } = await createUsher(t, { databaseUrl: urlOf(...hosts), schema })
-    const create = async () => (await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: `${crypto.randomUUID()}@example.com` } })).statusCode
+    const create = async () => (await inject('POST', '/api/users', {
+      headers: admin.headers, payload: { name: 'Ada', email: `${crypto.randomUUID()}@example.com` },
+    })).statusCode
     t.strictSame(await Promise.all([create(), create(), create()]), [201, 201, 201])
   }
 })
@@ -57,7 +60,9 @@ t.test('1.10 if none of several hosts accepts writes, the start fails with the r
   const code = 'DATABASE_UNAVAILABLE'
   const message = /^usher: the database accepts no writes: it is a standby/
   await t.rejects(refusal(t, closed, standby), { code, message })
-  await t.rejects(refusal(t, closed, alsoClosed), { code, message: 'usher: the database cannot be reached (ECONNREFUSED)' })
+  await t.rejects(
+    refusal(t, closed, alsoClosed), { code, message: 'usher: the database cannot be reached (ECONNREFUSED)' }
+  )
 })
 
 t.test('1.10 a primary that answers slowly is found within the deadline for it', async (t) => {
@@ -72,7 +77,9 @@ t.test('1.10 a primary that answers slowly is found within the deadline for it',
 t.test('1.10 when another host takes over, requests get 503 until then, and service resumes without intervention', async (t) => {
   const [one, other] = [await createProxy(t, primary.href), await createProxy(t, primary.href)]
   other.refuse()
-  const { inject } = await createUsher(t, { databaseUrl: urlOf(...[one, other].map(({ url }) => new URL(url).host), standby) })
+  const { inject } = await createUsher(
+    t, { databaseUrl: urlOf(...[one, other].map(({ url }) => new URL(url).host), standby) }
+  )
   const status = async () => (await inject('GET', '/api/users')).statusCode
   t.equal(await status(), 200)
   one.refuse()
@@ -82,15 +89,20 @@ t.test('1.10 when another host takes over, requests get 503 until then, and serv
 })
 
 t.test('9 a client of the host may connect through a Unix socket', async (t) => {
-  // PostgreSQL names its socket after its port. The path of a Unix socket has at most 107 bytes, so it is in the folder for
-  // temporary files rather than in the repository.
+  // PostgreSQL names its socket after its port. The path of a Unix socket has at most 107 bytes, so it is in the folder
+  // for temporary files rather than in the repository.
   const folder = mkdtempSync(join(tmpdir(), 'usher-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
-  const server = createServer((socket) => { pipeline(socket, connect(Number(primary.port), primary.hostname), socket, () => {}) })
+  const server =
+    createServer((socket) => { pipeline(socket, connect(Number(primary.port), primary.hostname), socket, () => {}) })
   await once(server.listen(join(folder, '.s.PGSQL.5432')), 'listening')
   t.teardown(() => server.close())
-  const client = postgres({ host: folder, port: 5432, user: primary.username, password: primary.password, database: primary.pathname.slice(1) })
+  const client = postgres({
+    host: folder, port: 5432, user: primary.username, password: primary.password, database: primary.pathname.slice(1),
+  })
   t.teardown(() => client.end())
-  const { admin, inject } = await createUsher(t, { databaseUrl: undefined, sql: client, uploadsDir: join(folder, 'uploads') })
+  const { admin, inject } = await createUsher(
+    t, { databaseUrl: undefined, sql: client, uploadsDir: join(folder, 'uploads') }
+  )
   t.equal((await inject('GET', `/api/users/${admin.id}`)).statusCode, 200)
 })

@@ -10,8 +10,8 @@ import { prepareFolder } from '../../helpers/database.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 
-// An authority (ca), another one (other), a server with the address 127.0.0.1 and a client with the name usher, both signed by the first, for
-// a hundred years, so that the tests need no openssl.
+// An authority (ca), another one (other), a server with the address 127.0.0.1 and a client with the name usher, both
+// signed by the first, for a hundred years, so that the tests need no openssl.
 const certificates = join(import.meta.dirname, 'certificates')
 
 /** Starts a PostgreSQL server that accepts TLS connections only. */

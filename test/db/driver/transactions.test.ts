@@ -14,8 +14,13 @@ import { until } from '../../helpers/until.ts'
 
 const usher = await createUsher(t, { poolSize: 10 })
 
-/** Queues statements while another client holds the lock of a row, until a statement waits for it, or all have failed. Returns their results. */
-async function whileLocked<Result> (sql: Sql, row: PendingQuery<Row[]>, queue: () => Promise<Result>[]): Promise<Result[]> {
+/**
+ * Queues statements while another client holds the lock of a row, until a statement waits for it, or all have failed.
+ * Returns their results.
+ */
+async function whileLocked<Result> (
+  sql: Sql, row: PendingQuery<Row[]>, queue: () => Promise<Result>[]
+): Promise<Result[]> {
   let answers: Promise<Result[]> | undefined
   await sql.begin(async (transaction) => {
     const [{ pid }] = await transaction`select pg_backend_pid() as pid` as unknown as [{ pid: number }]
@@ -23,7 +28,8 @@ async function whileLocked<Result> (sql: Sql, row: PendingQuery<Row[]>, queue: (
     answers = Promise.all(queue())
     let settled = false
     void answers.catch(() => {}).then(() => { settled = true })
-    await until('a statement waits', async () => settled || (await sql`select from pg_stat_activity where ${pid} = any(pg_blocking_pids(pid))`).length > 0)
+    await until('a statement waits', async () =>
+      settled || (await sql`select from pg_stat_activity where ${pid} = any(pg_blocking_pids(pid))`).length > 0)
   })
   return answers!
 }
@@ -35,17 +41,24 @@ t.test('1.11 a transaction has its own connection, however many statements are q
   const table = `queue_${randomUUID()}`
   t.teardown(() => other`drop table ${other(table)}`)
   await other`create table ${other(table)} as select 0 as id`
-  const update = () => sql`update ${sql.id(table)} set id = id + ${1}::int where id >= 0`.execute(db).then(() => 'updated')
-  const insert = () => db.transaction().execute((trx) => sql`insert into ${sql.id(table)} values (${-1}::int)`.execute(trx)).then(() => 'inserted')
+  const update = () =>
+    sql`update ${sql.id(table)} set id = id + ${1}::int where id >= 0`.execute(db).then(() => 'updated')
+  const insert = () => db.transaction()
+    .execute((trx) => sql`insert into ${sql.id(table)} values (${-1}::int)`.execute(trx)).then(() => 'inserted')
   // postgres.js pipelines a statement only if it is prepared on that connection already.
   await update()
 
   for (let length = 90; length <= 110; length++) {
-    const answers = await whileLocked(other, other`select from ${other(table)} for update`, () => [...Array.from({ length }, update), insert(), insert()])
+    const answers = await whileLocked(other, other`select from ${other(table)} for update`, () =>
+      [...Array.from({ length }, update), insert(), insert()])
     t.strictSame(answers, [...Array(length).fill('updated'), 'inserted', 'inserted'], `${length} in the queue`)
   }
-  t.strictSame([...await other`select id, count(*)::int from ${other(table)} group by id order by id`], [{ id: -1, count: 42 }, { id: 2101, count: 1 }])
-  t.strictSame([...await other`select from pg_stat_activity where state like 'idle in transaction%' and query like ${`%${table}%`}`], [])
+  t.strictSame([...await other`select id, count(*)::int from ${other(table)} group by id order by id`], [
+    { id: -1, count: 42 }, { id: 2101, count: 1 },
+  ])
+  t.strictSame([
+    ...await other`select from pg_stat_activity where state like 'idle in transaction%' and query like ${`%${table}%`}`,
+  ], [])
 })
 
 t.test('1.11 acknowledged changes last, even if a thousand statements wait for a locked row before them', async (t) => {
@@ -53,11 +66,13 @@ t.test('1.11 acknowledged changes last, even if a thousand statements wait for a
   const other = openSql(t, usher)
   const user = await createUser()
   const sessions = await Promise.all(Array.from({ length: 10 }, () => usher.login(user)))
-  const replace = () => inject('PUT', `/api/users/${user.id}`, { headers, payload: { name: 'Ada', email: user.email, role: 'user' } })
+  const replace = () =>
+    inject('PUT', `/api/users/${user.id}`, { headers, payload: { name: 'Ada', email: user.email, role: 'user' } })
   const remove = () => inject('DELETE', `/api/users/${randomUUID()}`, { headers })
   await Promise.all(Array.from({ length: 100 }, replace))
 
-  // On a busy machine, a transaction may wait too long for a connection, and the node may regard the database as unavailable.
+  // On a busy machine, a transaction may wait too long for a connection, and the node may regard the database as
+  // unavailable.
   const refused = ['OVERLOADED', 'DATABASE_UNAVAILABLE']
   let codes: string[] = []
   while (!codes.includes('OK') || !codes.includes('USER_NOT_FOUND')) {
@@ -70,7 +85,11 @@ t.test('1.11 acknowledged changes last, even if a thousand statements wait for a
 
   const ended = await Promise.all(sessions.map(({ headers }) => inject('POST', '/api/auth/logout', { headers })))
   t.strictSame(ended.map(({ statusCode }) => statusCode), Array(10).fill(204))
-  t.equal((await other`select from sessions where user_id = ${user.id}`).length, 1, 'another client does not see the ended sessions')
+  t.equal(
+    (await other`select from sessions where user_id = ${user.id}`).length,
+    1,
+    'another client does not see the ended sessions'
+  )
 })
 
 t.test('1.11 a transaction fails if one of its statements has failed, even if its body continues', async (t) => {
@@ -86,7 +105,9 @@ t.test('1.11 a shared connection that is inside a transaction is closed before o
   const { query, logged } = await openConnection(t, { poolSize: 4 })
   await t.rejects(query('begin'), { code: 'UNSAFE_TRANSACTION' })
   t.strictSame(logged, ['A shared connection was inside a transaction, and is closed'])
-  const inTransaction = await Promise.all(Array.from({ length: 20 }, () => query('select now() <> statement_timestamp() as open')))
+  const inTransaction = await Promise.all(
+    Array.from({ length: 20 }, () => query('select now() <> statement_timestamp() as open'))
+  )
   t.strictSame(inTransaction.flat(), Array(20).fill({ open: false }))
 })
 
@@ -111,7 +132,9 @@ t.test('1.13 transactions share a limited number of connections', async (t) => {
   await t.test('a connection is replaced if it is not clean, was lost, or has been idle for too long', async (t) => {
     const pool = createTransactionPool(() => options, { size: 2, idle: 10 })
     t.teardown(pool.destroy)
-    const use = async (clean: boolean, before: (connection: Awaited<ReturnType<typeof pool.acquire>>) => unknown = () => {}) => {
+    const use = async (
+      clean: boolean, before: (connection: Awaited<ReturnType<typeof pool.acquire>>) => unknown = () => {}
+    ) => {
       const connection = await pool.acquire()
       const number = await pid(connection)
       await before(connection)
@@ -120,7 +143,8 @@ t.test('1.13 transactions share a limited number of connections', async (t) => {
     }
     const unclean = await use(false)
     t.notOk(unclean.connection.usable)
-    const lost = await use(true, (connection) => t.rejects(connection.run('select pg_terminate_backend(pg_backend_pid())')))
+    const lost =
+      await use(true, (connection) => t.rejects(connection.run('select pg_terminate_backend(pg_backend_pid())')))
     t.notOk(lost.connection.usable)
     await t.rejects(lost.connection.run('select 1'), { code: 'CONNECTION_CLOSED' })
     const idle = await use(true)

@@ -31,7 +31,9 @@ async function upload (node: ServingNode): Promise<void> {
   const body = new FormData()
   body.set('description', 'Random bytes')
   body.set('file', new Blob([randomBytes(1024 * 1024)]), 'random.bin')
-  const { status } = await node.fetch('/api/uploads', { method: 'POST', headers: { authorization: authorization! }, body })
+  const { status } = await node.fetch(
+    '/api/uploads', { method: 'POST', headers: { authorization: authorization! }, body }
+  )
   if (status !== 200) throw new Error(`upload: ${status}`)
 }
 
@@ -59,13 +61,17 @@ t.test('14.4 restore refuses embedded databases and folders that are not empty b
   await upload(node)
   const busy = usher(t, ['restore', 'none.tar.gz', '--replace', '--yes'], cwd)
   t.equal(await busy.ended, 1)
-  t.match(await busy.stderr, /^Nodes or commands of Usher use the database \(\d+ connections\): stop all of them first\.\n$/)
+  t.match(
+    await busy.stderr, /^Nodes or commands of Usher use the database \(\d+ connections\): stop all of them first\.\n$/
+  )
   node.child.kill('SIGTERM')
   await node.ended
 
   const refused = usher(t, ['restore', 'none.tar.gz'], cwd)
   t.equal(await refused.ended, 1)
-  t.match(await refused.stderr, /^There is a database with 1 users and 1 files of uploads already: repeat .* with --replace/)
+  t.match(
+    await refused.stderr, /^There is a database with 1 users and 1 files of uploads already: repeat .* with --replace/
+  )
   t.equal(await isDown(`${cwd}/data`), true)
 
   const other = temporaryFolder(t)
@@ -111,7 +117,10 @@ t.test('14.4 a node that starts while tables are locked says what to wait for', 
     await sql`lock table usher.users, usher.migrations in access exclusive mode`
     const node = spawnNode(t, { cwd, settings })
     t.equal(await node.ended, 1)
-    t.match(node.stderr, /another program has locked tables of the schema "usher", for example a restore or a migration\. Start again when it has ended/)
+    t.match(
+      node.stderr,
+      /another program has locked tables of the schema "usher", for example a restore or a migration\. Start again when it has ended/
+    )
   })
 })
 

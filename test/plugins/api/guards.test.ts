@@ -8,7 +8,9 @@ import { until } from '../../helpers/until.ts'
 t.test("12.1 the hooks identify, allow and requireRole guard routes of the host, also for the host's own actions", async (t) => {
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
-  const own = { 'bookmarks:create': (actor: { role: string }, ownerId?: string) => actor.role === 'admin' || ownerId === 'mine' }
+  const own = {
+    'bookmarks:create': (actor: { role: string }, ownerId?: string) => actor.role === 'admin' || ownerId === 'mine',
+  }
   const options = { ...await mountOptions(t), policy: own as never }
   await app.register(usherPlugin, options)
   const { identify, allow, requireRole, schema } = app.usher
@@ -26,7 +28,15 @@ t.test("12.1 the hooks identify, allow and requireRole guard routes of the host,
   const user = await usher.createUser()
   t.equal(schema, options.schema)
 
-  const statuses: Record<string, number[]> = { identify: [200, 401, 200, 200], own: [401, 401, 403, 200], 'own?owner=mine': [401, 401, 200, 200], usher: [401, 401, 403, 200], read: [200, 401, 200, 200], admin: [401, 401, 403, 200], user: [401, 401, 200, 200] }
+  const statuses: Record<string, number[]> = {
+    identify: [200, 401, 200, 200],
+    own: [401, 401, 403, 200],
+    'own?owner=mine': [401, 401, 200, 200],
+    usher: [401, 401, 403, 200],
+    read: [200, 401, 200, 200],
+    admin: [401, 401, 403, 200],
+    user: [401, 401, 200, 200],
+  }
   for (const [path, expected] of Object.entries(statuses)) {
     for (const [index, headers] of [{}, { authorization: 'Bearer x' }, user.headers, usher.admin.headers].entries()) {
       const response = await app.inject({ url: `/${path}`, headers })
@@ -37,8 +47,13 @@ t.test("12.1 the hooks identify, allow and requireRole guard routes of the host,
   }
   // The entry is written after the response.
   await until('the rejection is in the account log', async () =>
-    (await usher.inject('GET', `/api/audit?action=access.denied&user=${user.id}`, { headers: usher.admin.headers })).json().length > 0)
+    (await usher.inject(
+      'GET', `/api/audit?action=access.denied&user=${user.id}`, { headers: usher.admin.headers }
+    )).json().length > 0)
   for (const policy of [{ 'users:creat': () => true }, { bookmark: () => true }, { 'a:b': 5 }]) {
-    await t.rejects(async () => usherPlugin(Fastify({ pluginTimeout: 0 }), { databaseUrl: 'postgres://localhost', policy } as never), /usher: policy/)
+    await t.rejects(
+      async () => usherPlugin(Fastify({ pluginTimeout: 0 }), { databaseUrl: 'postgres://localhost', policy } as never),
+      /usher: policy/
+    )
   }
 })

@@ -9,18 +9,22 @@ import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
 import { upload } from '../../helpers/uploads.ts'
 
-const reject = (message = 'not here', statusCode = 422) => { throw Object.assign(new Error(message), { statusCode, code: 'NOT_HERE' }) }
+const reject = (message = 'not here', statusCode = 422) => {
+  throw Object.assign(new Error(message), { statusCode, code: 'NOT_HERE' })
+}
 const ada = { name: 'Ada', email: 'ada@example.com', password: 'violet engine notes' }
 
-// Mounts Usher with hooks that note their calls. The hooks of the test are called only after the first admin has been created.
+// Mounts Usher with hooks that note their calls. The hooks of the test are called only after the first admin has been
+// created.
 async function mount (t: Test, hooks: Hooks, options: object = {}) {
   const seen: { name: string, input: never, context: TransactionContext }[] = []
   let isReady = false
-  const noting = Object.fromEntries(Object.entries(hooks).map(([name, hook]) => [name, (input: never, context: never) => {
-    if (!isReady) return undefined
-    seen.push({ name, input: structuredClone(input), context })
-    return (hook as (...parameters: never[]) => unknown)(input, context)
-  }]))
+  const noting =
+    Object.fromEntries(Object.entries(hooks).map(([name, hook]) => [name, (input: never, context: never) => {
+      if (!isReady) return undefined
+      seen.push({ name, input: structuredClone(input), context })
+      return (hook as (...parameters: never[]) => unknown)(input, context)
+    }]))
   const inbox = createMailer()
   const usher = await createUsher(t, { hooks: noting as Hooks, mailer: inbox.mailer, signUp: true, ...options })
   isReady = true
@@ -42,7 +46,9 @@ t.test('12.4 hooks run for users who are created by REST, the API, a sign-up and
   const send = (payload: object) => usher.inject('POST', '/api/users', { headers: usher.admin.headers, payload })
   t.equal((await send(ada)).json().name, 'Ada!')
   t.same(names(seen), ['beforeUserCreate', 'onUserCreate'])
-  t.match(seen[0], { input: ada, context: { via: 'rest', actor: { id: usher.admin.id, role: 'admin' }, signal: AbortSignal } })
+  t.match(
+    seen[0], { input: ada, context: { via: 'rest', actor: { id: usher.admin.id, role: 'admin' }, signal: AbortSignal } }
+  )
   t.match(seen[1], { input: { name: 'Ada!', email: ada.email, role: 'user', createdAt: Date } })
   await usher.login(ada)
 
@@ -67,12 +73,19 @@ t.test('12.4 hooks run for users who are created by REST, the API, a sign-up and
   const confirmed = await confirm({ password: 'quiet river lantern' })
   t.match(confirmed.json(), { name: 'Eve!!', role: 'user', emailVerified: true })
   t.notMatch(JSON.stringify(seen.slice(1)), /river|lantern|hash/i, 'no hook gets the password of a confirmation')
-  t.match(seen.slice(1), [{ input: { name: 'Eve!', role: 'user' }, context: { via: 'sign-up-confirmation' } }, { name: 'onUserCreate' }])
+  t.match(
+    seen.slice(1),
+    [{ input: { name: 'Eve!', role: 'user' }, context: { via: 'sign-up-confirmation' } }, { name: 'onUserCreate' }]
+  )
 
   seen.length = 0
-  for (const payload of [{ ...ada, name: '' }, { ...ada, email: 'x@example.com', password: 'x@example.com' }]) t.equal((await send(payload)).statusCode, 400)
+  for (const payload of [{ ...ada, name: '' }, { ...ada, email: 'x@example.com', password: 'x@example.com' }]) {
+    t.equal((await send(payload)).statusCode, 400)
+  }
   const user = await usher.app.usher.users.find('bea@example.com')
-  t.equal((await usher.inject('POST', '/api/users', { headers: { authorization: 'Bearer x' }, payload: ada })).statusCode, 401)
+  t.equal(
+    (await usher.inject('POST', '/api/users', { headers: { authorization: 'Bearer x' }, payload: ada })).statusCode, 401
+  )
   t.same([seen, user?.name], [[], 'Bea!'], 'no hook runs for what is rejected anyway')
 })
 
@@ -81,12 +94,18 @@ t.test('12.4 hooks run when the first admin is created', async (t) => {
   const options = { ...await createUsher(t).then(({ options }) => options), schema: 'usher_first_admin_hooks' }
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
-  const note = (name: string) => (input: object, { via, actor }: HookContext) => { calls.push([name, via, actor, (input as { email: string }).email]) }
+  const note = (name: string) => (input: object, { via, actor }: HookContext) => {
+    calls.push([name, via, actor, (input as { email: string }).email])
+  }
   const sql = openSql(t, { options: { ...options, schema: 'public' } })
   await sql`drop schema if exists usher_first_admin_hooks cascade`
-  await app.register(usherPlugin, { ...options, hooks: { beforeUserCreate: note('before'), onUserCreate: note('on'), beforeUserUpdate: note('update') } })
+  await app.register(usherPlugin, {
+    ...options, hooks: { beforeUserCreate: note('before'), onUserCreate: note('on'), beforeUserUpdate: note('update') },
+  })
   await app.ready()
-  t.same(calls, [['before', 'first-admin', null, 'admin@example.com'], ['on', 'first-admin', null, 'admin@example.com']])
+  t.same(
+    calls, [['before', 'first-admin', null, 'admin@example.com'], ['on', 'first-admin', null, 'admin@example.com']]
+  )
 
   await sql`update usher_first_admin_hooks.users set role = 'user'`
   const second = Fastify({ pluginTimeout: 0 })
@@ -99,7 +118,8 @@ t.test('12.4 hooks run when the first admin is created', async (t) => {
 
 t.test('12.4 hooks run for changes and deletions of users, by every way', async (t) => {
   const { usher, seen } = await mount(t, {
-    beforeUserUpdate: (changes, { user }) => changes.name === undefined ? changes : { ...changes, name: `${changes.name} (was ${user.name})` },
+    beforeUserUpdate: (changes, { user }) =>
+      changes.name === undefined ? changes : { ...changes, name: `${changes.name} (was ${user.name})` },
     onUserUpdate: () => {},
     beforeUserDelete: ({ name }) => { if (name.startsWith('Kept')) reject() },
     onUserDelete: async ({ id }, { sql }) => { await sql`delete from ${'x'}`.catch(() => {}); void id },
@@ -108,9 +128,15 @@ t.test('12.4 hooks run for changes and deletions of users, by every way', async 
   const path = `/api/users/${user.id}`
   const patched = await usher.inject('PATCH', path, { headers: user.headers, payload: { name: 'Bea' } })
   t.equal(patched.json().name, 'Bea (was Ada)')
-  t.match(seen, [{ name: 'beforeUserUpdate', input: { name: 'Bea' }, context: { actor: { id: user.id }, user: { id: user.id, name: 'Ada' } } }, { name: 'onUserUpdate', input: { name: 'Bea (was Ada)' } }])
+  t.match(seen, [{
+    name: 'beforeUserUpdate',
+    input: { name: 'Bea' },
+    context: { actor: { id: user.id }, user: { id: user.id, name: 'Ada' } },
+  }, { name: 'onUserUpdate', input: { name: 'Bea (was Ada)' } }])
   seen.length = 0
-  t.equal((await usher.inject('PUT', path, { headers: usher.admin.headers, payload: { name: 'Cid', email: user.email } })).json().name, 'Cid (was Bea (was Ada))')
+  t.equal((await usher.inject(
+    'PUT', path, { headers: usher.admin.headers, payload: { name: 'Cid', email: user.email } }
+  )).json().name, 'Cid (was Bea (was Ada))')
   t.match(seen[0]!.input, { name: 'Cid', email: user.email })
   seen.length = 0
   t.match(await usher.app.usher.users.update(user.id, { disabled: true }), { disabled: true })
@@ -122,7 +148,9 @@ t.test('12.4 hooks run for changes and deletions of users, by every way', async 
   t.same(seen, [], 'nothing to change, nobody to change')
 
   await usher.app.usher.users.update(user.id, { name: 'Kept' })
-  t.match((await usher.inject('DELETE', path, { headers: usher.admin.headers })), { statusCode: 422, body: '{"error":"not here","code":"NOT_HERE"}' })
+  t.match((await usher.inject('DELETE', path, { headers: usher.admin.headers })), {
+    statusCode: 422, body: '{"error":"not here","code":"NOT_HERE"}',
+  })
   const other = await usher.app.usher.users.create({ name: 'Other', email: 'o@example.com' })
   const failed = await usher.inject('DELETE', `/api/users/${other.id}`, { headers: usher.admin.headers })
   t.equal(failed.statusCode, 500, 'a statement that failed makes the transaction fail')
@@ -141,7 +169,9 @@ t.test('12.4 links of mails run the hooks of changes', async (t) => {
     await usher.inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email } })
     const token = await inbox.token(email)
     seen.length = 0
-    t.equal((await usher.inject('POST', '/api/auth/email-verification/confirm', { payload: { token } })).statusCode, status)
+    t.equal(
+      (await usher.inject('POST', '/api/auth/email-verification/confirm', { payload: { token } })).statusCode, status
+    )
     t.match(seen[0], { input: { email }, context: { via: 'mail-link' } })
   }
   t.match(seen[1], { name: 'onUserUpdate', input: { email: 'yes@example.com', emailVerified: true } })
@@ -155,10 +185,13 @@ t.test('12.4 hooks run before logins, posts and uploads', async (t) => {
   const { usher, seen, sql } = await mount(t, {
     beforeLogin: ({ name }) => { if (name === 'Barred') reject('barred', 403) },
     beforePostCreate: (post) => post.title === 'spam' ? reject() : { ...post, title: post.title.toUpperCase() },
-    beforeUploadKeep: (file) => file.filename === 'bad.txt' ? reject() : { ...file, filename: '../safe.txt', description: 'Checked' },
+    beforeUploadKeep: (file) =>
+      file.filename === 'bad.txt' ? reject() : { ...file, filename: '../safe.txt', description: 'Checked' },
   })
   const barred = await usher.app.usher.users.create({ ...ada, name: 'Barred' })
-  t.match(await usher.inject('POST', '/api/auth/login', { payload: ada }), { statusCode: 403, body: '{"error":"barred","code":"NOT_HERE"}' })
+  t.match(await usher.inject('POST', '/api/auth/login', { payload: ada }), {
+    statusCode: 403, body: '{"error":"barred","code":"NOT_HERE"}',
+  })
   t.match(seen, [{ input: { id: barred.id, email: ada.email }, context: { actor: null } }])
   t.notOk('passwordHash' in seen[0]!.input)
   await t.rejects(usher.app.usher.sessions.start(barred.id), { statusCode: 403, code: 'NOT_HERE' })
@@ -166,14 +199,18 @@ t.test('12.4 hooks run before logins, posts and uploads', async (t) => {
   t.equal(seen.length, 2, 'not with a wrong password')
   t.match(await sql`select 1 from sessions where user_id = ${barred.id}`, { length: 0 })
 
-  const spam = await post(usher, { query: 'mutation { createPost(input: { title: "spam", content: "" }) { id } }' }, usher.admin)
+  const spam = await post(
+    usher, { query: 'mutation { createPost(input: { title: "spam", content: "" }) { id } }' }, usher.admin
+  )
   t.match(spam.errors, [{ message: 'not here', extensions: { code: 'NOT_HERE' } }])
   const id = await createPost(usher, usher.admin, 'news')
   t.match(await sql`select title from posts where id = ${id}`, [{ title: 'NEWS' }])
 
   const kept = await upload(usher, 'Text', 'good.txt')
   t.match(kept, { filename: 'safe.txt', description: 'Checked', mediaType: 'text/plain' })
-  t.match(seen.at(-1)!.input, { filename: 'good.txt', size: 4, mediaType: 'text/plain', userId: usher.admin.id, sha256: kept.sha256 })
+  t.match(seen.at(-1)!.input, {
+    filename: 'good.txt', size: 4, mediaType: 'text/plain', userId: usher.admin.id, sha256: kept.sha256,
+  })
   await t.rejects(upload(usher, 'Text', 'bad.txt'), /422/)
   t.match(await sql`select count(*)::int from uploads`, [{ count: 1 }])
 })
@@ -182,23 +219,43 @@ t.test('12.4 hooks inside the transaction write with it, and their failure rolls
   let table = ''
   let fails: unknown
   const write = async ({ id }: { id: string }, { sql }: TransactionContext) => {
-    const rows = await sql<{ found: string }>`insert into host_rows values (${id}, ${`it's ${table}`}) returning what as found`
+    const rows =
+      await sql<{ found: string }>`insert into host_rows values (${id}, ${`it's ${table}`}) returning what as found`
     t.equal(rows[0]!.found, `it's ${table}`)
     if (fails !== undefined) throw fails
   }
-  const setPath = (context: TransactionContext) => context.sql`select set_config('search_path', ${table.split('.')[0]!}, true)`
-  const hook = async (value: { id: string }, context: TransactionContext) => { await setPath(context); await write(value, context) }
-  const { usher, sql } = await mount(t, { onUserCreate: hook, onUserUpdate: hook, onUserDelete: hook, onPostCreate: hook })
+  const setPath = (context: TransactionContext) =>
+    context.sql`select set_config('search_path', ${table.split('.')[0]!}, true)`
+  const hook = async (value: { id: string }, context: TransactionContext) => {
+    await setPath(context)
+    await write(value, context)
+  }
+  const { usher, sql } = await mount(
+    t, { onUserCreate: hook, onUserUpdate: hook, onUserDelete: hook, onPostCreate: hook }
+  )
   table = await hostTable(t, usher)
   const count = async () => (await sql`select * from host_rows`).length
   const operations = {
     create: () => usher.inject('POST', '/api/users', { headers: usher.admin.headers, payload: ada }),
-    update: async () => usher.inject('PATCH', `/api/users/${(await usher.app.usher.users.find(ada.email) ?? usher.admin).id}`, { headers: usher.admin.headers, payload: { name: 'Ada L' } }),
-    delete: async () => usher.inject('DELETE', `/api/users/${(await usher.app.usher.users.find(ada.email) ?? usher.admin).id}`, { headers: usher.admin.headers }),
+    update: async () => usher.inject(
+      'PATCH',
+      `/api/users/${(await usher.app.usher.users.find(ada.email) ?? usher.admin).id}`,
+      { headers: usher.admin.headers, payload: { name: 'Ada L' } }
+    ),
+    delete: async () => usher.inject(
+      'DELETE',
+      `/api/users/${(await usher.app.usher.users.find(ada.email) ?? usher.admin).id}`,
+      { headers: usher.admin.headers }
+    ),
   }
   let expected = 0
   for (const [name, operate] of Object.entries(operations)) {
-    for (const [thrown, status] of [[Object.assign(new Error('no'), { statusCode: 409, code: 'NO' }), 409], [new Error('bug'), 500], ['text', 500], [null, 500]] as const) {
+    for (const [thrown, status] of [
+      [Object.assign(new Error('no'), { statusCode: 409, code: 'NO' }), 409],
+      [new Error('bug'), 500],
+      ['text', 500],
+      [null, 500],
+    ] as const) {
       fails = thrown
       t.equal((await operate()).statusCode, status, `${name}: ${thrown}`)
     }
@@ -207,7 +264,9 @@ t.test('12.4 hooks inside the transaction write with it, and their failure rolls
     t.equal(await count(), ++expected, name)
   }
   fails = Object.assign(new Error('no'), { statusCode: 409, code: 'NO' })
-  t.match((await post(usher, { query: 'mutation { createPost(input: { title: "a", content: "" }) { id } }' }, usher.admin)).errors, [{ message: 'no', extensions: { code: 'NO' } }])
+  t.match((await post(
+    usher, { query: 'mutation { createPost(input: { title: "a", content: "" }) { id } }' }, usher.admin
+  )).errors, [{ message: 'no', extensions: { code: 'NO' } }])
   fails = undefined
   await createPost(usher, usher.admin, 'news')
   t.match(await sql`select posts.title from posts join host_rows using (id)`, [{ title: 'news' }])
@@ -215,7 +274,10 @@ t.test('12.4 hooks inside the transaction write with it, and their failure rolls
 
 t.test('12.4 a hook that hangs yields 503, aborts its signal, and leaks no connection', async (t) => {
   const signals: AbortSignal[] = []
-  const hang = (_: unknown, { signal }: HookContext) => { signals.push(signal); return new Promise<undefined>(() => {}) }
+  const hang = (_: unknown, { signal }: HookContext) => {
+    signals.push(signal)
+    return new Promise<undefined>(() => {})
+  }
   const { usher, sql } = await mount(t, {
     beforeUserCreate: (user, context) => user.name === 'before' ? hang(user, context) : undefined,
     onUserCreate: async (user, context) => {
@@ -224,34 +286,60 @@ t.test('12.4 a hook that hangs yields 503, aborts its signal, and leaks no conne
     },
   }, { hookSeconds: 0.5, poolSize: 2 })
   for (const name of ['before', 'on', 'sleep', 'on', 'sleep']) {
-    const response = await usher.inject('POST', '/api/users', { headers: usher.admin.headers, payload: { ...ada, name } })
+    const response = await usher.inject(
+      'POST', '/api/users', { headers: usher.admin.headers, payload: { ...ada, name } }
+    )
     t.match(response, { statusCode: 503, headers: { 'retry-after': String } }, name)
     t.equal(response.json().code, 'HOOK_TIMEOUT')
   }
   t.ok(signals.every(({ aborted }) => aborted))
   t.equal((await usher.inject('POST', '/api/users', { headers: usher.admin.headers, payload: ada })).statusCode, 201)
   t.match(await sql`select name from users where email = ${ada.email}`, [{ name: 'Ada' }])
-  await until('no transaction is open', async () => (await sql`select 1 from pg_stat_activity where state like 'idle in transaction%' and query like ${`%${usher.options.schema}%`}`).length === 0)
+  await until('no transaction is open', async () =>
+    (await sql`select 1 from pg_stat_activity where state like 'idle in transaction%' and query like ${`%${usher.options.schema}%`}`).length === 0)
 })
 
 t.test('12.4 a hook that returns garbage is an error of the host, and nothing is written', async (t) => {
-  const returns: unknown[] = [null, 5, 'text', [], {}, { ...ada, role: 'root' }, { ...ada, email: 'x' }, { ...ada, name: '\0' }, { ...ada, password: ada.email }, new Map()]
+  const returns: unknown[] = [
+    null, 5, 'text', [], {}, { ...ada, role: 'root' }, { ...ada, email: 'x' }, { ...ada, name: '\0' },
+    { ...ada, password: ada.email }, new Map(),
+  ]
   let next: unknown
-  const { usher, sql } = await mount(t, { beforeUserCreate: () => next as never, beforeUserDelete: () => next as never })
+  const { usher, sql } = await mount(
+    t, { beforeUserCreate: () => next as never, beforeUserDelete: () => next as never }
+  )
   const lines = (await sql`select 1 from users`).length
   for (next of returns) {
     const response = await usher.inject('POST', '/api/users', { headers: usher.admin.headers, payload: ada })
-    t.match(response, { statusCode: 500, body: '{"error":"The server failed","code":"INTERNAL_ERROR"}' }, JSON.stringify(next))
+    t.match(
+      response, { statusCode: 500, body: '{"error":"The server failed","code":"INTERNAL_ERROR"}' }, JSON.stringify(next)
+    )
   }
   next = ada
-  t.equal((await usher.inject('DELETE', `/api/users/${usher.admin.id}`, { headers: usher.admin.headers })).statusCode, 500, 'a hook that can change nothing')
+  t.equal(
+    (await usher.inject('DELETE', `/api/users/${usher.admin.id}`, { headers: usher.admin.headers })).statusCode,
+    500,
+    'a hook that can change nothing'
+  )
   t.equal((await sql`select 1 from users`).length, lines)
-  for (const [thrown, status] of [[Object.assign(new Error('x'), { statusCode: 302 }), 500], [{ statusCode: 418, message: 'tea' }, 418], [undefined, 500], [Symbol('x'), 500]] as const) {
+  for (const [thrown, status] of [
+    [Object.assign(new Error('x'), { statusCode: 302 }), 500],
+    [{ statusCode: 418, message: 'tea' }, 418],
+    [undefined, 500],
+    [Symbol('x'), 500],
+  ] as const) {
     const failing = await mount(t, { beforeUserCreate: () => { throw thrown } })
-    t.equal((await failing.usher.inject('POST', '/api/users', { headers: failing.usher.admin.headers, payload: ada })).statusCode, status)
+    t.equal((await failing.usher.inject(
+      'POST', '/api/users', { headers: failing.usher.admin.headers, payload: ada }
+    )).statusCode, status)
   }
-  const invalid = await mount(t, { beforeUserCreate: () => { throw Object.assign(new Error('x'), { statusCode: 400, errors: ['name is odd'] }) } })
-  t.same((await invalid.usher.inject('POST', '/api/users', { headers: invalid.usher.admin.headers, payload: ada })).json(), { errors: ['name is odd'] })
+  const invalid = await mount(
+    t, { beforeUserCreate: () => { throw Object.assign(new Error('x'), { statusCode: 400, errors: ['name is odd'] }) } }
+  )
+  t.same(
+    (await invalid.usher.inject('POST', '/api/users', { headers: invalid.usher.admin.headers, payload: ada })).json(),
+    { errors: ['name is odd'] }
+  )
 })
 
 t.test('12.4 nothing is written if the session of the actor ends, or the client leaves, while a hook runs', async (t) => {
@@ -280,12 +368,18 @@ t.test('12.4 nothing is written if the session of the actor ends, or the client 
     const url = await app.listen({ port: 0, host: '127.0.0.1' })
     const leaving = new AbortController()
     release = undefined
-    const left = fetch(`${url}/api/users`, { method: 'POST', headers: { ...admin.headers, 'content-type': 'application/json' }, body: JSON.stringify(ada), signal: leaving.signal })
+    const left = fetch(`${url}/api/users`, {
+      method: 'POST',
+      headers: { ...admin.headers, 'content-type': 'application/json' },
+      body: JSON.stringify(ada),
+      signal: leaving.signal,
+    })
     await until('the hook waits', () => waiting > before + 1)
     const gone = new Promise<void>((resolve) => app.server.getConnections(() => resolve()))
     leaving.abort()
     await Promise.allSettled([left, gone])
-    await until('the connection is closed', () => new Promise((resolve) => app.server.getConnections((_, count) => resolve(count === 0))))
+    await until('the connection is closed', () =>
+      new Promise((resolve) => app.server.getConnections((_, count) => resolve(count === 0))))
     release!()
     await turn()
     const next = { ...ada, email: 'next@example.com' }
@@ -297,7 +391,11 @@ t.test('12.4 nothing is written if the session of the actor ends, or the client 
 t.test('12.4 a hook may modify its argument, and must not control or outlive the transaction', async (t) => {
   let late: TransactionContext['sql'] | undefined
   const { usher, sql } = await mount(t, {
-    beforeUserUpdate: (changes, { user }) => { changes.name = 'modified'; user.email = 'x'; user.createdAt.setFullYear(1900) },
+    beforeUserUpdate: (changes, { user }) => {
+      changes.name = 'modified'
+      user.email = 'x'
+      user.createdAt.setFullYear(1900)
+    },
     onUserUpdate: (user, context) => {
       user.name = 'modified'
       late = context.sql
@@ -311,7 +409,9 @@ t.test('12.4 a hook may modify its argument, and must not control or outlive the
   t.equal((await sql`select 1 from users where email = ${ada.email}`).length, 0)
   t.equal((await usher.app.usher.users.update(usher.admin.id, { name: 'given' })).name, 'given')
   t.throws(() => late!`select 1`, /after the hook had ended/)
-  const failed = await usher.inject('PATCH', `/api/users/${usher.admin.id}`, { headers: usher.admin.headers, payload: { email: 'fail@example.com' } })
+  const failed = await usher.inject(
+    'PATCH', `/api/users/${usher.admin.id}`, { headers: usher.admin.headers, payload: { email: 'fail@example.com' } }
+  )
   t.equal(failed.statusCode, 500, 'a statement that nobody awaits fails the hook as well')
   t.equal((await usher.app.usher.users.get(usher.admin.id)).email, usher.admin.email)
 })
@@ -345,12 +445,18 @@ t.test('12.4 a statement of a hook that fails is a failure of the hook, whatever
   }
   for (const [what, failing] of Object.entries(failures)) {
     statement = failing
-    for (const [method, payload] of [['PATCH', { name: 'After' }], ['PATCH', { email: 'after@example.com' }], ['DELETE', undefined]] as const) {
+    for (const [method, payload] of [
+      ['PATCH', { name: 'After' }], ['PATCH', { email: 'after@example.com' }], ['DELETE', undefined],
+    ] as const) {
       calls = 0
-      const response = await usher.inject(method, `/api/users/${user.id}`, { headers: usher.admin.headers, ...payload && { payload } })
+      const response = await usher.inject(
+        method, `/api/users/${user.id}`, { headers: usher.admin.headers, ...payload && { payload } }
+      )
       t.match([response.statusCode, response.json().code, calls], [500, 'INTERNAL_ERROR', 1], `${method}: ${what}`)
     }
-    const { errors } = await post(usher, { query: 'mutation { createPost(input: { title: "a", content: "" }) { id } }' }, usher.admin)
+    const { errors } = await post(
+      usher, { query: 'mutation { createPost(input: { title: "a", content: "" }) { id } }' }, usher.admin
+    )
     t.match(errors, [{ extensions: { code: 'INTERNAL_ERROR' } }], `createPost: ${what}`)
   }
   t.match(await usher.app.usher.users.get(user.id), { name: 'Before', email: user.email })
@@ -360,8 +466,10 @@ t.test('12.4 an error of a trigger of the host is not taken for one of Usher, an
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const host = `${usher.options.schema!.slice(0, 40)}_host`
-  await sql.unsafe(`create schema ${host}; create table ${host}.users (email text); create unique index users_email on ${host}.users (email);
-    insert into ${host}.users values ('taken'); create sequence ${host}.calls`)
+  await sql.unsafe(
+    `create schema ${host}; create table ${host}.users (email text); create unique index users_email on ${host}.users (email);
+    insert into ${host}.users values ('taken'); create sequence ${host}.calls`
+  )
   t.teardown(() => sql.unsafe(`drop schema ${host} cascade`))
   const user = await usher.createUser({ name: 'Before' })
   const path = `/api/users/${user.id}`
@@ -378,16 +486,25 @@ t.test('12.4 an error of a trigger of the host is not taken for one of Usher, an
       const response = await usher.inject('PATCH', path, { headers: usher.admin.headers, payload })
       const [{ next }] = await sql.unsafe(`select nextval('${host}.calls')::int as next`) as [{ next: number }]
       // A change of the name is sent with those of others first, and then alone.
-      t.match([response.statusCode, response.json().code, next <= 3], [500, 'INTERNAL_ERROR', true], `${failing} ${next - 1}`)
+      t.match(
+        [response.statusCode, response.json().code, next <= 3], [500, 'INTERNAL_ERROR', true], `${failing} ${next - 1}`
+      )
     }
   }
   await sql`drop trigger refuse on users`
-  t.match((await usher.inject('PATCH', path, { headers: usher.admin.headers, payload: { name: 'After' } })).json(), { name: 'After', email: user.email })
+  t.match((await usher.inject('PATCH', path, { headers: usher.admin.headers, payload: { name: 'After' } })).json(), {
+    name: 'After', email: user.email,
+  })
 })
 
 t.test('12.4 invalid hooks stop the start', async (t) => {
   const app = Fastify({ pluginTimeout: 0 })
-  for (const [hooks, message] of [[{ beforeUserCreat: () => {} }, /hooks has no hook beforeUserCreat/], [{ beforeLogin: 5 }, /must have a function for beforeLogin/], [5, /hooks must be an object/], [null, /must be an object/]] as const) {
+  for (const [hooks, message] of [
+    [{ beforeUserCreat: () => {} }, /hooks has no hook beforeUserCreat/],
+    [{ beforeLogin: 5 }, /must have a function for beforeLogin/],
+    [5, /hooks must be an object/],
+    [null, /must be an object/],
+  ] as const) {
     await t.rejects(async () => usherPlugin(app, { databaseUrl: 'postgres://localhost', hooks } as never), message)
   }
 })

@@ -20,9 +20,12 @@ t.test('14.2 a host reads what Usher measures', async (t) => {
   const before = await app.usher.metrics()
   await Promise.all(Array.from({ length: 30 }, () => inject('GET', `/api/users/${admin.id}`)))
   const body = Buffer.from([
-    '--x', 'content-disposition: form-data; name="description"', '', 'some', '--x', 'content-disposition: form-data; name="file"; filename="a"', '', 'bytes', '--x--', '',
+    '--x', 'content-disposition: form-data; name="description"', '', 'some', '--x',
+    'content-disposition: form-data; name="file"; filename="a"', '', 'bytes', '--x--', '',
   ].join('\r\n'))
-  const uploaded = await inject('POST', '/api/uploads', { headers: { ...admin.headers, 'content-type': 'multipart/form-data; boundary=x' }, payload: body })
+  const uploaded = await inject('POST', '/api/uploads', {
+    headers: { ...admin.headers, 'content-type': 'multipart/form-data; boundary=x' }, payload: body,
+  })
   t.equal(uploaded.statusCode, 200)
   const user = await usher.createUser()
   await inject('POST', '/api/auth/logout', { headers: user.headers })
@@ -32,7 +35,8 @@ t.test('14.2 a host reads what Usher measures', async (t) => {
   await until('the totals are read again', async () => valueOf(await app.usher.metrics(), 'usher_stored_bytes') === 5)
   const metrics = await app.usher.metrics()
   t.equal(valueOf(metrics, 'usher_stored_files'), 1)
-  const grew = (name: string, ...labels: string[]) => valueOf(metrics, name, ...labels)! - (valueOf(before, name, ...labels) ?? 0)
+  const grew = (name: string, ...labels: string[]) =>
+    valueOf(metrics, name, ...labels)! - (valueOf(before, name, ...labels) ?? 0)
   t.ok(grew('usher_batch_items', 'users.read') >= 1)
   t.ok(grew('usher_database_statement_seconds') > 5)
   t.equal(grew('usher_revocations_total'), 1)
@@ -49,7 +53,9 @@ t.test('14.2 a host reads what Usher measures', async (t) => {
 t.test('14.2 a histogram counts each value in its bucket and in those above', async (t) => {
   const histogram = new Histogram([1, 10])
   for (const value of [0, 1, 2, 10, 11]) histogram.observe(value)
-  t.same(histogram.read({}), { labels: {}, buckets: [{ bound: 1, count: 2 }, { bound: 10, count: 4 }], count: 5, sum: 24 })
+  t.same(
+    histogram.read({}), { labels: {}, buckets: [{ bound: 1, count: 2 }, { bound: 10, count: 4 }], count: 5, sum: 24 }
+  )
 })
 
 t.test('14.2 a label has a bounded number of values', async (t) => {

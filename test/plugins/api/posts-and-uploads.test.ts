@@ -15,7 +15,9 @@ t.test('12.1 the host creates, reads, lists, changes and deletes posts', async (
   const { posts } = usher.app.usher
   const user = await usher.createUser()
   const actor = await actorOf(usher, user)
-  const first = await posts.create({ title: ' One ', content: 'a', authorId: user.id.toUpperCase(), id: UNKNOWN } as never)
+  const first = await posts.create(
+    { title: ' One ', content: 'a', authorId: user.id.toUpperCase(), id: UNKNOWN } as never
+  )
   t.match(first, { title: 'One', content: 'a', authorId: user.id, createdAt: Date })
   t.not(first.id, UNKNOWN)
   const second = await posts.create({ title: 'Two', content: '' }, { actor })
@@ -29,7 +31,9 @@ t.test('12.1 the host creates, reads, lists, changes and deletes posts', async (
   await t.rejects(posts.create({ title: 'x', content: '' }), { ...invalid, errors: ['authorId is required'] })
   await t.rejects(posts.create({ title: '', content: '', authorId: user.id }), invalid)
   for (const given of [undefined, null, 5, []]) await t.rejects(posts.create(given as never), invalid)
-  await t.rejects(posts.create({ title: 'x', content: '', authorId: UNKNOWN }), { statusCode: 404, code: 'USER_NOT_FOUND' })
+  await t.rejects(
+    posts.create({ title: 'x', content: '', authorId: UNKNOWN }), { statusCode: 404, code: 'USER_NOT_FOUND' }
+  )
   await t.rejects(posts.create({ title: 'x', content: '', authorId: usher.admin.id }, { actor }), forbidden)
   await t.rejects(posts.create({ title: 'x', content: '' }, { actor: null }), unauthenticated)
   const other = await posts.create({ title: 'x', content: '', authorId: usher.admin.id })
@@ -37,7 +41,9 @@ t.test('12.1 the host creates, reads, lists, changes and deletes posts', async (
   await t.rejects(posts.update(UNKNOWN, {}, { actor: null }), unauthenticated)
   for (const query of [{ limit: 101 }, { after: 'x' }, null]) await t.rejects(posts.list(query as never), invalid)
   await posts.delete(first.id, { actor })
-  for (const id of [first.id, 'x', null]) await t.rejects(posts.get(id as never), { statusCode: 404, code: 'POST_NOT_FOUND' })
+  for (const id of [first.id, 'x', null]) {
+    await t.rejects(posts.get(id as never), { statusCode: 404, code: 'POST_NOT_FOUND' })
+  }
 })
 
 t.test('12.1 the host reads, lists and deletes uploads with their files', async (t) => {
@@ -55,8 +61,12 @@ t.test('12.1 the host reads, lists and deletes uploads with their files', async 
   await t.rejects(uploads.delete(own.id, { actor: null }), unauthenticated)
   await uploads.delete(own.id, { actor })
   t.equal((await usher.inject('GET', `/api/uploads/${own.id}`)).statusCode, 404)
-  await until('the file is removed', async () => (await readdir(`${usher.options.uploadsDir}/files`)).join() === admins.id)
-  for (const id of [own.id, 'x', null]) await t.rejects(uploads.delete(id as never), { statusCode: 404, code: 'UPLOAD_NOT_FOUND' })
+  await until(
+    'the file is removed', async () => (await readdir(`${usher.options.uploadsDir}/files`)).join() === admins.id
+  )
+  for (const id of [own.id, 'x', null]) {
+    await t.rejects(uploads.delete(id as never), { statusCode: 404, code: 'UPLOAD_NOT_FOUND' })
+  }
   await uploads.delete(admins.id)
   t.same((await uploads.list()).data, [])
 })

@@ -14,8 +14,20 @@ t.test('12.1 the host creates, reads, lists, changes and deletes users as the ro
   const usher = await createUsher(t)
   const { users } = usher.app.usher
   const created = await users.create({ ...ada, role: 'admin' })
-  t.match(created, { name: 'Ada', email: 'Ada@example.com', role: 'admin', emailVerified: false, disabled: false, createdAt: Date, updatedAt: Date })
-  t.same(JSON.parse(JSON.stringify(created)), (await usher.inject('GET', `/api/users/${created.id}`)).json(), 'with the members of a response')
+  t.match(created, {
+    name: 'Ada',
+    email: 'Ada@example.com',
+    role: 'admin',
+    emailVerified: false,
+    disabled: false,
+    createdAt: Date,
+    updatedAt: Date,
+  })
+  t.same(
+    JSON.parse(JSON.stringify(created)),
+    (await usher.inject('GET', `/api/users/${created.id}`)).json(),
+    'with the members of a response'
+  )
   await usher.login({ email: 'ada@example.com', password: ada.password })
   t.match((await audited(usher, 'user.create'))[0], { actorId: null, userId: created.id, sessionId: null, address: '' })
 
@@ -24,7 +36,9 @@ t.test('12.1 the host creates, reads, lists, changes and deletes users as the ro
   t.equal(await users.find('nobody@example.com'), undefined)
   const changed = await users.update(created.id, { name: 'Ada L', disabled: true })
   t.match(changed, { name: 'Ada L', email: created.email, disabled: true })
-  t.equal((await usher.inject('POST', '/api/auth/login', { payload: { ...ada, email: created.email } })).statusCode, 401)
+  t.equal(
+    (await usher.inject('POST', '/api/auth/login', { payload: { ...ada, email: created.email } })).statusCode, 401
+  )
   t.same(await users.update(created.id, {}), changed, 'nothing changes without a member')
 
   const { data, page } = await users.list({ limit: 1 })
@@ -43,11 +57,19 @@ t.test('12.1 invalid input of the host gets the errors of the routes, and change
   const { users } = usher.app.usher
   const invalid = { statusCode: 400, code: 'INVALID_INPUT' }
   await t.rejects(users.create({ name: '', email: 'x', password: 'short' }), { ...invalid, errors: { length: 3 } })
-  await t.rejects(users.create({ ...ada, password: 'ada@example.com' }), { ...invalid, errors: ['password must not be the name or the email address'] })
-  for (const given of [undefined, null, 'text', [], 5]) await t.rejects(users.create(given as never), invalid, JSON.stringify(given))
-  await t.rejects(users.create({ ...ada, email: usher.admin.email.toUpperCase() }), { statusCode: 409, code: 'EMAIL_TAKEN' })
+  await t.rejects(users.create({ ...ada, password: 'ada@example.com' }), {
+    ...invalid, errors: ['password must not be the name or the email address'],
+  })
+  for (const given of [undefined, null, 'text', [], 5]) {
+    await t.rejects(users.create(given as never), invalid, JSON.stringify(given))
+  }
+  await t.rejects(
+    users.create({ ...ada, email: usher.admin.email.toUpperCase() }), { statusCode: 409, code: 'EMAIL_TAKEN' }
+  )
   await t.rejects(users.create({ ...ada, role: 'root' as never }), invalid)
-  const user = await users.create({ ...ada, id: UNKNOWN, passwordHash: 'x', disabled: true, emailVerified: true, __proto__: { role: 'admin' } } as never)
+  const user = await users.create({
+    ...ada, id: UNKNOWN, passwordHash: 'x', disabled: true, emailVerified: true, __proto__: { role: 'admin' },
+  } as never)
   t.match(user, { role: 'user', disabled: false, emailVerified: false })
   t.not(user.id, UNKNOWN)
 
@@ -56,9 +78,13 @@ t.test('12.1 invalid input of the host gets the errors of the routes, and change
   await t.rejects(users.update(usher.admin.id, { role: 'user' }), { statusCode: 409, code: 'LAST_ADMIN' })
   await t.rejects(users.delete(usher.admin.id), { statusCode: 409, code: 'LAST_ADMIN' })
   for (const id of [UNKNOWN, '', 'x', '\0', 5, null, undefined, {}, Symbol('id')] as string[]) {
-    for (const run of [() => users.get(id), () => users.update(id, { name: 'x' }), () => users.delete(id)]) await t.rejects(run as () => Promise<object>, { statusCode: 404, code: 'USER_NOT_FOUND' })
+    for (const run of [() => users.get(id), () => users.update(id, { name: 'x' }), () => users.delete(id)]) {
+      await t.rejects(run as () => Promise<object>, { statusCode: 404, code: 'USER_NOT_FOUND' })
+    }
   }
-  for (const query of [{ limit: 0 }, { limit: 1001 }, { limit: '5' }, { after: 'x' }, { role: '\0' }, null]) await t.rejects(users.list(query as never), invalid)
+  for (const query of [{ limit: 0 }, { limit: 1001 }, { limit: '5' }, { after: 'x' }, { role: '\0' }, null]) {
+    await t.rejects(users.list(query as never), invalid)
+  }
   for (const email of ['\0', 5, undefined, 'x'.repeat(1025)]) await t.rejects(users.find(email as never), invalid)
 })
 
@@ -77,7 +103,9 @@ t.test('12.1 with an actor, the policy decides, and rejections are in the accoun
   await t.rejects(users.update(usher.admin.id, { name: 'x' }, { actor }), forbidden)
   await t.rejects(users.delete(usher.admin.id, { actor }), forbidden)
   const created = await users.create({ ...ada, role: 'admin' }, { actor: admin })
-  t.match((await audited(usher, 'user.create'))[0], { actorId: usher.admin.id, userId: created.id, sessionId: admin.sessionId })
+  t.match((await audited(usher, 'user.create'))[0], {
+    actorId: usher.admin.id, userId: created.id, sessionId: admin.sessionId,
+  })
   // These entries are written in the background.
   await until('the rejections are in the account log', async () => (await audited(usher, 'access.denied')).length > 0)
   t.match((await audited(usher, 'access.denied'))[0], { actorId: user.id })
@@ -87,8 +115,12 @@ t.test('12.1 with an actor, the policy decides, and rejections are in the accoun
     await t.rejects(users.create(ada, { actor: nobody }), { statusCode: 401, code: 'UNAUTHENTICATED' })
     await t.rejects(users.delete(user.id, { actor: nobody }), { statusCode: 401, code: 'UNAUTHENTICATED' })
   }
-  for (const options of [{ actors: actor }, 'actor', null]) await t.rejects(users.get(user.id, options as never), TypeError)
-  await t.rejects(users.get(user.id, { actor: { ...admin } }), { statusCode: 401, code: 'INVALID_TOKEN' }, 'a copy is no actor')
+  for (const options of [{ actors: actor }, 'actor', null]) {
+    await t.rejects(users.get(user.id, options as never), TypeError)
+  }
+  await t.rejects(
+    users.get(user.id, { actor: { ...admin } }), { statusCode: 401, code: 'INVALID_TOKEN' }, 'a copy is no actor'
+  )
 
   await usher.app.usher.sessions.end(actor.sessionId)
   await t.rejects(users.update(user.id, { name: 'Late' }, { actor }), { statusCode: 401, code: 'INVALID_TOKEN' })
@@ -98,7 +130,9 @@ t.test('12.1 with an actor, the policy decides, and rejections are in the accoun
 
 t.test('12.1 an actor sees what the policy lets the actor see', async (t) => {
   const { audiences } = await import('../../../app.ts')
-  const usher = await createUsher(t, { policy: { 'users:read-email': audiences.owners, 'users:list': audiences.members } })
+  const usher = await createUsher(
+    t, { policy: { 'users:read-email': audiences.owners, 'users:list': audiences.members } }
+  )
   const { users } = usher.app.usher
   const [one, other] = [await usher.createUser(), await usher.createUser()]
   const actor = await actorOf(usher, one)
@@ -110,7 +144,9 @@ t.test('12.1 an actor sees what the policy lets the actor see', async (t) => {
   t.equal((await users.list({}, { actor })).data.filter(({ email }) => email !== undefined).length, 1)
   await t.rejects(users.list({}, { actor: null }), { statusCode: 401, code: 'UNAUTHENTICATED' })
   await t.rejects(users.update(one.id, { email: 'new@example.com' }, { actor }), { statusCode: 409, code: 'NO_MAILER' })
-  t.equal((await users.update(one.id, { email: 'new@example.com' })).email, 'new@example.com', 'the host changes it at once')
+  t.equal(
+    (await users.update(one.id, { email: 'new@example.com' })).email, 'new@example.com', 'the host changes it at once'
+  )
 })
 
 t.test('12.1 what the host gets is a copy, and operations share statements', async (t) => {
@@ -125,7 +161,9 @@ t.test('12.1 what the host gets is a copy, and operations share statements', asy
 
   const sql = openSql(t, usher)
   const [{ before }] = await sql`select count(*)::int as before from users` as unknown as [{ before: number }]
-  const results = await Promise.allSettled(Array.from({ length: 200 }, (_, index) => users.create({ name: 'x', email: `${index % 150}@example.com` })))
+  const results = await Promise.allSettled(
+    Array.from({ length: 200 }, (_, index) => users.create({ name: 'x', email: `${index % 150}@example.com` }))
+  )
   t.equal(results.filter(({ status }) => status === 'fulfilled').length, 150)
   t.equal((await sql`select xmin from users group by xmin`).length < 50, true, 'created by few statements')
   t.match(await sql`select count(*)::int from users`, [{ count: before + 150 }])

@@ -18,28 +18,40 @@ async function open (t: Test, options: UsherOptions = {}) {
 }
 
 // Adds a passkey, as its route does.
-async function addPasskey (scope: FastifyInstance, user: Pick<LoggedIn, 'id' | 'token'>, name = 'a key'): Promise<string> {
+async function addPasskey (
+  scope: FastifyInstance, user: Pick<LoggedIn, 'id' | 'token'>, name = 'a key'
+): Promise<string> {
   const { usherAuth: { credentials }, usherDatabase: { db } } = scope
   const caller = await callerOf(scope, user)
   const id = randomUUID()
   await db.transaction().execute(async (trx) => {
     await trx.insertInto('passkeys').values({
-      id, user_id: user.id, credential_id: randomBytes(16), public_key: randomBytes(77), counter: '0', transports: [], name, backed_up: true,
+      id,
+      user_id: user.id,
+      credential_id: randomBytes(16),
+      public_key: randomBytes(77),
+      counter: '0',
+      transports: [],
+      name,
+      backed_up: true,
     }).execute()
     await credentials.recordAdded(trx, caller, 'passkey')
   })
   return id
 }
 
-const enrolApp = async (scope: FastifyInstance, user: Pick<LoggedIn, 'token'>) => enrol(scope, await callerOf(scope, user), clock)
+const enrolApp = async (scope: FastifyInstance, user: Pick<LoggedIn, 'token'>) =>
+  enrol(scope, await callerOf(scope, user), clock)
 
-const undo = async ({ inject }: TestUsher, token: string) => (await inject('POST', '/api/auth/undo', { payload: { token } })).statusCode
+const undo = async ({ inject }: TestUsher, token: string) =>
+  (await inject('POST', '/api/auth/undo', { payload: { token } })).statusCode
 
 const isLive = async ({ inject }: TestUsher, { headers }: Pick<LoggedIn, 'headers'>) =>
   (await inject('GET', '/api/protected', { headers })).statusCode === 200
 
 const actionsOf = async ({ inject, admin }: TestUsher, { id }: Pick<LoggedIn, 'id'>) => {
-  const entries = (await inject('GET', `/api/audit?user=${id}`, { headers: admin.headers })).json() as { action: string }[]
+  const entries =
+    (await inject('GET', `/api/audit?user=${id}`, { headers: admin.headers })).json() as { action: string }[]
   return entries.map(({ action }) => action)
 }
 
@@ -51,13 +63,20 @@ t.test('11.3, 16.4 the owner is mailed a link that removes an authenticator app'
   t.notOk(await isLive(usher, other), 'sessions that were started without a code have ended')
   t.ok(await isLive(usher, user))
   const [mail] = await inbox.of(user.email, 1)
-  t.match(mail, { subject: 'An authenticator app was added to your account', text: /It removes what was added since/, html: /Undo the change/ })
+  t.match(mail, {
+    subject: 'An authenticator app was added to your account',
+    text: /It removes what was added since/,
+    html: /Undo the change/,
+  })
   t.equal((await credentials.list(user.id)).recoveryCodesLeft, 10)
   t.equal(await undo(usher, tokenIn(mail!)), 204)
   t.same(await credentials.list(user.id), { totp: null, recoveryCodesLeft: 0, passkeys: [] })
   t.notOk(await isLive(usher, user))
   t.equal(await undo(usher, tokenIn(mail!)), 400, 'once')
-  t.same((await inbox.of(user.email, 2)).map(({ subject }) => subject).slice(1), ['The authenticator app was removed from your account'])
+  t.same(
+    (await inbox.of(user.email, 2)).map(({ subject }) => subject).slice(1),
+    ['The authenticator app was removed from your account']
+  )
   t.same((await actionsOf(usher, user)).slice(0, 4), ['totp.remove', 'user.undo-change', 'step-up', 'totp.add'])
   await usher.login(user)
 })
@@ -72,7 +91,11 @@ t.test('11.3, 16.3 and one that removes a passkey', async (t) => {
   const second = (await inbox.of(user.email, 2))[1]!
   t.same((await credentials.list(user.id)).passkeys.map(({ name }) => name), ['second', 'first'])
   t.equal(await undo(usher, tokenIn(second)), 204)
-  t.match((await credentials.list(user.id)).passkeys, [{ name: 'first', lastUsedAt: null, backedUp: true }], 'what was added before stays')
+  t.match(
+    (await credentials.list(user.id)).passkeys,
+    [{ name: 'first', lastUsedAt: null, backedUp: true }],
+    'what was added before stays'
+  )
   t.equal(await undo(usher, tokenIn(first!)), 204)
   t.same((await credentials.list(user.id)).passkeys, [])
 })
@@ -119,11 +142,17 @@ t.test('16.4 users without a password may have an app, and undo it', async (t) =
   const [mail] = await inbox.of('invited@example.com', 1)
   t.equal(await undo(usher, tokenIn(mail!)), 204)
   t.equal((await credentials.list(id)).totp, null)
-  t.same((await usher.inject('POST', `/api/users/${id}/invitation`, { headers: usher.admin.headers })).statusCode, 202, 'there is still no password')
+  t.same(
+    (await usher.inject('POST', `/api/users/${id}/invitation`, { headers: usher.admin.headers })).statusCode,
+    202,
+    'there is still no password'
+  )
 })
 
 t.test('16.4 whoever has lost the device is helped by the host', async (t) => {
-  const { usher, scope, inbox, credentials, sql } = await open(t, { throttle: { secondFactor: { burst: 1, perMinute: 0.01 } } })
+  const { usher, scope, inbox, credentials, sql } = await open(
+    t, { throttle: { secondFactor: { burst: 1, perMinute: 0.01 } } }
+  )
   const user = await usher.createUser()
   await enrolApp(scope, user)
   const key = await addPasskey(scope, user)
@@ -132,7 +161,9 @@ t.test('16.4 whoever has lost the device is helped by the host', async (t) => {
   const caller = await callerOf(scope, user)
   await totp.prove(caller, user.id, { code: '000000' }).catch(() => {})
   await credentials.resetSecondFactor(user.id)
-  t.match(await credentials.list(user.id), { totp: null, recoveryCodesLeft: 0, passkeys: [{ id: key }] }, 'passkeys stay')
+  t.match(
+    await credentials.list(user.id), { totp: null, recoveryCodesLeft: 0, passkeys: [{ id: key }] }, 'passkeys stay'
+  )
   t.notOk(await isLive(usher, user))
   t.same([await undo(usher, links[0]!), await undo(usher, links[1]!)], [400, 400], 'links in mails are void')
   t.equal((await inbox.of(user.email, 3)).at(-1)!.subject, 'The authenticator app was removed from your account')
@@ -151,7 +182,9 @@ t.test('16.3 a host sees and removes passkeys', async (t) => {
   const { usher, scope, inbox, credentials } = await open(t)
   const [user, other] = [await usher.createUser(), await usher.createUser()]
   const id = await addPasskey(scope, user)
-  for (const wrong of ['', 'nothing', '%', randomUUID()]) await t.rejects(credentials.removePasskey(user.id, wrong), { code: 'PASSKEY_NOT_FOUND' })
+  for (const wrong of ['', 'nothing', '%', randomUUID()]) {
+    await t.rejects(credentials.removePasskey(user.id, wrong), { code: 'PASSKEY_NOT_FOUND' })
+  }
   await t.rejects(credentials.removePasskey(other.id, id), { code: 'PASSKEY_NOT_FOUND' }, 'that of somebody else')
   await credentials.removePasskey(user.id, id)
   t.same((await credentials.list(user.id)).passkeys, [])
@@ -167,7 +200,9 @@ t.test('16.4 on behalf of an actor, admins see and reset everybody, and others s
   t.ok((await credentials.list(user.id, { actor: admin! })).totp)
   await t.rejects(credentials.list(user.id, { actor: stranger! }), { code: 'FORBIDDEN' })
   await t.rejects(credentials.list(user.id, { actor: null }), { code: 'UNAUTHENTICATED' })
-  await t.rejects(credentials.resetSecondFactor(user.id, { actor: own! }), { code: 'FORBIDDEN' }, 'a thief of the session must not')
+  await t.rejects(
+    credentials.resetSecondFactor(user.id, { actor: own! }), { code: 'FORBIDDEN' }, 'a thief of the session must not'
+  )
   await t.rejects(credentials.removePasskey(user.id, randomUUID(), { actor: stranger! }), { code: 'FORBIDDEN' })
   await credentials.resetSecondFactor(user.id, { actor: admin! })
   t.equal((await credentials.list(user.id)).totp, null)

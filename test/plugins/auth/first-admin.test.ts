@@ -14,14 +14,17 @@ async function start (t: Test, options: UsherOptions) {
   t.teardown(() => app.close())
   await app.register(usher, { databaseUrl: await testDatabaseUrl(), uploadsDir: t.testdir(), poolSize: 2, ...options })
   await app.ready()
-  const admins = async () => (await app.inject('/api/users')).json().map(({ email, role }: { email: string, role: string }) => [email, role])
-  const login = async (payload: object) => (await app.inject({ method: 'POST', url: '/api/auth/login', payload })).statusCode
+  const admins = async () =>
+    (await app.inject('/api/users')).json().map(({ email, role }: { email: string, role: string }) => [email, role])
+  const login = async (payload: object) =>
+    (await app.inject({ method: 'POST', url: '/api/auth/login', payload })).statusCode
   /** The entries of the account log about this admin that the start has caused. */
   const entries = async (payload: object) => {
     const { token } = (await app.inject({ method: 'POST', url: '/api/auth/login', payload })).json()
     const audit = await app.inject({ url: '/api/audit', headers: { authorization: `Bearer ${token}` } })
     const { sub } = decodeJwt(token)
-    return audit.json().filter(({ userAgent, userId }: { userAgent: string, userId: string }) => userAgent === 'usher first admin' && userId === sub)
+    return audit.json().filter(({ userAgent, userId }: { userAgent: string, userId: string }) =>
+      userAgent === 'usher first admin' && userId === sub)
       .map(({ action, actorId }: { action: string, actorId: string | null }) => [action, actorId]).sort()
   }
   return { admins, login, entries }
@@ -47,7 +50,9 @@ t.test('4 without that option it creates admin@example.com with a random passwor
     t.same(await admins(), [['admin@example.com', 'admin']])
     t.equal(await login(told[0]!), 200)
   }
-  const later = await start(t, { schema, onFirstAdmin, admin: { email: 'second@example.com', password: 'another password' } })
+  const later = await start(
+    t, { schema, onFirstAdmin, admin: { email: 'second@example.com', password: 'another password' } }
+  )
   t.same(await later.admins(), [['admin@example.com', 'admin']], 'there is one')
   t.equal(told.length, 1)
 })
@@ -93,10 +98,16 @@ t.test('4 if there is no admin, an existing user with that address, verified, be
   t.same(await admins(), [['Next@example.com', 'admin']])
   const cookie = await inject('POST', '/api/auth/refresh', { headers: { cookie: user.cookie } })
   t.same([await login(next), await login({ ...user, email: next.email }), cookie.statusCode], [200, 401, 401])
-  for (const path of ['undo/check', 'undo']) t.equal((await inject('POST', `/api/auth/${path}`, { payload: { token: undo } })).statusCode, 400)
+  for (const path of ['undo/check', 'undo']) {
+    t.equal((await inject('POST', `/api/auth/${path}`, { payload: { token: undo } })).statusCode, 400)
+  }
   const payload = { token: reset, password: 'a password of a thief' }
   t.equal((await inject('POST', '/api/auth/password-reset/confirm', { payload })).statusCode, 400)
-  t.notMatch((await inbox.of('Next@example.com', 2)).find(({ subject }) => subject === 'Your password was set')!.text, '/undo#', 'the owner learns of it')
+  t.notMatch(
+    (await inbox.of('Next@example.com', 2)).find(({ subject }) => subject === 'Your password was set')!.text,
+    '/undo#',
+    'the owner learns of it'
+  )
   t.same(await entries(next), [['password.change', null], ['user.role-change', null]])
 })
 
@@ -104,7 +115,9 @@ t.test('4 the first admin is no user who only claims the address: the start stop
   const handles = await createUsher(t)
   const squatter = await handles.createUser()
   const admin = { email: 'boss@company.test', password: 'the new password' }
-  await handles.inject('PATCH', `/api/users/${squatter.id}`, { headers: squatter.headers, payload: { email: 'Boss@company.test' } })
+  await handles.inject(
+    'PATCH', `/api/users/${squatter.id}`, { headers: squatter.headers, payload: { email: 'Boss@company.test' } }
+  )
   await openSql(t, handles)`delete from users where id = ${handles.admin.id}`
   const options = { ...handles.options, admin }
   await t.rejects(start(t, options), {
@@ -113,13 +126,19 @@ t.test('4 the first admin is no user who only claims the address: the start stop
       `run "npm start -- users delete ${admin.email}", or choose another address for the first admin \\(ADMIN_EMAIL, or the option admin\\)`),
   })
   t.match((await handles.inject('GET', `/api/users/${squatter.id}`)).json(), { role: 'user' })
-  t.equal((await handles.inject('POST', '/api/auth/login', { payload: { email: admin.email, password: squatter.password } })).statusCode, 200)
+  t.equal((await handles.inject(
+    'POST', '/api/auth/login', { payload: { email: admin.email, password: squatter.password } }
+  )).statusCode, 200)
 
   // What the command does.
   await handles.app.usher.users.update(squatter.id, { role: 'admin' })
   const { admins } = await start(t, options)
   t.same(await admins(), [['Boss@company.test', 'admin']])
-  t.equal((await handles.inject('GET', '/api/protected', { headers: squatter.headers })).statusCode, 401, 'with no session from before')
+  t.equal(
+    (await handles.inject('GET', '/api/protected', { headers: squatter.headers })).statusCode,
+    401,
+    'with no session from before'
+  )
 })
 
 t.test('4 an invalid first admin stops the start with one sentence', async (t) => {

@@ -11,7 +11,9 @@ async function open (t: Test, signingAlgorithm: SigningAlgorithm = 'EdDSA', now 
   const { app, core } = await openCore(t, { signingAlgorithm })
   const signingKeys = await createSigningKeys(core)
   await app.ready()
-  const challenges = createChallenges({ database: { ...core.database, clock: { ...core.database.clock, now: () => now.value } }, signingKeys })
+  const challenges = createChallenges({
+    database: { ...core.database, clock: { ...core.database.clock, now: () => now.value } }, signingKeys,
+  })
   return { challenges, now }
 }
 
@@ -20,7 +22,8 @@ for (const algorithm of ['EdDSA', 'ES256'] as const) {
     const { challenges, now } = await open(t, algorithm)
     const challenge = challenges.create('registration', BINDING)
     t.not(challenges.create('registration', BINDING), challenge)
-    const isGood = async (purpose: Purpose, bindings: string[], text = challenge) => await challenges.open(purpose, bindings, text) !== undefined
+    const isGood = async (purpose: Purpose, bindings: string[], text = challenge) =>
+      await challenges.open(purpose, bindings, text) !== undefined
     t.ok(await isGood('registration', [BINDING]))
     t.ok(await isGood('registration', ['other', BINDING]), 'one of several browsers')
     for (const purpose of ['login', 'step-up'] as const) t.notOk(await isGood(purpose, [BINDING]), purpose)
@@ -40,7 +43,8 @@ t.test('16.3 no change of a challenge is accepted, nor a challenge of another mo
   const { challenges } = await open(t)
   const octets = Buffer.from(challenges.create('login', BINDING), 'base64url')
   t.equal(octets.length, 134)
-  const refuse = async (text: string, name: string) => t.equal(await challenges.open('login', [BINDING], text), undefined, name)
+  const refuse = async (text: string, name: string) =>
+    t.equal(await challenges.open('login', [BINDING], text), undefined, name)
   for (let index = 0; index < octets.length; index++) {
     const changed = Buffer.from(octets)
     changed[index]! ^= 1

@@ -17,7 +17,8 @@ t.test('4 in a flood of logins, those beyond the limit get 503 with Retry-After,
   // An unknown address and a user without a password cost as much work as a wrong password. If they were rejected
   // without it, the limit would not be reached.
   const emails = ['nobody@example.com', 'none@example.com']
-  const flood = Promise.all(Array.from({ length: 260 }, (_, index) => inject('POST', '/api/auth/login', { payload: { email: emails[index % 2], password: 'x' } })))
+  const flood = Promise.all(Array.from({ length: 260 }, (_, index) =>
+    inject('POST', '/api/auth/login', { payload: { email: emails[index % 2], password: 'x' } })))
   let isOver = false
   void flood.then(() => { isOver = true })
   for (let round = 0; round < 20; round++) {
@@ -39,9 +40,12 @@ t.test('4 queued hashing is dropped if the client disconnects or the database be
   const { breaker } = core.database
   const client = { destroyed: false }
   const others = Array.from({ length: availableParallelism() }, () => passwords.hash('somebody else'))
-  const answers = Promise.allSettled([...others.slice(0, 1), passwords.verify('x', null, client), passwords.hash('x', client)])
+  const answers =
+    Promise.allSettled([...others.slice(0, 1), passwords.verify('x', null, client), passwords.hash('x', client)])
   client.destroyed = true
-  t.match(await answers, [{ value: /^\$argon2id\$/ }, { reason: { code: 'CLIENT_DISCONNECTED' } }, { reason: { code: 'CLIENT_DISCONNECTED' } }])
+  t.match(await answers, [{ value: /^\$argon2id\$/ }, { reason: { code: 'CLIENT_DISCONNECTED' } }, {
+    reason: { code: 'CLIENT_DISCONNECTED' },
+  }])
   await Promise.all(others)
   breaker.setClosed(false)
   await t.rejects(passwords.hash('x'), { code: 'DATABASE_UNAVAILABLE' })
@@ -54,7 +58,11 @@ t.test('4 two concurrent logins with a weaker hash both succeed, and the hash is
   await sql`update users set password_hash = ${weak} where id = ${user.id}`
   const answers = await Promise.all([1, 2].map(() => usher.inject('POST', '/api/auth/login', { payload: user })))
   t.same(answers.map(({ statusCode }) => statusCode), [200, 200])
-  for (const answer of answers) t.equal((await usher.inject('GET', '/api/protected', { headers: { authorization: `Bearer ${answer.json().token}` } })).statusCode, 200)
+  for (const answer of answers) {
+    t.equal((await usher.inject(
+      'GET', '/api/protected', { headers: { authorization: `Bearer ${answer.json().token}` } }
+    )).statusCode, 200)
+  }
   t.match((await sql`select password_hash from users where id = ${user.id}`)[0]!['password_hash'], /\$m=19456,t=2,/)
 })
 

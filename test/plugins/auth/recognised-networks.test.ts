@@ -14,8 +14,12 @@ const send = ({ inject }: TestUsher, remoteAddress: string, payload: { email: st
   inject('POST', '/api/auth/login', { payload, remoteAddress })
 const login = async (usher: TestUsher, address: string, { email, password }: { email: string, password: string }) =>
   (await send(usher, address, { email, password })).statusCode
-const changePassword = async ({ inject }: TestUsher, remoteAddress: string, { headers }: LoggedIn, currentPassword: string) =>
-  (await inject('PUT', '/api/auth/password', { headers, remoteAddress, payload: { currentPassword, password: `new ${crypto.randomUUID()}` } })).statusCode
+const changePassword = async (
+  { inject }: TestUsher, remoteAddress: string, { headers }: LoggedIn, currentPassword: string
+) =>
+  (await inject('PUT', '/api/auth/password', {
+    headers, remoteAddress, payload: { currentPassword, password: `new ${crypto.randomUUID()}` },
+  })).statusCode
 const wrong = (email: string) => ({ email, password: 'a wrong one' })
 
 // Logs in with a wrong password from `count` networks and returns the statuses.
@@ -46,11 +50,19 @@ t.test('4 after a number of failures in a row, passwords are accepted from recog
 
   t.test('4 on every node, and in the same way for an account that does not exist', async (t) => {
     for (const email of [user.email, 'nobody@example.com']) {
-      t.same([await login(one, '198.51.100.1', wrong(email)), await login(two, HOME, wrong(email)), await login(two, '198.51.100.2', wrong(email))], [401, 401, 401])
+      t.same([await login(one, '198.51.100.1', wrong(email)), await login(two, HOME, wrong(email)), await login(
+        two, '198.51.100.2', wrong(email)
+      )], [401, 401, 401])
     }
-    const [known, unknown] = [await send(two, '198.51.100.3', user), await send(two, '198.51.100.3', wrong('NOBODY@example.com'))]
-    t.same([known.statusCode, known.json(), known.headers['retry-after']], [429, { error: 'Too many attempts, try again later', code: 'TOO_MANY_REQUESTS' }, '3600'])
-    t.same([unknown.statusCode, unknown.json(), unknown.headers['retry-after']], [known.statusCode, known.json(), known.headers['retry-after']])
+    const [known, unknown] = [
+      await send(two, '198.51.100.3', user), await send(two, '198.51.100.3', wrong('NOBODY@example.com')),
+    ]
+    t.same([known.statusCode, known.json(), known.headers['retry-after']], [
+      429, { error: 'Too many attempts, try again later', code: 'TOO_MANY_REQUESTS' }, '3600',
+    ])
+    t.same([unknown.statusCode, unknown.json(), unknown.headers['retry-after']], [
+      known.statusCode, known.json(), known.headers['retry-after'],
+    ])
     t.same(Object.keys(unknown.headers), Object.keys(known.headers))
   })
 
@@ -71,7 +83,9 @@ t.test('4 after a number of failures in a row, passwords are accepted from recog
     await openSql(t, one)`delete from recognised_networks where user_id = ${stranger.id}`
     await attack(one, stranger.email)
     t.equal(await login(one, HOME, stranger), 429, 'an owner who has no recognised network')
-    t.equal((await one.inject('POST', '/api/auth/password-reset', { payload: { email: stranger.email } })).statusCode, 202)
+    t.equal(
+      (await one.inject('POST', '/api/auth/password-reset', { payload: { email: stranger.email } })).statusCode, 202
+    )
     const token = await inbox.token(stranger.email)
     const payload = { token, password: 'another long passphrase' }
     t.equal((await one.inject('POST', '/api/auth/password-reset/confirm', { payload })).statusCode, 204)
@@ -100,17 +114,24 @@ t.test('4 the number of remembered networks and failures is limited', async (t) 
   const user = await usher.createUser()
   await sql`insert into recognised_networks select ${user.id}, 'n' || i, now() - i * interval '1 second' from generate_series(1, 150) i`
   t.equal(await login(usher, HOME, user), 200)
-  const networks = await sql`select network from recognised_networks where user_id = ${user.id} order by last_used_at desc`
+  const networks =
+    await sql`select network from recognised_networks where user_id = ${user.id} order by last_used_at desc`
   t.equal(networks.length, 100)
   t.equal(networks[0]!.network, HOME)
 
   await sql`update recognised_networks set last_used_at = now() - interval '25 hours' where network <> ${HOME}`
   await sql`insert into login_failures select sha256(i::text::bytea), 1 + i % 10, now() from generate_series(1, 101500) i`
   await createUsher(t, usher.options)
-  await until('old networks are gone', async () => (await sql`select 1 from recognised_networks where network like 'n%'`).length === 0)
+  await until('old networks are gone', async () =>
+    (await sql`select 1 from recognised_networks where network like 'n%'`).length === 0)
   t.same(await sql`select network from recognised_networks where user_id = ${user.id}`, [{ network: HOME }])
-  await until('as many counts as are kept', async () => (await sql`select count(*)::int as rows from login_failures`)[0]!.rows <= 100_000)
-  t.same(await sql`select count(*)::int as rows from login_failures where count > 1`, [{ rows: 91_350 }], 'the lowest are gone')
+  await until('as many counts as are kept', async () =>
+    (await sql`select count(*)::int as rows from login_failures`)[0]!.rows <= 100_000)
+  t.same(
+    await sql`select count(*)::int as rows from login_failures where count > 1`,
+    [{ rows: 91_350 }],
+    'the lowest are gone'
+  )
 
   t.equal((await usher.inject('DELETE', `/api/users/${user.id}`, { headers: usher.admin.headers })).statusCode, 204)
   t.same(await sql`select 1 from recognised_networks where user_id = ${user.id}`, [])

@@ -13,7 +13,8 @@ import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
 import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 
-const works = async ({ inject }: TestUsher, { headers }: LoggedIn) => (await inject('GET', '/api/protected', { headers })).statusCode
+const works = async ({ inject }: TestUsher, { headers }: LoggedIn) =>
+  (await inject('GET', '/api/protected', { headers })).statusCode
 
 // Resolves with the milliseconds until a node rejects a token.
 async function refusal (node: TestUsher, user: LoggedIn): Promise<number> {
@@ -26,11 +27,15 @@ async function refusal (node: TestUsher, user: LoggedIn): Promise<number> {
 
 t.test('4 a session that ended on any node is rejected by every node', async (t) => {
   const name = `sessions ${process.pid}`
-  const one = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?application_name=${encodeURIComponent(name)}` })
+  const one = await createUsher(
+    t, { databaseUrl: `${await testDatabaseUrl()}?application_name=${encodeURIComponent(name)}` }
+  )
   const two = await createUsher(t, one.options)
   const sql = openSql(t, one)
   const { admin } = one
-  const put = (user: LoggedIn, role: string) => one.inject('PUT', `/api/users/${user.id}`, { headers: admin.headers, payload: { name: 'N', email: user.email, role } })
+  const put = (user: LoggedIn, role: string) => one.inject(
+    'PUT', `/api/users/${user.id}`, { headers: admin.headers, payload: { name: 'N', email: user.email, role } }
+  )
   const ends: Record<string, (user: LoggedIn) => PromiseLike<unknown>> = {
     logout: (user) => one.inject('POST', '/api/auth/logout', { headers: user.headers }),
     'logout by cookie': (user) => one.inject('POST', '/api/auth/logout', { headers: { cookie: user.cookie } }),
@@ -119,9 +124,14 @@ t.test('1.7 rejecting an invalid token needs no statement; a token that cannot b
   while (await works(usher, admin) === 200) await setImmediate()
   t.equal(await works(usher, admin), 503)
   t.equal(await works(usher, loggedOut), 401)
-  const refused: Record<string, string>[] = [{}, { authorization: 'Bearer x' }, { authorization: `${admin.headers.authorization}x` }, { cookie: admin.cookie }]
+  const refused: Record<string, string>[] = [
+    {}, { authorization: 'Bearer x' }, { authorization: `${admin.headers.authorization}x` }, { cookie: admin.cookie },
+  ]
   for (const headers of refused) {
-    for (const [method, path] of [['GET', '/api/protected'], ['POST', '/api/users'], ['PUT', `/api/users/${admin.id}`], ['DELETE', `/api/users/${admin.id}`]] as const) {
+    for (const [method, path] of [
+      ['GET', '/api/protected'], ['POST', '/api/users'], ['PUT', `/api/users/${admin.id}`],
+      ['DELETE', `/api/users/${admin.id}`],
+    ] as const) {
       t.equal((await inject(method, path, { headers })).statusCode, 401, `${method} ${path}`)
     }
   }
@@ -129,11 +139,18 @@ t.test('1.7 rejecting an invalid token needs no statement; a token that cannot b
 
 t.test('4 a request with a verified token reads nothing from the database', async (t) => {
   const statements: string[] = []
-  const client = postgres(await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } })
+  const client = postgres(
+    await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } }
+  )
   t.teardown(() => client.end())
   const host = Fastify({ pluginTimeout: 0, forceCloseConnections: true })
   t.teardown(() => host.close())
-  const options = { sql: client, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), admin: { email: 'admin@example.com', password: 'horse battery staple' } }
+  const options = {
+    sql: client,
+    schema: uniqueSchema(t.name),
+    uploadsDir: temporaryFolder(t),
+    admin: { email: 'admin@example.com', password: 'horse battery staple' },
+  }
   await host.register(app, options)
   host.get('/mine', { onRequest: host.usher.authenticate }, async ({ actor }) => actor)
   const { admin, createUser, inject } = await withUsers(host, options)
@@ -171,7 +188,11 @@ t.test('4 a node that starts deletes expired sessions, even if one of them is lo
   t.equal(await works(one, second), 401)
   await createUsher(t, one.options)
   await until('purged', async () => (await expired()).length === 0)
-  t.strictSame((await sql`select id from ended_sessions`).map(({ id }) => id), [sessionOf(second)], 'of one that was left long ago no token lives')
+  t.strictSame(
+    (await sql`select id from ended_sessions`).map(({ id }) => id),
+    [sessionOf(second)],
+    'of one that was left long ago no token lives'
+  )
   t.equal(await works(one, admin), 200)
 })
 

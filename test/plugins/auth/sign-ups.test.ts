@@ -9,7 +9,9 @@ import { openSql } from '../../helpers/sql.ts'
 
 t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it', async (t) => {
   const inbox = createMailer()
-  const given = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), mailer: inbox.mailer, signUp: true }
+  const given = {
+    databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), mailer: inbox.mailer, signUp: true,
+  }
   const { app, core } = await openCore(t, given)
   await app.register(outbox)
   const signUps = createSignUps({ ...core, links: createMailLinks(app, core.options), mails: app.usherOutbox.mails })
@@ -24,6 +26,12 @@ t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it'
     }
   })
   await app.close()
-  t.same(errors, Array.from({ length: 3 }, () => 'A sign-up is not stored because too many others are waiting'), 'two are being stored, 200 wait')
-  t.equal(inbox.mails.length + (await sql`select 1 from outbox`).length, 202, 'what was not sent yet waits in the outbox')
+  t.same(
+    errors,
+    Array.from({ length: 3 }, () => 'A sign-up is not stored because too many others are waiting'),
+    'two are being stored, 200 wait'
+  )
+  t.equal(
+    inbox.mails.length + (await sql`select 1 from outbox`).length, 202, 'what was not sent yet waits in the outbox'
+  )
 })

@@ -1,4 +1,6 @@
-import { createHash, createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
+import {
+  createHash, createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign, type KeyObject,
+} from 'node:crypto'
 import { calculateJwkThumbprint, createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
 import t from 'tap'
 import type { ISql } from 'postgres'
@@ -14,7 +16,8 @@ const N = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n
 interface KeyRow { id: string, private_key: string, public_key: string }
 interface Jwk { kty: string, crv: string, x: string, y?: string, kid: string, alg: string, use: string }
 
-const keysOf = async ({ inject }: TestUsher): Promise<Jwk[]> => (await inject('GET', '/.well-known/jwks.json')).json().keys
+const keysOf = async ({ inject }: TestUsher): Promise<Jwk[]> =>
+  (await inject('GET', '/.well-known/jwks.json')).json().keys
 const algorithmsOf = async (usher: TestUsher) => (await keysOf(usher)).map(({ alg }) => alg)
 const algOf = (token: string) => decodeProtectedHeader(token).alg
 const relogin = (usher: TestUsher) => usher.login(usher.admin)
@@ -26,7 +29,9 @@ const octets = (value: bigint) => Buffer.from(value.toString(16).padStart(64, '0
 const pass = (sql: ISql, time: string) => sql`update signing_keys set active_at = active_at - ${time}::interval`
 
 async function ask ({ inject }: TestUsher, token: string) {
-  const { statusCode, headers, body } = await inject('GET', '/api/protected', { headers: { authorization: `Bearer ${token}` } })
+  const { statusCode, headers, body } = await inject(
+    'GET', '/api/protected', { headers: { authorization: `Bearer ${token}` } }
+  )
   return statusCode === 200 ? [200] : [statusCode, headers['www-authenticate'], JSON.parse(body).code]
 }
 
@@ -38,7 +43,9 @@ t.test('4 with the option signingAlgorithm, the first key is one of ES256, and s
   t.equal(key!.kid, await calculateJwkThumbprint(key!), 'the thumbprint of RFC 7638')
   t.same(decodeProtectedHeader(usher.admin.token), { alg: 'ES256', typ: 'JWT', kid: key!.kid })
   const expected = { issuer: 'usher', audience: 'usher', algorithms: ['ES256'] }
-  t.equal((await jwtVerify(usher.admin.token, createLocalJWKSet({ keys: [key!] }), expected)).payload.sub, usher.admin.id)
+  t.equal(
+    (await jwtVerify(usher.admin.token, createLocalJWKSet({ keys: [key!] }), expected)).payload.sub, usher.admin.id
+  )
   t.same(await ask(usher, usher.admin.token), [200])
   const refreshed = await usher.inject('POST', '/api/auth/refresh', { headers: { cookie: usher.admin.cookie } })
   t.equal(algOf(refreshed.json().token), 'ES256')
@@ -66,7 +73,9 @@ t.test('4 a change of the algorithm: no valid token is rejected, and services kn
   t.comment('its time comes')
   await pass(sql, '300 seconds')
   for (const node of nodes) {
-    await until('it signs with the new key, whatever its own option', async () => algOf((await relogin(node)).token) === 'ES256')
+    await until(
+      'it signs with the new key, whatever its own option', async () => algOf((await relogin(node)).token) === 'ES256'
+    )
   }
   const after = await Promise.all(nodes.map(relogin))
   for (const { token } of [...before, ...after]) {
@@ -102,7 +111,9 @@ t.test('4 a change of the algorithm that is taken back before the new key signs 
   for (const node of [one, two, three]) t.same([algOf((await relogin(node)).token)], ['EdDSA'])
   // Both nodes would otherwise replace each other's keys forever.
   await until('a node that is told otherwise says so', () => warnings.length > 0)
-  t.match(JSON.parse(warnings[0]!), { msg: /give all nodes the same signingAlgorithm/, algorithm: 'EdDSA', signingAlgorithm: 'ES256' })
+  t.match(JSON.parse(warnings[0]!), {
+    msg: /give all nodes the same signingAlgorithm/, algorithm: 'EdDSA', signingAlgorithm: 'ES256',
+  })
   t.equal((await openSql(t, one)`select 1 from signing_keys`).length, 1)
 })
 
@@ -128,7 +139,10 @@ t.test('1.5 the algorithm of a token is that of its key (RFC 8725 3.1)', async (
   const claims = decodeJwt(token)
   const attacker = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const [head, body, signature] = token.split('.') as [string, string, string]
-  const [r, s] = [0, 32].map((at) => BigInt(`0x${Buffer.from(signature, 'base64url').subarray(at, at + 32).toString('hex')}`)) as [bigint, bigint]
+  const [r, s] =
+    [0, 32].map((at) => BigInt(`0x${Buffer.from(signature, 'base64url').subarray(at, at + 32).toString('hex')}`)) as [
+      bigint, bigint
+    ]
 
   const compact = (header: object, key: KeyObject, dsaEncoding: 'ieee-p1363' | 'der' = 'ieee-p1363') => {
     const input = `${base64url({ typ: 'JWT', ...header })}.${body}`
@@ -145,7 +159,11 @@ t.test('1.5 the algorithm of a token is that of its key (RFC 8725 3.1)', async (
 
   t.same(await ask(usher, compact(header({}), keyOf(ec))), [200], 'those below are rejected for their own reasons')
   t.same(await ask(usher, compact(header({ alg: 'EdDSA', kid: ed.id }), keyOf(ed))), [200])
-  t.same(await ask(usher, await new SignJWT(claims).setProtectedHeader(header({})).sign(keyOf(ec))), [200], 'by another library')
+  t.same(
+    await ask(usher, await new SignJWT(claims).setProtectedHeader(header({})).sign(keyOf(ec))),
+    [200],
+    'by another library'
+  )
 
   const publicJwk = createPublicKey(ec.public_key).export({ format: 'jwk' })
   const tokens: Record<string, string> = {
@@ -156,7 +174,9 @@ t.test('1.5 the algorithm of a token is that of its key (RFC 8725 3.1)', async (
     'ES384 by the key of ES256': compact(header({ alg: 'ES384' }), keyOf(ec)),
     ES256K: compact(header({ alg: 'ES256K' }), generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey),
     'another key of P-256': compact(header({}), attacker.privateKey),
-    'another key, which the token brings': compact(header({ jwk: attacker.publicKey.export({ format: 'jwk' }) }), attacker.privateKey),
+    'another key, which the token brings': compact(
+      header({ jwk: attacker.publicKey.export({ format: 'jwk' }) }), attacker.privateKey
+    ),
     'a signature in DER': compact(header({}), keyOf(ec), 'der'),
     'r and s are 0 (CVE-2022-21449)': signed([octets(0n), octets(0n)]),
     'r is 0': signed([octets(0n), octets(s)]),
@@ -166,12 +186,15 @@ t.test('1.5 the algorithm of a token is that of its key (RFC 8725 3.1)', async (
     'alg none': `${base64url({ alg: 'none', typ: 'JWT' })}.${body}.`,
     'alg none with the kid and the signature': `${base64url(header({ alg: 'none' }))}.${body}.${signature}`,
     'no signature': `${head}.${body}.`,
-    'an HMAC that says ES256': `${head}.${body}.${createHmac('sha512', ec.public_key).update(`${head}.${body}`).digest('base64url')}`,
+    'an HMAC that says ES256':
+      `${head}.${body}.${createHmac('sha512', ec.public_key).update(`${head}.${body}`).digest('base64url')}`,
     'a hash that says ES256': `${head}.${body}.${createHash('sha512').update(`${head}.${body}`).digest('base64url')}`,
   }
   for (const bits of [256, 384, 512]) {
     tokens[`HS${bits} with the PEM`] = hmac(ec.public_key, bits)
-    tokens[`HS${bits} with the DER`] = hmac(createPublicKey(ec.public_key).export({ type: 'spki', format: 'der' }), bits)
+    tokens[`HS${bits} with the DER`] = hmac(
+      createPublicKey(ec.public_key).export({ type: 'spki', format: 'der' }), bits
+    )
     tokens[`HS${bits} with the JWK`] = hmac(JSON.stringify(publicJwk), bits)
   }
   for (const [name, forged] of Object.entries(tokens)) t.same(await ask(usher, forged), REFUSED, name)

@@ -24,7 +24,8 @@ interface KeyRow { id: string, private_key: string, public_key: string, active_a
 const kidOf = (token: string) => decodeProtectedHeader(token).kid!
 const kidsOf = async ({ inject }: TestUsher): Promise<string[]> =>
   (await inject('GET', '/.well-known/jwks.json')).json().keys.map(({ kid }: { kid: string }) => kid)
-const get = ({ inject }: TestUsher, token: string) => inject('GET', '/api/protected', { headers: { authorization: `Bearer ${token}` } })
+const get = ({ inject }: TestUsher, token: string) =>
+  inject('GET', '/api/protected', { headers: { authorization: `Bearer ${token}` } })
 const statusOf = async (usher: TestUsher, token: string) => (await get(usher, token)).statusCode
 
 async function ask (usher: TestUsher, token: string) {
@@ -105,7 +106,11 @@ t.test('4 during a rotation no node rejects a valid token', async (t) => {
     for (const each of [old.token, token]) t.equal(await statusOf(node, each), 200)
     const keys = createLocalJWKSet((await node.inject('GET', '/.well-known/jwks.json')).json())
     for (const each of [old.token, token]) {
-      t.equal((await jwtVerify(each, keys, { issuer: 'usher', audience: 'usher', algorithms: ['EdDSA'] })).payload.sub, old.id, 'by another library')
+      t.equal(
+        (await jwtVerify(each, keys, { issuer: 'usher', audience: 'usher', algorithms: ['EdDSA'] })).payload.sub,
+        old.id,
+        'by another library'
+      )
     }
   }
   done.abort()
@@ -125,7 +130,8 @@ t.test('4 during a rotation no node rejects a valid token', async (t) => {
 
   t.test('4.9 services may keep the key set for as long as a new key waits before it signs', async (t) => {
     await rotate(t, one)
-    const [{ seconds }] = await sql`select extract(epoch from max(active_at) - clock_timestamp())::float8 as seconds from signing_keys` as unknown as [{ seconds: number }]
+    const [{ seconds }] =
+      await sql`select extract(epoch from max(active_at) - clock_timestamp())::float8 as seconds from signing_keys` as unknown as [{ seconds: number }]
     t.ok(seconds > 290 && seconds <= 300)
     const url = await two.app.listen({ port: 0, host: '127.0.0.1' })
     t.ok(await jwtVerify(token, createRemoteJWKSet(new URL('/.well-known/jwks.json', url))))
@@ -152,7 +158,9 @@ t.test('4 of many nodes, one rotates a key that has reached its age', async (t) 
   const sql = openSql(t, one)
   t.equal((await kidsOf(one)).length, 1, 'not before its time')
   await pass(sql, '60 seconds')
-  for (const node of [one, two, three]) await until('a node knows the new key', async () => (await kidsOf(node)).length === 2)
+  for (const node of [one, two, three]) {
+    await until('a node knows the new key', async () => (await kidsOf(node)).length === 2)
+  }
   t.equal(kidOf((await relogin(two)).token), kidOf(one.admin.token), 'the old one signs meanwhile')
   // `close` waits until the nodes have finished what they are doing.
   for (const { app } of [one, two, three]) await app.close()
@@ -194,12 +202,15 @@ t.test('4 the keys are created once and shared by all nodes', async (t) => {
   t.test('4 a node that starts with an existing key takes no lock and writes nothing', async (t) => {
     await pass(openSql(t, first), '1 hour')
     const statements: string[] = []
-    const client = postgres(first.options.databaseUrl!, { max: 4, onnotice: () => {}, debug: (_, query) => { statements.push(query) } })
+    const client = postgres(
+      first.options.databaseUrl!, { max: 4, onnotice: () => {}, debug: (_, query) => { statements.push(query) } }
+    )
     t.teardown(() => client.end({ timeout: 1 }))
     const { app } = await createUsher(t, { schema: first.options.schema, databaseUrl: undefined, sql: client })
     await app.close()
     // The node also removes files of deleted uploads, at any time, and has a lock for that.
-    const concerned = statements.filter((text) => /"signing_keys"|advisory/.test(text) && !text.includes('removal of uploads'))
+    const concerned =
+      statements.filter((text) => /"signing_keys"|advisory/.test(text) && !text.includes('removal of uploads'))
     t.equal(concerned.length, 2, `read once, and once more when it hears of changes: ${concerned.join('; ')}`)
     for (const text of concerned) t.match(text, /^select /)
   })
@@ -207,7 +218,9 @@ t.test('4 the keys are created once and shared by all nodes', async (t) => {
 
 t.test('4 a kid that a node does not know', async (t) => {
   let reads = 0
-  const client = postgres(await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, query) => { if (/from .*signing_keys/s.test(query)) reads++ } })
+  const client = postgres(await testDatabaseUrl(), {
+    max: 4, onnotice: () => {}, debug: (_, query) => { if (/from .*signing_keys/s.test(query)) reads++ },
+  })
   t.teardown(() => client.end({ timeout: 1 }))
   const one = await createUsher(t)
   const two = await createUsher(t, { schema: one.options.schema, databaseUrl: undefined, sql: client })
@@ -227,7 +240,8 @@ t.test('4 a kid that a node does not know', async (t) => {
   t.test('4 many such tokens cause at most one read per second', async (t) => {
     const [row] = await sql<KeyRow[]>`select * from signing_keys limit 1`
     const key = createPrivateKey(row!.private_key)
-    const tokens = Array.from({ length: 300 }, (_, number) => forge(one.admin.token, String(number).padStart(43, 'x'), key))
+    const tokens =
+      Array.from({ length: 300 }, (_, number) => forge(one.admin.token, String(number).padStart(43, 'x'), key))
     const [since, before] = [performance.now(), reads]
     let rounds = 0
     while (performance.now() - since < 1500) {
@@ -240,7 +254,11 @@ t.test('4 a kid that a node does not know', async (t) => {
   })
 
   t.test('4 if the node cannot read changed keys, it accepts no token unverified', async (t) => {
-    const unknown = forge(one.admin.token, 'x'.repeat(43), createPrivateKey((await sql<KeyRow[]>`select * from signing_keys`)[0]!.private_key))
+    const unknown = forge(
+      one.admin.token,
+      'x'.repeat(43),
+      createPrivateKey((await sql<KeyRow[]>`select * from signing_keys`)[0]!.private_key)
+    )
     await sql`alter table signing_keys rename to mislaid`
     await sql`select pg_notify(${`${one.options.schema}_keys_changed`}, '')`
     const before = reads
@@ -299,7 +317,9 @@ t.test('4 with a secret, the private keys are stored encrypted', async (t) => {
   t.test('4 an encrypted key can only be decrypted complete and under its own id', async (t) => {
     const [newest, older] = await list() as unknown as [KeyRow, KeyRow]
     const changed = newest.private_key.replace(/.$/, (last) => last === 'A' ? 'Q' : 'A')
-    for (const stored of [older.private_key, changed, newest.private_key.slice(0, -8), 'sealed1.', `${newest.private_key.slice(0, 60)}AAAA`]) {
+    for (const stored of [
+      older.private_key, changed, newest.private_key.slice(0, -8), 'sealed1.', `${newest.private_key.slice(0, 60)}AAAA`,
+    ]) {
       await sql`update signing_keys set private_key = ${stored} where id = ${newest.id}`
       await t.rejects(createUsher(t, options), { message: WRONG }, stored.slice(0, 20))
     }
@@ -328,7 +348,9 @@ t.test('4 with a secret, the private keys are stored encrypted', async (t) => {
     t.same([response.statusCode, response.json()], [500, { error: 'The server failed', code: 'INTERNAL_ERROR' }])
     t.equal(await statusOf(usher, renewed.admin.token), 200, 'it still knows who comes')
     await usher.app.close()
-    t.same((await list()).map(({ id }) => id), [kid], 'and does not rotate by age, since the others could not open its key')
+    t.same(
+      (await list()).map(({ id }) => id), [kid], 'and does not rotate by age, since the others could not open its key'
+    )
   })
 })
 
@@ -339,7 +361,8 @@ t.test('4 keys stored in plain text are replaced when a node starts with a secre
   const waiting = await rotate(t, plain)
   const leaked = await list()
   t.match(leaked.map((row) => row.private_key), [/^-----BEGIN PRIVATE KEY-----/, /^-----BEGIN PRIVATE KEY-----/])
-  const [one, two] = await Promise.all([1, 2].map(() => createUsher(t, { ...plain.options, secret: SECRET }))) as [TestUsher, TestUsher]
+  const [one, two] =
+    await Promise.all([1, 2].map(() => createUsher(t, { ...plain.options, secret: SECRET }))) as [TestUsher, TestUsher]
   const rows = await list()
   t.match(rows.map((row) => row.private_key), [/^sealed1\./, /^sealed1\./], 'one new key, however many nodes start')
   t.notOk(rows.some(({ id }) => id === waiting), 'a key that has signed nothing is gone')

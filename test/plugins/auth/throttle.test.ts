@@ -26,7 +26,9 @@ const ELSEWHERE = '198.51.100.7'
 const oneAttempt = { burst: 1, perMinute: 0.01 }
 
 // Logs in from an address and returns the status.
-const attempt = async ({ inject }: TestUsher, payload: { email: string, password: string }, remoteAddress = ELSEWHERE) =>
+const attempt = async (
+  { inject }: TestUsher, payload: { email: string, password: string }, remoteAddress = ELSEWHERE
+) =>
   (await inject('POST', '/api/auth/login', { payload, remoteAddress })).statusCode
 const wrong = (email: string) => ({ email, password: 'a wrong one' })
 
@@ -61,7 +63,8 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
     for (const email of [user.email, 'nobody@example.com']) {
       await forget()
       const answers = await Promise.all(Array.from({ length: 100 }, (_, index) =>
-        [one, two][index % 2]!.inject('POST', '/api/auth/login', { payload: wrong(email), remoteAddress: `198.51.100.${index % 4}` })))
+        [one, two][index % 2]!
+          .inject('POST', '/api/auth/login', { payload: wrong(email), remoteAddress: `198.51.100.${index % 4}` })))
       t.equal(answers.filter(({ statusCode }) => statusCode === 401).length, 10, email)
       const refused = answers.filter(({ statusCode }) => statusCode === 429)
       t.equal(refused.length, 90, email)
@@ -72,7 +75,11 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
         t.equal(answer.headers['set-cookie'], undefined)
       }
       t.equal(await attempt(two, { ...wrong(email), email: email.toUpperCase() }), 429, 'whatever the case')
-      t.equal(await attempt(two, { ...wrong(email), email: ` ${email.replace('i', 'İ')} ` }), 429, 'what the database takes for the same letter')
+      t.equal(
+        await attempt(two, { ...wrong(email), email: ` ${email.replace('i', 'İ')} ` }),
+        429,
+        'what the database takes for the same letter'
+      )
     }
   })
 
@@ -131,7 +138,9 @@ t.test('11.6 after ten wrong passwords and a reset by mail, the new password wor
     const user = await one.createUser()
     if (where === HERE) t.equal(await attempt(one, user, HERE), 200, 'the network is recognised')
     // So many that both nodes remember to reject more.
-    await Promise.all(Array.from({ length: 80 }, (_, index) => attempt([one, two][index % 2]!, wrong(user.email), where)))
+    await Promise.all(
+      Array.from({ length: 80 }, (_, index) => attempt([one, two][index % 2]!, wrong(user.email), where))
+    )
     t.same([await attempt(one, user, where), await attempt(two, user, where)], [429, 429], `round ${round}`)
     t.equal((await one.inject('POST', '/api/auth/password-reset', { payload: { email: user.email } })).statusCode, 202)
     const renewed = { ...user, password: `new ${user.password}` }
@@ -139,7 +148,9 @@ t.test('11.6 after ten wrong passwords and a reset by mail, the new password wor
     // The time stands still, so a node forgets nothing by itself.
     const now = performance.now()
     const { restore } = t.intercept(performance, 'now', { value: () => now }) as unknown as { restore (): void }
-    t.equal((await one.inject('POST', '/api/auth/password-reset/confirm', { payload, remoteAddress: HERE })).statusCode, 204)
+    t.equal(
+      (await one.inject('POST', '/api/auth/password-reset/confirm', { payload, remoteAddress: HERE })).statusCode, 204
+    )
     t.equal(await attempt(one, renewed, where), 200, 'the node that has set the password')
     let status = 429
     for (let count = 0; count < 100 && status === 429; count++) status = await attempt(two, renewed, where)
@@ -147,24 +158,37 @@ t.test('11.6 after ten wrong passwords and a reset by mail, the new password wor
     t.equal(status, 200, 'the other node')
     // Purges, too, make a node forget, but later.
     await until('the other node was told', () => notifications >= round)
-    t.same([...await sql`select network from recognised_networks where user_id = ${user.id} order by network`], [...new Set([HERE, where])].sort().map((network) => ({ network })))
+    t.same(
+      [...await sql`select network from recognised_networks where user_id = ${user.id} order by network`],
+      [...new Set([HERE, where])].sort().map((network) => ({ network }))
+    )
   }
 })
 
 t.test('11.6 after a hundred failures and a reset by mail, the owner gets in, and where others have logged in before is not recognised any more', async (t) => {
   const inbox = createMailer()
-  const usher = await createUsher(t, { mailer: inbox.mailer, throttle: { ...unlimited.options.throttle, consecutiveFailures: 3 } })
+  const usher = await createUsher(
+    t, { mailer: inbox.mailer, throttle: { ...unlimited.options.throttle, consecutiveFailures: 3 } }
+  )
   const user = await usher.createUser()
   t.equal(await attempt(usher, user, ELSEWHERE), 200, 'a thief who knows the password')
-  const lock = async () => { for (let count = 0; count < 4; count++) await attempt(usher, wrong(user.email), `192.0.2.${count}`) }
+  const lock = async () => {
+    for (let count = 0; count < 4; count++) await attempt(usher, wrong(user.email), `192.0.2.${count}`)
+  }
   await lock()
   t.same([await attempt(usher, wrong(user.email), ELSEWHERE), await attempt(usher, user, HERE)], [401, 429])
   await usher.inject('POST', '/api/auth/password-reset', { payload: { email: user.email } })
   const renewed = { ...user, password: `new ${user.password}` }
   const payload = { token: await inbox.token(user.email), password: renewed.password }
-  t.equal((await usher.inject('POST', '/api/auth/password-reset/confirm', { payload, remoteAddress: HERE })).statusCode, 204)
+  t.equal(
+    (await usher.inject('POST', '/api/auth/password-reset/confirm', { payload, remoteAddress: HERE })).statusCode, 204
+  )
   await lock()
-  t.same([await attempt(usher, wrong(user.email), ELSEWHERE), await attempt(usher, renewed, HERE)], [429, 200], 'the network in which the link was used is')
+  t.same(
+    [await attempt(usher, wrong(user.email), ELSEWHERE), await attempt(usher, renewed, HERE)],
+    [429, 200],
+    'the network in which the link was used is'
+  )
 })
 
 t.test('4 a login that fails because the database is unavailable does not count', async (t) => {
@@ -176,7 +200,8 @@ t.test('4 a login that fails because the database is unavailable does not count'
     await trx`lock table sessions`
     await during()
   })
-  const isCharged = async () => (await sql`select from throttle where free_at > now() + interval '5 minutes'`).length > 0
+  const isCharged = async () =>
+    (await sql`select from throttle where free_at > now() + interval '5 minutes'`).length > 0
 
   await locked(async () => t.equal(await attempt(usher, user), 503, 'a statement that takes too long'))
   await until('withdrawn', async () => !await isCharged())
@@ -185,7 +210,8 @@ t.test('4 a login that fails because the database is unavailable does not count'
   await locked(async () => {
     const answer = attempt(usher, user)
     // A charge whose answer was lost is kept.
-    await until('the node knows that it is charged', async () => (await sql`select from pg_locks where relation = 'sessions'::regclass and not granted`).length > 0)
+    await until('the node knows that it is charged', async () =>
+      (await sql`select from pg_locks where relation = 'sessions'::regclass and not granted`).length > 0)
     proxy.refuse()
     t.equal(await answer, 503, 'an outage')
     t.ok(await isCharged())
@@ -200,18 +226,23 @@ t.test('4 a change of the password does not count if the client disconnects befo
   const sql = openSql(t, usher)
   const user = await usher.createUser()
   const { port } = new URL(await usher.app.listen({ port: 0, host: '127.0.0.1' }))
-  const isCharged = async () => (await sql`select from throttle where key like 'login.account-and-address %' and free_at > now()`).length > 0
+  const isCharged = async () =>
+    (await sql`select from throttle where key like 'login.account-and-address %' and free_at > now()`).length > 0
   await until('the login of the user is refunded', async () => !await isCharged())
   // These keep the threads that check passwords busy, because hashes have their usual cost here.
   const busy = new AbortController()
   let number = 0
   const others = Promise.all(Array.from({ length: 100 }, async () => {
-    while (!busy.signal.aborted) await attempt(usher, wrong(`${++number}@example.com`), `10.0.${number >> 8}.${number & 255}`)
+    while (!busy.signal.aborted) {
+      await attempt(usher, wrong(`${++number}@example.com`), `10.0.${number >> 8}.${number & 255}`)
+    }
   }))
   await until('a password was checked, so others wait', () => number > 100)
 
   const body = JSON.stringify({ currentPassword: user.password, password: 'quiet lantern river' })
-  const change = request({ port, method: 'PUT', path: '/api/auth/password', headers: { ...user.headers, 'content-type': 'application/json' } }).on('error', () => {})
+  const change = request({
+    port, method: 'PUT', path: '/api/auth/password', headers: { ...user.headers, 'content-type': 'application/json' },
+  }).on('error', () => {})
   change.end(body)
   await until('charged', isCharged)
   change.destroy()
@@ -222,7 +253,9 @@ t.test('4 a change of the password does not count if the client disconnects befo
 })
 
 t.test('4 a wrong password counts even if the database then fails to record it', async (t) => {
-  const usher = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?statement_timeout=1000`, throttle: { account: oneAttempt } })
+  const usher = await createUsher(
+    t, { databaseUrl: `${await testDatabaseUrl()}?statement_timeout=1000`, throttle: { account: oneAttempt } }
+  )
   const sql = openSql(t, usher)
   const user = await usher.createUser()
   await sql.begin(async (trx) => {
@@ -233,14 +266,19 @@ t.test('4 a wrong password counts even if the database then fails to record it',
 })
 
 t.test('4 failed logins are throttled per network, whatever the account', async (t) => {
-  const handles = await createUsher(t, { throttle: { address: { burst: 3, perMinute: 1 } } }, { trustProxy: '10.0.0.0/8' })
+  const handles = await createUsher(
+    t, { throttle: { address: { burst: 3, perMinute: 1 } } }, { trustProxy: '10.0.0.0/8' }
+  )
   const sql = openSql(t, handles)
-  const from = async (remoteAddress: string, forwardedFor: string, email = 'somebody@example.com') => (await handles.inject('POST', '/api/auth/login',
-    { payload: wrong(email), remoteAddress, headers: { 'x-forwarded-for': forwardedFor } })).statusCode
+  const from = async (remoteAddress: string, forwardedFor: string, email = 'somebody@example.com') =>
+    (await handles.inject('POST', '/api/auth/login',
+      { payload: wrong(email), remoteAddress, headers: { 'x-forwarded-for': forwardedFor } })).statusCode
 
   t.test('4 behind a trusted proxy, the address is the one in X-Forwarded-For', async (t) => {
     const answers: number[] = []
-    for (const email of ['a@example.com', 'b@example.com', 'c@example.com', 'd@example.com', handles.admin.email]) answers.push(await from('10.0.0.1', HERE, email))
+    for (const email of ['a@example.com', 'b@example.com', 'c@example.com', 'd@example.com', handles.admin.email]) {
+      answers.push(await from('10.0.0.1', HERE, email))
+    }
     t.same(answers, [401, 401, 401, 429, 429])
     t.equal(await from('10.0.0.1', `${ELSEWHERE}, ${HERE}`), 429, 'not the one that the client tells')
     t.equal(await from('10.0.0.1', ELSEWHERE), 401)
@@ -259,7 +297,9 @@ t.test('4 failed logins are throttled per network, whatever the account', async 
     await handles.app.listen({ path })
     const answers: (number | undefined)[] = []
     for (let count = 0; count < 4; count++) {
-      const client = request({ socketPath: path, path: '/api/auth/login', method: 'POST', headers: { 'content-type': 'application/json' } })
+      const client = request({
+        socketPath: path, path: '/api/auth/login', method: 'POST', headers: { 'content-type': 'application/json' },
+      })
       client.end(JSON.stringify(wrong('somebody@example.com')))
       const [response] = await once(client, 'response') as [IncomingMessage]
       response.resume()
@@ -287,8 +327,11 @@ t.test('4 failed refreshes are throttled per network', async (t) => {
 })
 
 t.test('4 what shares a limit', async (t) => {
-  const { throttle } = await openThrottle(t, { address: oneAttempt, reset: { burst: 1 }, account: { burst: 2, perMinute: 0.7 } })
-  const login = (address: string, email: string = crypto.randomUUID()) => throttle.login({ email, address }).then(() => true, ({ statusCode }) => statusCode)
+  const { throttle } = await openThrottle(
+    t, { address: oneAttempt, reset: { burst: 1 }, account: { burst: 2, perMinute: 0.7 } }
+  )
+  const login = (address: string, email: string = crypto.randomUUID()) =>
+    throttle.login({ email, address }).then(() => true, ({ statusCode }) => statusCode)
 
   t.test('4 IPv6 addresses share a limit per /64, and an IPv4-mapped address counts as the IPv4 address', async (t) => {
     const same = [
@@ -308,12 +351,15 @@ t.test('4 what shares a limit', async (t) => {
 
   t.test('4 an attempt rejected for its account does not count for its network', async (t) => {
     const email = 'ada@example.com'
-    t.same([await login('192.0.2.11', email), await login('192.0.2.12', email), await login('192.0.2.13', email)], [true, true, 429])
+    t.same([await login('192.0.2.11', email), await login('192.0.2.12', email), await login('192.0.2.13', email)], [
+      true, true, 429,
+    ])
     t.equal(await login('192.0.2.13'), true)
   })
 
   t.test('4 password links are limited per network and per account', async (t) => {
-    const reset = (email: string, address: string) => throttle.reset({ email, address }).then(() => true, ({ statusCode, retryAfter }) => [statusCode, Math.round(retryAfter / 60)])
+    const reset = (email: string, address: string) => throttle.reset({ email, address })
+      .then(() => true, ({ statusCode, retryAfter }) => [statusCode, Math.round(retryAfter / 60)])
     t.same([await reset('a@example.com', HERE), await reset('b@example.com', HERE)], [true, [429, 5]])
     t.same([await reset('A@example.com', ELSEWHERE), await reset('b@example.com', ELSEWHERE)], [[429, 5], true])
   })
@@ -322,21 +368,31 @@ t.test('4 what shares a limit', async (t) => {
     const { throttle: limited } = await openThrottle(t, { refresh: { burst: 7, perMinute: 0.7 } })
     const refreshes = () => Promise.allSettled(Array.from({ length: 5 }, () => limited.refresh({ address: HERE })))
     const answers = [...await refreshes(), ...await refreshes()]
-    t.same(answers.map(({ status }) => status === 'fulfilled'), [true, true, true, true, true, true, true, false, false, false])
+    t.same(
+      answers.map(({ status }) => status === 'fulfilled'),
+      [true, true, true, true, true, true, true, false, false, false]
+    )
     await (answers[0] as PromiseFulfilledResult<{ refund (): Promise<void> }>).value.refund()
     t.same((await refreshes()).map(({ status }) => status === 'fulfilled'), [true, false, false, false, false])
   })
 })
 
 t.test('4 rejected attempts wait in the tarpit, which slows down floods', async (t) => {
-  const { app, throttle } = await openThrottle(t, { address: oneAttempt, account: oneAttempt, refresh: oneAttempt, reset: oneAttempt })
+  const { app, throttle } = await openThrottle(
+    t, { address: oneAttempt, account: oneAttempt, refresh: oneAttempt, reset: oneAttempt }
+  )
   // The outcomes in the order of their arrival.
   const answered: string[] = []
-  const ask = (what: string, asking: Promise<unknown>) => asking.then(() => 'let through', ({ code }) => code).then((code) => { answered.push(`${what}: ${code}`) })
+  const ask = (what: string, asking: Promise<unknown>) =>
+    asking.then(() => 'let through', ({ code }) => code).then((code) => { answered.push(`${what}: ${code}`) })
   const all = (client?: Client) => {
     const source = { address: HERE, ...client && { client } }
     const email = 'somebody@example.com'
-    return Promise.all([ask('login', throttle.login({ ...source, email })), ask('refresh', throttle.refresh(source)), ask('reset', throttle.reset({ ...source, email }))])
+    return Promise.all([
+      ask('login', throttle.login({ ...source, email })),
+      ask('refresh', throttle.refresh(source)),
+      ask('reset', throttle.reset({ ...source, email })),
+    ])
   }
   const refused = (code: string) => ['login', 'refresh', 'reset'].map((what) => `${what}: ${code}`)
   const take = () => answered.splice(0).sort()
@@ -345,7 +401,8 @@ t.test('4 rejected attempts wait in the tarpit, which slows down floods', async 
     const client = { destroyed: false }
     await all(client)
     t.same(take(), refused('let through'))
-    // From then on the node rejects from memory, so that no busy database delays an answer for longer than the tarpit does.
+    // From then on the node rejects from memory, so that no busy database delays an answer for longer than the tarpit
+    // does.
     await Promise.all(Array.from({ length: 20 }, () => all()))
     take()
     const asked = all(client)
@@ -390,8 +447,13 @@ t.test('4 the table is limited: expired rows are deleted, then those that expire
   await sql`insert into throttle select 'old ' || n, now() - interval '1 second', 1 from generate_series(1, 1500) n`
   await sql`insert into throttle select 'new ' || n, now() + interval '1 hour' + n * interval '1 second', 1 from generate_series(1, 101500) n`
   await createUsher(t, one.options)
-  await until('as many as are kept', async () => (await sql`select count(*)::int as rows from throttle`)[0]!.rows <= 100_000)
-  t.same(await sql`select count(*)::int as rows, min(free_at) > now() + interval '80 minutes' as latest from throttle`, [{ rows: 100_000, latest: true }])
+  await until(
+    'as many as are kept', async () => (await sql`select count(*)::int as rows from throttle`)[0]!.rows <= 100_000
+  )
+  t.same(
+    await sql`select count(*)::int as rows, min(free_at) > now() + interval '80 minutes' as latest from throttle`,
+    [{ rows: 100_000, latest: true }]
+  )
 })
 
 // What PostgreSQL may know of a table to which a flood then adds rows.
@@ -407,9 +469,13 @@ for (const [known, rows] of [['with one row', 1], ['that was empty', 0]] as cons
     for (let count = 0; count < 100; count++) await Promise.all([throttle.purge(), charged.refund()])
     await sql`insert into throttle select 'more ' || n, now() + interval '1 hour', 1 from generate_series(1, 102000) n`
 
-    const attempts = await Promise.all(Array.from({ length: 1000 }, (_, n) => throttle.refresh({ address: `198.18.${n >> 8}.${n & 255}` })))
+    const attempts = await Promise.all(
+      Array.from({ length: 1000 }, (_, n) => throttle.refresh({ address: `198.18.${n >> 8}.${n & 255}` }))
+    )
     await Promise.all(attempts.map(({ refund }) => refund()))
-    const [row] = await sql<{ used: number }[]>`select count(*)::int as used from throttle where key like 'refresh%' and free_at > now() + interval '1 second'`
+    const [row] = await sql<{
+      used: number
+    }[]>`select count(*)::int as used from throttle where key like 'refresh%' and free_at > now() + interval '1 second'`
     t.equal(row!.used, 0)
     t.equal(await throttle.purge(), 1000)
   })
@@ -463,12 +529,18 @@ t.test('9 unset members of a limit keep their defaults, and the host\'s object i
     [{ account: { perMinute: 0 } }, 'throttle.account.perMinute must be between 0.01 and 1000000'],
     [{ account: { perSecond: 1 } }, 'throttle.account has no member perSecond'],
   ]
-  for (const [throttle, message] of refused) t.throws(() => readOptions({ databaseUrl, throttle } as UsherOptions), { message: `usher: ${message}` }, message)
+  for (const [throttle, message] of refused) {
+    t.throws(() => readOptions({ databaseUrl, throttle } as UsherOptions), { message: `usher: ${message}` }, message)
+  }
 })
 
 // Charges attempts from all addresses at once. Returns how many are let through.
-async function countLetThrough (addresses: readonly string[], charge: (address: string) => Promise<unknown>): Promise<number> {
-  const results = await Promise.all(addresses.map((address) => charge(address).then(() => 1, ({ code }) => code === REFUSED.code ? 0 : NaN)))
+async function countLetThrough (
+  addresses: readonly string[], charge: (address: string) => Promise<unknown>
+): Promise<number> {
+  const results = await Promise.all(
+    addresses.map((address) => charge(address).then(() => 1, ({ code }) => code === REFUSED.code ? 0 : NaN))
+  )
   return results.reduce<number>((sum, result) => sum + result, 0)
 }
 
@@ -476,7 +548,9 @@ const hex = (number: number) => number.toString(16).padStart(2, '0')
 
 t.test('4 wider networks have larger limits: a /56, a /48, and a /24 of IPv4', async (t) => {
   const two = { burst: 2, perMinute: 0.01 }
-  const { throttle } = await openThrottle(t, { address: two, refresh: two, reset: two, signUp: two, account: { burst: 1e6, perMinute: 1e6 } })
+  const { throttle } = await openThrottle(
+    t, { address: two, refresh: two, reset: two, signUp: two, account: { burst: 1e6, perMinute: 1e6 } }
+  )
   let count = 0
   const kinds: [string, (address: string) => Promise<unknown>][] = [
     ['logins', (address) => throttle.login({ email: `${count++}@example.com`, address })],
@@ -499,8 +573,10 @@ t.test('4 attempts that succeed do not use up the limits of wider networks', asy
   const { app, throttle } = await openThrottle(t, { refresh: { burst: 1, perMinute: 0.01 } })
   const rounds = Array.from({ length: 40 }, (_, index) => index)
   for (const index of rounds) await (await throttle.refresh({ address: `2001:db8:1:${hex(index)}::1` })).refund()
-  t.equal(await countLetThrough(rounds.map((index) => `2001:db8:1:${hex(index)}00::1`), (address) => throttle.refresh({ address })), 16)
-  const rejected = countLetThrough(rounds.map((index) => `2001:db8:1:ff${hex(index)}::1`), (address) => throttle.refresh({ address }))
+  t.equal(await countLetThrough(rounds.map((index) => `2001:db8:1:${hex(index)}00::1`), (address) =>
+    throttle.refresh({ address })), 16)
+  const rejected =
+    countLetThrough(rounds.map((index) => `2001:db8:1:ff${hex(index)}::1`), (address) => throttle.refresh({ address }))
   t.equal(await rejected, 0, 'nothing is left of the /48')
   const sql = openSql(t, { options: { databaseUrl: await testDatabaseUrl(), schema: app.usherOptions.schema } })
   const used = await sql`select 1 from throttle where key like 'refresh.address %' and free_at > now()`
@@ -519,18 +595,34 @@ t.test('11.2 one network has at most a quarter of the sign-ups that may be pendi
   // The node forgets recent rejections.
   await throttle.purge()
   t.equal(await flood(1300, 'second'), 1250, 'and as many while those are pending')
-  t.equal(await countLetThrough(['2001:db8:2::1'], (address) => throttle.signUp({ email: 'x@example.com', address })), 1, 'others still can')
+  t.equal(
+    await countLetThrough(['2001:db8:2::1'], (address) => throttle.signUp({ email: 'x@example.com', address })),
+    1,
+    'others still can'
+  )
 })
 
 t.test('4 TRUST_PROXY: attempts from an address with changing ports, and from what is no address, share a limit', async (t) => {
-  const usher = await createUsher(t, { throttle: { address: { burst: 3, perMinute: 0.01 }, account: { burst: 1e6, perMinute: 1e6 } } }, { trustProxy: true })
+  const usher = await createUsher(
+    t,
+    { throttle: { address: { burst: 3, perMinute: 0.01 }, account: { burst: 1e6, perMinute: 1e6 } } },
+    { trustProxy: true }
+  )
   const from = async (header: string, email: string) => {
-    const { statusCode } = await usher.inject('POST', '/api/auth/login', { payload: wrong(email), headers: { 'x-forwarded-for': header } })
+    const { statusCode } = await usher.inject(
+      'POST', '/api/auth/login', { payload: wrong(email), headers: { 'x-forwarded-for': header } }
+    )
     return statusCode
   }
-  const kinds = [(index: number) => `203.0.113.9:${1000 + index}`, (index: number) => `[2001:db8::9]:${1000 + index}`, (index: number) => `_hidden${index}`]
+  const kinds = [
+    (index: number) => `203.0.113.9:${1000 + index}`,
+    (index: number) => `[2001:db8::9]:${1000 + index}`,
+    (index: number) => `_hidden${index}`,
+  ]
   for (const [kind, header] of kinds.entries()) {
-    const statuses = await Promise.all(Array.from({ length: 10 }, (_, index) => from(header(index), `${kind}-${index}@example.com`)))
+    const statuses = await Promise.all(
+      Array.from({ length: 10 }, (_, index) => from(header(index), `${kind}-${index}@example.com`))
+    )
     t.same(statuses.sort(), [401, 401, 401, 429, 429, 429, 429, 429, 429, 429], header(0))
   }
 })

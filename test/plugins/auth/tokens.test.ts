@@ -1,4 +1,6 @@
-import { createHash, createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
+import {
+  createHash, createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign, type KeyObject,
+} from 'node:crypto'
 import { CompactEncrypt, decodeJwt, EmbeddedJWK, jwtVerify, SignJWT, UnsecuredJWT, type JWTPayload } from 'jose'
 import t, { type Test } from 'tap'
 import { createSigningKeys } from '../../../plugins/auth/signing-keys.ts'
@@ -8,17 +10,23 @@ import { createUsher } from '../../helpers/app.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
 
-const REFUSED = [401, 'Bearer error="invalid_token"', { error: 'The bearer token is invalid, expired or revoked', code: 'INVALID_TOKEN' }]
+const REFUSED = [401, 'Bearer error="invalid_token"', {
+  error: 'The bearer token is invalid, expired or revoked', code: 'INVALID_TOKEN',
+}]
 const ABSENT = [401, 'Bearer', { error: 'A bearer token is required', code: 'UNAUTHENTICATED' }]
-const GRAPHQL_REFUSED = { errors: [{ message: 'The bearer token is invalid, expired or revoked', extensions: { code: 'INVALID_TOKEN' } }] }
+const GRAPHQL_REFUSED = {
+  errors: [{ message: 'The bearer token is invalid, expired or revoked', extensions: { code: 'INVALID_TOKEN' } }],
+}
 const NOBODY = '0190a5b4-7c3e-7d11-8000-000000000000'
 // The order of the group of Ed25519 (RFC 8032 5.1).
 const L = 2n ** 252n + 27742317777372353535851937790883648493n
 
 type Tokens = Record<string, string>
 
-const base64url = (value: unknown) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
-const hmac = (hash: string, secret: string | Uint8Array, input: string) => `${input}.${createHmac(hash, secret).update(input).digest('base64url')}`
+const base64url = (value: unknown) =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
+const hmac = (hash: string, secret: string | Uint8Array, input: string) =>
+  `${input}.${createHmac(hash, secret).update(input).digest('base64url')}`
 const littleEndian = (octets: Uint8Array) => BigInt(`0x${Buffer.from(octets).reverse().toString('hex')}`)
 
 t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
@@ -27,13 +35,16 @@ t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
   const user = await createUser()
   const claims = decodeJwt(user.token)
   const now = Math.floor(Date.now() / 1000)
-  const [row] = await openSql(t, usher)`select * from signing_keys` as unknown as [{ id: string, private_key: string, public_key: string }]
+  const [row] = await openSql(t, usher)`select * from signing_keys` as unknown as [
+    { id: string, private_key: string, public_key: string }
+  ]
   const { id: kid, public_key: publicKey } = row
   const key = createPrivateKey(row.private_key)
   const jwk = createPublicKey(publicKey).export({ format: 'jwk' })
   const attacker = generateKeyPairSync('ed25519')
   const attackerJwk = attacker.publicKey.export({ format: 'jwk' })
-  const attackerKid = createHash('sha256').update(JSON.stringify({ crv: attackerJwk.crv, kty: attackerJwk.kty, x: attackerJwk.x })).digest('base64url')
+  const attackerKid = createHash('sha256')
+    .update(JSON.stringify({ crv: attackerJwk.crv, kty: attackerJwk.kty, x: attackerJwk.x })).digest('base64url')
   const [head, body, signature] = user.token.split('.') as [string, string, string]
   const header = { alg: 'EdDSA', typ: 'JWT', kid }
 
@@ -62,7 +73,11 @@ t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
   t.test('1.5 a token made by this test is accepted, so those below are rejected for their own reasons', async (t) => {
     t.equal((await ask(`Bearer ${says({})}`))[0], 200)
     t.same(await askGraphql(`Bearer ${says({})}`), { data: { __typename: 'Query' } })
-    t.equal((await ask(`Bearer ${await new SignJWT(claims).setProtectedHeader(header).sign(key)}`))[0], 200, 'by another library')
+    t.equal(
+      (await ask(`Bearer ${await new SignJWT(claims).setProtectedHeader(header).sign(key)}`))[0],
+      200,
+      'by another library'
+    )
     t.equal((await ask(`Bearer ${says({ iat: now + 30 })}`))[0], 200, 'clocks differ by less than a minute')
     const room = 4096 - says({ x: '' }).length
     const padded = says({ x: 'x'.repeat(Math.floor(room * 3 / 4)) })
@@ -82,7 +97,9 @@ t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
       'alg in a list': headed({ alg: ['EdDSA'] }),
       'alg empty': headed({ alg: '' }),
     }
-    for (const alg of ['none', 'None', 'NONE', 'nOnE']) tokens[`alg ${alg} with a kid`] = `${base64url({ ...header, alg })}.${body}.`
+    for (const alg of ['none', 'None', 'NONE', 'nOnE']) {
+      tokens[`alg ${alg} with a kid`] = `${base64url({ ...header, alg })}.${body}.`
+    }
     await refuse(t, tokens)
   })
 
@@ -118,7 +135,9 @@ t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
       'Ed448 as EdDSA': headed({}, generateKeyPairSync('ed448').privateKey),
     }
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
-    for (const alg of ['RS256', 'RS512', 'PS256']) tokens[alg] = await new SignJWT(claims).setProtectedHeader({ ...header, alg }).sign(rsa)
+    for (const alg of ['RS256', 'RS512', 'PS256']) {
+      tokens[alg] = await new SignJWT(claims).setProtectedHeader({ ...header, alg }).sign(rsa)
+    }
     const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
     tokens['ES256'] = await new SignJWT(claims).setProtectedHeader({ ...header, alg: 'ES256' }).sign(ec)
     await refuse(t, tokens)
@@ -128,16 +147,19 @@ t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
     const octets = Buffer.from(signature, 'base64url')
     const [r, s] = [octets.subarray(0, 32), octets.subarray(32)]
     const malleable = Buffer.from((littleEndian(s) + L).toString(16).padStart(64, '0'), 'hex').reverse()
-    const flip = (index: number) => Buffer.from(octets.map((octet, at) => at === index ? octet ^ 1 : octet)).toString('base64url')
+    const flip = (index: number) =>
+      Buffer.from(octets.map((octet, at) => at === index ? octet ^ 1 : octet)).toString('base64url')
     const zeros = Buffer.alloc(64)
     const last = signature.at(-1)!
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
     const tokens: Tokens = {
       'of zeros (the psychic one, CVE-2022-21449)': `${head}.${body}.${zeros.toString('base64url')}`,
       'of zeros, as ES256': `${base64url({ ...header, alg: 'ES256' })}.${body}.${zeros.toString('base64url')}`,
-      'the neutral point and zero': `${head}.${body}.${Buffer.concat([Buffer.from([1]), zeros]).subarray(0, 64).toString('base64url')}`,
+      'the neutral point and zero':
+        `${head}.${body}.${Buffer.concat([Buffer.from([1]), zeros]).subarray(0, 64).toString('base64url')}`,
       'of ones': `${head}.${body}.${Buffer.alloc(64, 255).toString('base64url')}`,
-      'S and the order of the group (RFC 8032 8.4)': `${head}.${body}.${Buffer.concat([r, malleable]).toString('base64url')}`,
+      'S and the order of the group (RFC 8032 8.4)':
+        `${head}.${body}.${Buffer.concat([r, malleable]).toString('base64url')}`,
       'of another key': headed({}, attacker.privateKey),
       'of another token': `${head}.${body}.${says({ iat: claims.iat! - 1 }).split('.')[2]}`,
       'over the body alone': `${head}.${body}.${sign(null, Buffer.from(body), key).toString('base64url')}`,
@@ -151,13 +173,18 @@ t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
     }
     for (const index of [0, 31, 32, 63]) tokens[`octet ${index} flipped`] = `${head}.${body}.${flip(index)}`
     // The last base64url character has four more bits than the signature needs.
-    for (const other of alphabet.slice(alphabet.indexOf(last) + 1).slice(0, 15)) tokens[`written with ${other} at its end`] = `${user.token.slice(0, -1)}${other}`
+    for (const other of alphabet.slice(alphabet.indexOf(last) + 1).slice(0, 15)) {
+      tokens[`written with ${other} at its end`] = `${user.token.slice(0, -1)}${other}`
+    }
     await refuse(t, tokens)
   })
 
   t.test('1.5 headers that contain or name their own key, or have critical extensions', async (t) => {
-    const injected = ['../../../../../../dev/null', '/dev/null', 'file:///dev/null', "' or '1'='1", "x' union select 'x' --", '; drop table signing_keys', '| cat /etc/passwd',
-      'http://169.254.169.254/', '__proto__', 'constructor', 'toString', '', ' ', `${kid} `, kid.slice(1), kid.toUpperCase(), `${kid}\0`, 'k'.repeat(2000)]
+    const injected = [
+      '../../../../../../dev/null', '/dev/null', 'file:///dev/null', "' or '1'='1", "x' union select 'x' --",
+      '; drop table signing_keys', '| cat /etc/passwd', 'http://169.254.169.254/', '__proto__', 'constructor',
+      'toString', '', ' ', `${kid} `, kid.slice(1), kid.toUpperCase(), `${kid}\0`, 'k'.repeat(2000),
+    ]
     const tokens: Tokens = {
       'the key of an attacker': headed({ kid: attackerKid }, attacker.privateKey),
       'an unknown kid': headed({ kid: 'x'.repeat(43) }),
@@ -168,7 +195,9 @@ t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
       'kid an object': headed({ kid: { toString: kid } }),
       'jwk of an attacker': headed({ jwk: attackerJwk }, attacker.privateKey),
       'jwk of an attacker, no kid': headed({ kid: undefined, jwk: attackerJwk }, attacker.privateKey),
-      'jwk of an attacker, its kid': headed({ kid: attackerKid, jwk: { ...attackerJwk, kid: attackerKid } }, attacker.privateKey),
+      'jwk of an attacker, its kid': headed(
+        { kid: attackerKid, jwk: { ...attackerJwk, kid: attackerKid } }, attacker.privateKey
+      ),
       'jwk of ours': headed({ jwk }),
       jku: headed({ jku: 'https://attacker.example/jwks.json' }, attacker.privateKey),
       'jku, signed by us': headed({ jku: 'https://attacker.example/jwks.json' }),
@@ -193,7 +222,9 @@ t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
     }
     for (const kid of injected) {
       tokens[`kid ${kid.slice(0, 40)}`] = headed({ kid }, attacker.privateKey)
-      tokens[`kid ${kid.slice(0, 40)}, HS256 with nothing`] = hmac('sha256', '', `${base64url({ alg: 'HS256', typ: 'JWT', kid })}.${body}`)
+      tokens[`kid ${kid.slice(0, 40)}, HS256 with nothing`] = hmac(
+        'sha256', '', `${base64url({ alg: 'HS256', typ: 'JWT', kid })}.${body}`
+      )
     }
     await refuse(t, tokens)
     const embedded = headed({ jwk: attackerJwk }, attacker.privateKey)
@@ -265,7 +296,9 @@ t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
       'issuers with ours': says({ iss: ['usher'] }),
       'exp out of range': compact(header, JSON.stringify(claims).replace(/"exp":\d+/, '"exp":1e400')),
     }
-    for (const claim of ['sub', 'sid', 'role', 'iat', 'exp', 'iss', 'aud']) tokens[`no ${claim}`] = says({ [claim]: undefined })
+    for (const claim of ['sub', 'sid', 'role', 'iat', 'exp', 'iss', 'aud']) {
+      tokens[`no ${claim}`] = says({ [claim]: undefined })
+    }
     const wrong: Record<string, unknown[]> = {
       sub: [1, null, '', 'admin', true, [claims.sub], { id: claims.sub }, `${claims.sub} `, "' or 1=1"],
       sid: [1, null, '', 'session', true, [claims['sid']], `${String(claims['sid'])}'`, 'x'.repeat(36)],
@@ -288,16 +321,24 @@ t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
 
   t.test('1.5 a header with two tokens, no token or another scheme', async (t) => {
     const { token } = user
-    for (const field of [`Bearer ${token} ${token}`, 'Bearer a b', `Bearer ${token} x`, 'Bearer', 'Bearer ', `Bearer ${token},`, `Bearer "${token}"`, `Bearer Bearer ${token}`]) {
+    for (const field of [
+      `Bearer ${token} ${token}`, 'Bearer a b', `Bearer ${token} x`, 'Bearer', 'Bearer ', `Bearer ${token},`,
+      `Bearer "${token}"`, `Bearer Bearer ${token}`,
+    ]) {
       t.same(await ask(field), REFUSED, field.slice(0, 20))
     }
-    for (const field of [`Basic ${token}`, `Basic ${Buffer.from('a:b').toString('base64')}`, token, `Token ${token}`, `Bearer${token}`, `Bearer\t${token}`, `bearer:${token}`, '']) {
+    for (const field of [
+      `Basic ${token}`, `Basic ${Buffer.from('a:b').toString('base64')}`, token, `Token ${token}`, `Bearer${token}`,
+      `Bearer\t${token}`, `bearer:${token}`, '',
+    ]) {
       t.same(await ask(field), ABSENT, field.slice(0, 20))
     }
   })
 
   t.test('1.5 the scheme is not case-sensitive and is followed by one or more spaces (RFC 9110 11.4)', async (t) => {
-    for (const scheme of ['bearer', 'BEARER', 'Bearer', 'Bearer  ']) t.equal((await ask(`${scheme} ${user.token}`))[0], 200, scheme)
+    for (const scheme of ['bearer', 'BEARER', 'Bearer', 'Bearer  ']) {
+      t.equal((await ask(`${scheme} ${user.token}`))[0], 200, scheme)
+    }
   })
 
   t.test('4 a token is rejected once it has expired', async (t) => {
@@ -314,10 +355,13 @@ t.test('4 tokens by themselves', async (t) => {
   const { app, core } = await openCore(t, { poolSize: 2 })
   const signingKeys = await createSigningKeys(core)
   const tokens = await createTokens({ ...core, scope: app, signingKeys })
-  const actor = { id: NOBODY, role: 'user' as const, sessionId: NOBODY, amr: ['pwd'], authTime: 1_700_000_000, claims: {} }
+  const actor = {
+    id: NOBODY, role: 'user' as const, sessionId: NOBODY, amr: ['pwd'], authTime: 1_700_000_000, claims: {},
+  }
 
   t.test('4 a token lives 15 minutes, or until its session expires', async (t) => {
-    const sign = (expiresAt?: number) => decodeJwt(tokens.sign(actor, { ...expiresAt !== undefined && { expiresAt: new Date(expiresAt) } }))
+    const sign = (expiresAt?: number) =>
+      decodeJwt(tokens.sign(actor, { ...expiresAt !== undefined && { expiresAt: new Date(expiresAt) } }))
     const now = Math.floor(Date.now() / 1000)
     for (const claims of [sign(), sign((now + 3600) * 1000)]) t.equal(claims.exp! - claims.iat!, 900)
     t.equal(sign((now + 100) * 1000 + 999).exp, now + 100)
@@ -338,6 +382,8 @@ t.test('4 tokens by themselves', async (t) => {
     })
     t.same(signed.map((token) => tokens.verify(token)), actors)
     t.same(signed.slice(0, 100).map((token) => tokens.verify(token)), actors.slice(0, 100), 'also those that had to go')
-    t.equal(tokens.verify(signed.at(-1)!), tokens.verify(signed.at(-1)!), 'those that are remembered are not verified again')
+    t.equal(
+      tokens.verify(signed.at(-1)!), tokens.verify(signed.at(-1)!), 'those that are remembered are not verified again'
+    )
   })
 })

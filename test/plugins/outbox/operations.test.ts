@@ -12,7 +12,8 @@ const PASSWORD = 'violet engine notes'
 t.test('12.5 operations of the host store their events, with the actor if there is one', async (t) => {
   const { usher, events } = await startWithEvents(t)
   const { users, sessions, posts, uploads } = usher.app.usher
-  const of = (subject: string) => events.filter((event) => event.subject === subject).map(({ type, data: { actorId } }) => [type, actorId])
+  const of = (subject: string) =>
+    events.filter((event) => event.subject === subject).map(({ type, data: { actorId } }) => [type, actorId])
   const admin = await actorOf(usher, usher.admin)
 
   const { id } = await users.create({ name: 'Ada', email: 'ada@example.com', password: PASSWORD })
@@ -27,14 +28,19 @@ t.test('12.5 operations of the host store their events, with the actor if there 
   const post = await posts.create({ title: 'One', content: '', authorId: id })
   await posts.update(post.id, { title: 'Two' }, { actor })
   await posts.delete(post.id, { actor: admin })
-  const [own, other] = [await upload(usher, 'Own', 'own.txt', user.headers), await upload(usher, 'Other', 'other.txt', user.headers)]
+  const [own, other] = [
+    await upload(usher, 'Own', 'own.txt', user.headers), await upload(usher, 'Other', 'other.txt', user.headers),
+  ]
   await uploads.delete(own.id, { actor })
   await uploads.delete(other.id)
   await users.delete(id)
 
-  await until('all events', () => of(id).length === 9 && of(post.id).length === 3 && of(own.id).length === 2 && of(other.id).length === 2)
+  await until('all events', () =>
+    of(id).length === 9 && of(post.id).length === 3 && of(own.id).length === 2 && of(other.id).length === 2)
   t.same(of(id), [
-    ['user.created', null], ['user.updated', admin.id], ['session.started', id], ['session.ended', null], ['session.started', id],
+    ['user.created', null], ['user.updated', admin.id], ['session.started', id], ['session.ended', null], [
+      'session.started', id,
+    ],
     ['session.ended', admin.id], ['session.started', id], ['session.ended', null], ['user.deleted', null],
   ])
   t.same(of(post.id), [['post.created', null], ['post.updated', id], ['post.deleted', admin.id]])
@@ -72,13 +78,19 @@ t.test('12.5 changes with hooks in their transactions store their events and mai
   await t.rejects(users.update(ada.id, { name: 'Rejected', disabled: true }), rejected)
   await t.rejects(users.delete(former.id), rejected)
   await t.rejects(posts.create({ title: 'Rejected', content: '', authorId: ada.id }), rejected)
-  t.equal((await usher.inject('PATCH', `/api/users/${ada.id}`, { headers, payload: { name: 'Rejected' } })).statusCode, 422)
+  t.equal(
+    (await usher.inject('PATCH', `/api/users/${ada.id}`, { headers, payload: { name: 'Rejected' } })).statusCode, 422
+  )
   t.equal((await send('sign-up/confirm', { token, password: PASSWORD })).statusCode, 422)
-  t.equal((await send('password-reset/confirm', { token: resetToken, password: 'quiet lantern river' })).statusCode, 422)
+  t.equal(
+    (await send('password-reset/confirm', { token: resetToken, password: 'quiet lantern river' })).statusCode, 422
+  )
   rejects = false
 
   const eve = (await send('sign-up/confirm', { token, password: PASSWORD })).json()
-  t.equal((await send('password-reset/confirm', { token: resetToken, password: 'quiet lantern river' })).statusCode, 204)
+  t.equal(
+    (await send('password-reset/confirm', { token: resetToken, password: 'quiet lantern river' })).statusCode, 204
+  )
   await users.update(ada.id, { name: 'Ada L.', email: 'countess@example.com' })
   const post = await posts.create({ title: 'Post', content: '', authorId: ada.id })
   await users.delete(former.id)
@@ -92,5 +104,9 @@ t.test('12.5 changes with hooks in their transactions store their events and mai
   t.same(of(post.id), ['post.created'])
   t.equal(events.length, 12, 'no others')
   t.notMatch(JSON.stringify(events), /reject/i)
-  t.match(inbox.mails.map(({ to }) => to).sort(), ['ada@example.com', 'ada@example.com', 'ada@example.com', 'eve@example.com'], 'no mail of a change that was rolled back')
+  t.match(
+    inbox.mails.map(({ to }) => to).sort(),
+    ['ada@example.com', 'ada@example.com', 'ada@example.com', 'eve@example.com'],
+    'no mail of a change that was rolled back'
+  )
 })

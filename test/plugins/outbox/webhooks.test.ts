@@ -29,7 +29,10 @@ const lookupFailed = async () => { throw new Error('there is no such name') }
 interface Received { headers: IncomingHttpHeaders, body: string }
 
 /** Starts a receiver of webhooks. `answer` responds; by default with 204. */
-async function startReceiver (t: Test, answer: (response: ServerResponse, received: Received) => unknown = (response) => response.writeHead(204).end()) {
+async function startReceiver (
+  t: Test,
+  answer: (response: ServerResponse, received: Received) => unknown = (response) => response.writeHead(204).end()
+) {
   const received: Received[] = []
   const server = createServer(async (request, response) => {
     const entry = { headers: request.headers, body: await text(request) }
@@ -46,10 +49,13 @@ async function startReceiver (t: Test, answer: (response: ServerResponse, receiv
 async function start (t: Test, webhooks: WebhookOptions[], options: OutboxOptions = {}) {
   const lines: string[] = []
   const schema = uniqueSchema(t.name)
-  const app = Fastify({ pluginTimeout: 0, logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
+  const app =
+    Fastify({ pluginTimeout: 0, logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
   t.teardown(() => app.close())
   const databaseUrl = await testDatabaseUrl()
-  await app.register(optionsPlugin, { options: readOptions({ databaseUrl, schema, webhooks, deadlines: { ...slow, webhookBody: 500 } }) })
+  await app.register(
+    optionsPlugin, { options: readOptions({ databaseUrl, schema, webhooks, deadlines: { ...slow, webhookBody: 500 } }) }
+  )
   await app.register(telemetry)
   await app.register(database)
   await app.register(outbox, { shortestMs: 1, longestMs: 20, ...options })
@@ -60,19 +66,34 @@ async function start (t: Test, webhooks: WebhookOptions[], options: OutboxOption
     return (user as { id: string }).id
   }
   const rename = (id: string, name: string) =>
-    updateUser(db, id, { name }, { ...context, until: new Date(Date.now() + 60_000).toISOString(), undo: null, mails: null }, async () => {})
-  return { app, sql: openSql(t, { options: { databaseUrl, schema } }), create, rename, outbox: usherOutbox, lines, logged: () => lines.map((line) => JSON.parse(line)) }
+    updateUser(
+      db, id, { name }, { ...context, until: new Date(Date.now() + 60_000).toISOString(), undo: null, mails: null },
+      async () => {}
+    )
+  return {
+    app,
+    sql: openSql(t, { options: { databaseUrl, schema } }),
+    create,
+    rename,
+    outbox: usherOutbox,
+    lines,
+    logged: () => lines.map((line) => JSON.parse(line)),
+  }
 }
 
 t.test('12.5 webhooks are signed as Standard Webhooks specifies', async (t) => {
   const second = newSecret()
   const receiver = await startReceiver(t)
-  const { create, rename } = await start(t, [{ url: receiver.url, secret: [secret, second], allowPrivateAddresses: true }])
+  const { create, rename } = await start(
+    t, [{ url: receiver.url, secret: [secret, second], allowPrivateAddresses: true }]
+  )
   const id = await create('Ada')
   await rename(id, 'Ada L.')
   await until('both events', () => receiver.received.length === 2)
   for (const { headers, body } of receiver.received) {
-    for (const each of [secret, second]) t.same(new Verifier(each).verify(body, headers as Record<string, string>), JSON.parse(body))
+    for (const each of [secret, second]) {
+      t.same(new Verifier(each).verify(body, headers as Record<string, string>), JSON.parse(body))
+    }
     t.throws(() => new Verifier(newSecret()).verify(body, headers as Record<string, string>))
     t.equal(headers['content-type'], 'application/json')
     const { type, timestamp, data, ...others } = JSON.parse(body)
@@ -85,7 +106,9 @@ t.test('12.5 webhooks are signed as Standard Webhooks specifies', async (t) => {
 
 t.test('12.5 only the named events are sent', async (t) => {
   const receiver = await startReceiver(t)
-  const { create, rename, sql } = await start(t, [{ url: receiver.url, secret, events: ['user.updated'], allowPrivateAddresses: true }])
+  const { create, rename, sql } = await start(
+    t, [{ url: receiver.url, secret, events: ['user.updated'], allowPrivateAddresses: true }]
+  )
   const id = await create('Ada')
   await rename(id, 'Ada L.')
   await until('an empty outbox', async () => (await sql`select 1 from outbox`).length === 0)
@@ -94,17 +117,25 @@ t.test('12.5 only the named events are sent', async (t) => {
 
 t.test('12.5 an event that is answered with an error is sent again, with the same id, and delays only its subject', async (t) => {
   let fails = true
-  const receiver = await startReceiver(t, (response, { body }) => response.writeHead(fails && body.includes('"Bad') ? 500 : 200).end('ok'))
+  const receiver = await startReceiver(
+    t, (response, { body }) => response.writeHead(fails && body.includes('"Bad') ? 500 : 200).end('ok')
+  )
   const { create, rename, logged } = await start(t, [{ url: receiver.url, secret, allowPrivateAddresses: true }])
   const id = await create('Bad')
   await rename(id, 'Bad later')
   await create('Good')
-  await until('three attempts', () => receiver.names().includes('Good') && receiver.names().filter((name) => name === 'Bad').length >= 3)
+  await until('three attempts', () =>
+    receiver.names().includes('Good') && receiver.names().filter((name) => name === 'Bad').length >= 3)
   t.notOk(receiver.names().includes('Bad later'))
   fails = false
   await until('all', () => receiver.names().includes('Bad later'))
-  t.equal(new Set(receiver.received.filter(({ body }) => body.includes('"Bad"')).map(({ headers }) => headers['webhook-id'])).size, 1)
-  t.match(logged()[0], { level: 40, msg: 'An event could not be delivered: another attempt follows', err: { message: 'the receiver answered 500' } })
+  t.equal(new Set(receiver.received.filter(({ body }) => body.includes('"Bad"'))
+    .map(({ headers }) => headers['webhook-id'])).size, 1)
+  t.match(logged()[0], {
+    level: 40,
+    msg: 'An event could not be delivered: another attempt follows',
+    err: { message: 'the receiver answered 500' },
+  })
   t.equal(logged().length, 1, 'one entry per minute')
   t.notMatch(JSON.stringify(logged()), 'of-the-url')
 })
@@ -122,7 +153,8 @@ t.test('12.5 redirects are not followed, and a large or endless response does no
   })
   const { create, outbox, sql } = await start(t, [{ url: receiver.url, secret, allowPrivateAddresses: true }])
   for (const name of ['Large', 'Endless', 'Redirect']) await create(name)
-  await until('only the redirect remains', async () => (await sql`select data->>'name' as name from outbox`).map(({ name }) => name).join() === 'Redirect')
+  await until('only the redirect remains', async () =>
+    (await sql`select data->>'name' as name from outbox`).map(({ name }) => name).join() === 'Redirect')
   await until('several attempts', () => receiver.names().filter((name) => name === 'Redirect').length >= 3)
   t.equal(receiver.names().filter((name) => name !== 'Redirect').length, 2)
   t.equal(target.received.length, 0)
@@ -131,10 +163,17 @@ t.test('12.5 redirects are not followed, and a large or endless response does no
     await sql`update outbox set expires_at = now()`
     await until('it is listed', async () => (await outbox.failed()).length === 1)
     const [failed] = await outbox.failed()
-    t.match(failed, { type: 'user.created', data: { name: 'Redirect' }, error: 'the receiver answered 307', consumer: /^webhook 127\.0\.0\.1:\d+ [0-9a-f]{16}$/ })
+    t.match(failed, {
+      type: 'user.created',
+      data: { name: 'Redirect' },
+      error: 'the receiver answered 307',
+      consumer: /^webhook 127\.0\.0\.1:\d+ [0-9a-f]{16}$/,
+    })
     t.same(await outbox.failed({ after: failed!.id }), [])
     t.same(await outbox.failed({ after: 'x' }), [])
-    t.same([await outbox.retry('x'), await outbox.retry(randomUUID()), await outbox.retry(failed!.id)], [false, false, true])
+    t.same(
+      [await outbox.retry('x'), await outbox.retry(randomUUID()), await outbox.retry(failed!.id)], [false, false, true]
+    )
     t.same(await outbox.failed(), [])
     const attempts = receiver.received.length
     await until('another attempt', () => receiver.received.length > attempts)
@@ -174,14 +213,22 @@ t.test('12.5 410 Gone ends the attempts', async (t) => {
 })
 
 t.test('12.5 addresses that are not public get no events, however they are written or resolved', async (t) => {
-  const hosts = ['127.0.0.1', '2130706433', '0x7f.1', '10.1.2.3', '172.31.0.1', '192.168.1.1', '169.254.169.254', '100.64.0.1', '224.0.0.1', '0.0.0.0', '[::1]', '[::ffff:127.0.0.1]', '[::ffff:8.8.8.8]', '[64:ff9b::a00:1]', '[fd00::1]', '[fe80::1]', '[2002:7f00:1::]']
+  const hosts = [
+    '127.0.0.1', '2130706433', '0x7f.1', '10.1.2.3', '172.31.0.1', '192.168.1.1', '169.254.169.254', '100.64.0.1',
+    '224.0.0.1', '0.0.0.0', '[::1]', '[::ffff:127.0.0.1]', '[::ffff:8.8.8.8]', '[64:ff9b::a00:1]', '[fd00::1]',
+    '[fe80::1]', '[2002:7f00:1::]',
+  ]
   const webhooks = hosts.map((host, index) => ({ url: `https://${host}:1/`, secret, name: `h${index}` }))
   const { app, create, sql, logged } = await start(t, webhooks, { resolve: lookupFailed })
   await create('Ada')
-  await until('an attempt of each', async () => (await sql`select 1 from outbox where attempts > 1`).length === hosts.length)
+  await until(
+    'an attempt of each', async () => (await sql`select 1 from outbox where attempts > 1`).length === hosts.length
+  )
   await app.close()
   t.equal(logged().length, hosts.length)
-  for (const { err, consumer } of logged()) t.match(err.message, /is not public: allowPrivateAddresses permits it$/, consumer)
+  for (const { err, consumer } of logged()) {
+    t.match(err.message, /is not public: allowPrivateAddresses permits it$/, consumer)
+  }
 
   await t.test('12.5 a name is resolved once for each connection, which uses the checked address', async (t) => {
     const receiver = await startReceiver(t)
@@ -189,7 +236,9 @@ t.test('12.5 addresses that are not public get no events, however they are writt
     const answers = ['127.0.0.1', '203.0.113.1', '10.0.0.1']
     let count = 0
     const resolve = async () => [{ address: answers[count++ % answers.length]!, family: 4 }]
-    const { create, sql, lines } = await start(t, [{ url: `https://rebinding.example.com:${port}/`, secret }], { resolve })
+    const { create, sql, lines } = await start(
+      t, [{ url: `https://rebinding.example.com:${port}/`, secret }], { resolve }
+    )
     await create('Ada')
     await until('several attempts', async () => (await sql`select 1 from outbox where attempts > 6`).length === 1)
     t.ok(count >= 6)
@@ -223,5 +272,9 @@ t.test('12.5 wrong webhooks are rejected without their secrets', async (t) => {
     [[{ url, secret, allowPrivateAddresses: 'yes' }], /must be true or false$/],
     [[{ url, secret }, { url, secret }], /the same name or URL/],
   ]
-  for (const [webhooks, message] of wrong) t.throws(() => readOptions({ databaseUrl: 'postgres://localhost/x', webhooks } as never), { message }, String(message))
+  for (const [webhooks, message] of wrong) {
+    t.throws(
+      () => readOptions({ databaseUrl: 'postgres://localhost/x', webhooks } as never), { message }, String(message)
+    )
+  }
 })

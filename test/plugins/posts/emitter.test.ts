@@ -45,7 +45,9 @@ t.test('7.7 with an emitter, nodes announce posts through it and not through the
 t.test('7.7 posts whose announcement an emitter loses are found soon, and its failures are logged', async (t) => {
   const lines = new PassThrough()
   const reliable = mqemitter()
-  const emitter = { on () {}, removeListener () {}, emit: (_: object, done?: (error: Error) => void) => done?.(new Error('away')) }
+  const emitter = {
+    on () {}, removeListener () {}, emit: (_: object, done?: (error: Error) => void) => done?.(new Error('away')),
+  }
   const writer = await createUsher(t, { emitter }, { logger: { stream: lines, level: 'warn' } })
   const usher = await createUsher(t, { ...writer.options, emitter: reliable })
   const socket = await (await openSocket(t, usher)).init()
@@ -53,7 +55,9 @@ t.test('7.7 posts whose announcement an emitter loses are found soon, and its fa
   await socket.settle()
   await createPost(writer, writer.admin, 'Found')
   const [line] = await once(lines, 'data')
-  t.match(JSON.parse(line), { level: 40, msg: 'New posts could not be announced to other nodes', err: { message: 'away' } })
+  t.match(
+    JSON.parse(line), { level: 40, msg: 'New posts could not be announced to other nodes', err: { message: 'away' } }
+  )
   t.same(await titles(socket, 1), ['Found'])
   await createPost(writer, writer.admin, 'And found')
   t.same(await titles(socket, 1), ['And found'])
@@ -61,7 +65,11 @@ t.test('7.7 posts whose announcement an emitter loses are found soon, and its fa
 
 t.test('9 when Usher closes, it leaves no listener in the host\'s emitter', async (t) => {
   const listeners = new Set<unknown>()
-  const emitter = { on: (_: string, listener: unknown) => listeners.add(listener), removeListener: (_: string, listener: unknown) => listeners.delete(listener), emit () {} }
+  const emitter = {
+    on: (_: string, listener: unknown) => listeners.add(listener),
+    removeListener: (_: string, listener: unknown) => listeners.delete(listener),
+    emit () {},
+  }
   const { app } = await createUsher(t, { emitter })
   t.equal(listeners.size, 1)
   await app.close()

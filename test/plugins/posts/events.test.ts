@@ -63,7 +63,9 @@ t.test('7.7 a first subscriber gets a post whose notification arrives before the
   const direct = await testDatabaseUrl()
   const name = uniqueSchema('overtaking')
   const proxy = await createProxy(t, `${direct}?application_name=${name}`)
-  const usher = await createUsher(t, { ...writer.options, databaseUrl: proxy.url, deadlines: {}, notificationsUrl: direct, poolSize: 2 })
+  const usher = await createUsher(
+    t, { ...writer.options, databaseUrl: proxy.url, deadlines: {}, notificationsUrl: direct, poolSize: 2 }
+  )
   const sql = openSql(t, writer)
   const user = await writer.createUser()
   const socket = await (await openSocket(t, usher)).init()
@@ -121,11 +123,18 @@ t.test('7.7 a deleted post is not delivered; failed reads are logged, and delive
   const app = Fastify({ pluginTimeout: 0, logger: { stream: lines, level: 'error' } })
   t.teardown(() => app.close())
   const admin = { email: 'admin@example.com', password: 'horse battery staple' }
-  const options = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('unreadable'), uploadsDir: temporaryFolder(t), poolSize: 2, admin }
+  const options = {
+    databaseUrl: await testDatabaseUrl(),
+    schema: uniqueSchema('unreadable'),
+    uploadsDir: temporaryFolder(t),
+    poolSize: 2,
+    admin,
+  }
   await app.register(usherPlugin, options)
   const usher = await withUsers(app, options)
   const sql = openSql(t, usher)
-  const insert = (sql: ISql, title: string) => sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${usher.admin.id}, ${title}, '')`
+  const insert = (sql: ISql, title: string) =>
+    sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${usher.admin.id}, ${title}, '')`
   const socket = await (await openSocket(t, usher)).init()
   socket.start('posts', 'subscription { postCreated { title } }')
   await socket.settle()
@@ -143,7 +152,9 @@ t.test('7.7 a deleted post is not delivered; failed reads are logged, and delive
     await sql`alter table posts rename to hidden`
   })
   const [line] = await once(lines, 'data')
-  t.match(JSON.parse(line), { level: 50, msg: 'Posts could not be read for subscribers', err: { message: /relation ".*" does not exist/ } })
+  t.match(JSON.parse(line), {
+    level: 50, msg: 'Posts could not be read for subscribers', err: { message: /relation ".*" does not exist/ },
+  })
   await sql`alter table hidden rename to posts`
   t.same(await titles(socket, 1), ['Unreadable'])
   await insert(sql, 'The next')
@@ -166,13 +177,16 @@ t.test('7.7 an event whose author cannot be read is delivered when the author ca
   const socket = await (await openSocket(t, writer)).init()
   socket.start('posts', 'subscription { postCreated { title author { name } } }')
   await socket.settle()
-  const insert = (title: string) => sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${writer.admin.id}, ${title}, '')`
+  const insert = (title: string) =>
+    sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${writer.admin.id}, ${title}, '')`
   await insert('First')
   t.match(await socket.next(), { payload: { data: { postCreated: { title: 'First', author: { name: 'Admin' } } } } })
   let inserted: Promise<unknown> | undefined
   await obstruct(writer, sql, 'users', () => { inserted = Promise.all([insert('Second'), insert('Third')]) })
   await inserted
-  for (const title of ['Second', 'Third']) t.match(await socket.next(), { payload: { data: { postCreated: { title, author: { name: 'Admin' } } } } })
+  for (const title of ['Second', 'Third']) {
+    t.match(await socket.next(), { payload: { data: { postCreated: { title, author: { name: 'Admin' } } } } })
+  }
 })
 
 t.test('7.7 if reading a page of missed posts fails, the page is read again', async (t) => {
@@ -181,7 +195,9 @@ t.test('7.7 if reading a page of missed posts fails, the page is read again', as
   await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${usher.admin.id}, n, ${'x'.repeat(60_000)} from generate_series(0, 499) n`
   const socket = await (await openSocket(t, usher)).init()
   socket.socket.pause()
-  socket.start('posts', `subscription { postCreated(after: "${Buffer.alloc(8).toString('base64url')}") { title content } }`)
+  socket.start(
+    'posts', `subscription { postCreated(after: "${Buffer.alloc(8).toString('base64url')}") { title content } }`
+  )
   // The node does not read the next page while unsent events are waiting.
   await until('the node waits', async () => (await sql`
     select from pg_stat_activity where state = 'idle' and query like ${`%"${usher.options.schema}"."posts"%"position" >%`} and state_change < clock_timestamp() - interval '200 ms'`).length > 0)
@@ -199,7 +215,8 @@ t.test('7.7 subscribers are not rejected while the database is slow to return th
       socket.start('1', 'subscription { postCreated { title } }')
       // At most two such statements run at a time.
       await until('it waits', async () => (await sql`
-        select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%"${usher.options.schema}".%posts_position_seq%`}`).length === Math.min(index + 1, 2))
+        select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%"${usher.options.schema}".%posts_position_seq%`}`).length ===
+      Math.min(index + 1, 2))
     }
     const since = performance.now()
     await until('the last one has waited for longer than a write would', () => performance.now() - since > 1500)
@@ -211,7 +228,9 @@ t.test('7.7 subscribers are not rejected while the database is slow to return th
 
 t.test('1.10 clients that subscribe while the database is unavailable are told to reconnect', async (t) => {
   const socket = await subscribe(t)
-  const [{ cursor }] = (await post(usher, { query: 'mutation { createPost(input: { title: "Before", content: "" }) { cursor } }' }, usher.admin).then(({ data }) => [data.createPost])) as [{ cursor: string }]
+  const [{ cursor }] = (await post(
+    usher, { query: 'mutation { createPost(input: { title: "Before", content: "" }) { cursor } }' }, usher.admin
+  ).then(({ data }) => [data.createPost])) as [{ cursor: string }]
   t.same(await titles(socket, 1), ['Before'])
   await proxy.refuse()
   await until('the database is away', async () => (await usher.inject('GET', '/health/ready')).statusCode === 503)
@@ -222,7 +241,9 @@ t.test('1.10 clients that subscribe while the database is unavailable are told t
   refused.send({ type: 'connection_init', payload: usher.admin.headers })
   t.equal(await refused.closed, 1013)
   const query = 'subscription { postCreated { title } }'
-  for (const init of [{ query: `?${new URLSearchParams({ query })}` }, { method: 'POST', body: JSON.stringify({ query }) }]) {
+  for (const init of [
+    { query: `?${new URLSearchParams({ query })}` }, { method: 'POST', body: JSON.stringify({ query }) },
+  ]) {
     const events = await openEvents(t, usher, init)
     t.equal(events.response.status, 200)
     t.same(await events.any(), { retry: '1000' })
@@ -231,6 +252,8 @@ t.test('1.10 clients that subscribe while the database is unavailable are told t
   await createPost(writer, writer.admin, 'Meanwhile')
   await proxy.listen()
   t.same(await titles(socket, 1), ['Meanwhile'])
-  const again = await openEvents(t, usher, { query: `?${new URLSearchParams({ query })}`, headers: { 'last-event-id': cursor } })
+  const again = await openEvents(
+    t, usher, { query: `?${new URLSearchParams({ query })}`, headers: { 'last-event-id': cursor } }
+  )
   t.same((await again.answers(1)).map(({ data }) => data.postCreated.title), ['Meanwhile'])
 })

@@ -20,7 +20,8 @@ t.test('7.8 lists of posts with more than 64 KiB of contents are completed after
   const { list, listOfAuthor, complete } = createPostReads(db, { batch: telemetry.batch, deadlines: slow })
   const ofAuthor = (id: string) => listOfAuthor(authorPostsKey(id, 50, FIELDS))
 
-  // Replaces all posts by those of new authors, each with posts of these sizes, oldest first. Returns the ids of the authors.
+  // Replaces all posts by those of new authors, each with posts of these sizes, oldest first. Returns the ids of the
+  // authors.
   async function fill (...authors: number[][]): Promise<string[]> {
     await sql`delete from posts`
     return Promise.all(authors.map(async (sizes) => {
@@ -42,7 +43,9 @@ t.test('7.8 lists of posts with more than 64 KiB of contents are completed after
     const [id] = await fill([LIST / 2, LIST / 2])
     const { rows } = await list({ fields: FIELDS, limit: 50 })
     for (const posts of [rows, await ofAuthor(id!)]) {
-      t.same(posts.map(({ title, content }) => [title, Buffer.byteLength(content!)]), [['1', LIST / 2], ['0', LIST / 2]])
+      t.same(
+        posts.map(({ title, content }) => [title, Buffer.byteLength(content!)]), [['1', LIST / 2], ['0', LIST / 2]]
+      )
       t.equal(await complete(posts), posts)
     }
   })
@@ -54,7 +57,10 @@ t.test('7.8 lists of posts with more than 64 KiB of contents are completed after
     for (const row of [...rows, ...posts]) t.equal(row.content, null)
     t.same(rows.map(({ contentBytes }) => contentBytes), [4, 2, LIST])
     t.same(posts.map(({ contentBytes }) => contentBytes), [4, 2, LIST])
-    t.match(await complete(rows), [{ title: '2', content: 'éé' }, { title: '1', content: 'é' }, { title: '0', content: 'é'.repeat(LIST / 2) }])
+    t.match(
+      await complete(rows),
+      [{ title: '2', content: 'éé' }, { title: '1', content: 'é' }, { title: '0', content: 'é'.repeat(LIST / 2) }]
+    )
     await sql`delete from posts where title = '1'`
     await sql`update posts set title = 'New', content = 'Other' where title = '2'`
     t.match(await complete(posts), [{ title: 'New', content: 'Other' }, { title: '0', content: 'é'.repeat(LIST / 2) }])

@@ -14,14 +14,23 @@ function collect (stream: PostStream): number[] {
 }
 
 const step = fc.oneof(
-  fc.record({ kind: fc.constant('commit'), count: fc.integer({ min: 1, max: 120 }), gap: fc.integer({ min: 1, max: 3 }), author: fc.constantFrom('ada', 'grace') }),
+  fc.record({
+    kind: fc.constant('commit'),
+    count: fc.integer({ min: 1, max: 120 }),
+    gap: fc.integer({ min: 1, max: 3 }),
+    author: fc.constantFrom('ada', 'grace'),
+  }),
   fc.record({ kind: fc.constantFrom('announce', 'fail', 'release', 'turn', 'delete') })
 ) as fc.Arbitrary<{ kind: string, count?: number, gap?: number, author?: string }>
 
 t.test('7.7 a stream yields every post after its position once and in order, whatever happens meanwhile', async (t) => {
-  await fc.assert(fc.asyncProperty(fc.integer({ min: 0, max: 150 }), fc.constantFrom('ada', undefined), fc.array(step, { maxLength: 30 }), async (start, authorId, steps) => {
+  await fc.assert(fc.asyncProperty(fc.integer({ min: 0, max: 150 }), fc.constantFrom('ada', undefined), fc.array(
+    step, { maxLength: 30 }
+  ), async (start, authorId, steps) => {
     const source = new PostSource(100)
-    for (let position = 1; position <= 100; position++) source.commit(postAt(position, { authorId: position % 3 === 0 ? 'ada' : 'grace' }))
+    for (let position = 1; position <= 100; position++) {
+      source.commit(postAt(position, { authorId: position % 3 === 0 ? 'ada' : 'grace' }))
+    }
     const all = [...source.posts]
     const stream = new PostStream(source, { position: start, epoch: 1, authorId })
     const yielded = collect(stream)
@@ -45,7 +54,8 @@ t.test('7.7 a stream yields every post after its position once and in order, wha
     source.announce()
     for (let turns = 0; turns < 100; turns++) await turn()
     stream.close()
-    const wanted = all.filter((post: PostRow) => positionOf(post) > start && (authorId === undefined || post.authorId === authorId)).map(positionOf)
+    const wanted = all.filter((post: PostRow) => positionOf(post) > start &&
+      (authorId === undefined || post.authorId === authorId)).map(positionOf)
     const ordered = yielded.every((position, index) => index === 0 || position > yielded[index - 1]!)
     const missed = wanted.filter((position) => !yielded.includes(position) && !deleted.has(position))
     const invented = yielded.filter((position) => !wanted.includes(position))
@@ -57,7 +67,10 @@ t.test('7.7 a stream yields every post after its position once and in order, wha
 
 t.test('7.7 a stream that has failed throws its failure, and one that was closed ends', async (t) => {
   const source = new PostSource()
-  const [failed, closed] = [0, 0].map((position) => new PostStream(source, { position, epoch: 1, authorId: undefined, isLatest: true })) as [PostStream, PostStream]
+  const [failed, closed] =
+    [0, 0].map((position) => new PostStream(source, { position, epoch: 1, authorId: undefined, isLatest: true })) as [
+      PostStream, PostStream
+    ]
   const [failure, end] = [failed.next(), closed.next()]
   await turn()
   t.ok(failed.idle, 'it waits for posts')

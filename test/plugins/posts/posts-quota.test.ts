@@ -6,17 +6,22 @@ import { createPost, post } from '../../helpers/graphql.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
 
-const CREATE = 'mutation ($title: String!, $authorId: ID) { createPost(input: { title: $title, content: "Words", authorId: $authorId }) { id } }'
+const CREATE =
+  'mutation ($title: String!, $authorId: ID) { createPost(input: { title: $title, content: "Words", authorId: $authorId }) { id } }'
 const usher = await createUsher(t, { postsPerHour: 10 })
 const second = await createUsher(t, usher.options)
 const sql = openSql(t, usher)
 
 const create = (node: TestUsher, user: LoggedIn, title: string, headers = {}) =>
-  node.inject('POST', '/graphql', { headers: { ...user.headers, ...headers }, payload: { query: CREATE, variables: { title } } }).then((response) => response.json())
+  node.inject('POST', '/graphql', {
+    headers: { ...user.headers, ...headers }, payload: { query: CREATE, variables: { title } },
+  }).then((response) => response.json())
 
 t.test('13.4 forty posts at once on two nodes stay within the posts of an hour, and the others get TOO_MANY_POSTS', async (t) => {
   const [user, other] = [await usher.createUser(), await usher.createUser()]
-  const answers = await Promise.all(Array.from({ length: 40 }, (_, index) => create(index % 2 ? usher : second, user, `${index}`)))
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, (_, index) => create(index % 2 ? usher : second, user, `${index}`))
+  )
   const alsoSent = await Promise.all(Array.from({ length: 10 }, (_, index) => create(usher, other, `${index}`)))
   t.equal(answers.filter(({ data }) => data?.createPost).length, 10)
   for (const { errors } of answers) {
@@ -39,7 +44,10 @@ t.test('13.4 a repeated post gets its response again when the hour is used up', 
     t.ok(data?.createPost, 'repeated posts do not count')
   }
   for (const node of [usher, second]) {
-    t.match((await create(node, user, 'Another', { 'idempotency-key': 'another' })).errors, [{ extensions: { code: 'TOO_MANY_POSTS' } }])
+    t.match(
+      (await create(node, user, 'Another', { 'idempotency-key': 'another' })).errors,
+      [{ extensions: { code: 'TOO_MANY_POSTS' } }]
+    )
     t.same(await create(node, user, 'First', { 'idempotency-key': 'once' }), first)
   }
 })
@@ -47,7 +55,9 @@ t.test('13.4 a repeated post gets its response again when the hour is used up', 
 t.test('13.4 posts of a batch fail each for its own reason, and those that fail for another do not count', async (t) => {
   const user = await usher.createUser()
   const send = (authorId: string) => post(usher, { query: CREATE, variables: { title: 'x', authorId } }, usher.admin)
-  const answers = await Promise.all([...Array.from({ length: 20 }, () => send(crypto.randomUUID())), ...Array.from({ length: 12 }, () => send(user.id))])
+  const answers = await Promise.all([
+    ...Array.from({ length: 20 }, () => send(crypto.randomUUID())), ...Array.from({ length: 12 }, () => send(user.id)),
+  ])
   const codes = answers.map(({ errors }) => errors?.[0]!.extensions.code ?? 'created')
   t.same(codes.slice(0, 20), Array(20).fill('USER_NOT_FOUND'))
   t.same(codes.slice(20).sort(), [...Array(2).fill('TOO_MANY_POSTS'), ...Array(10).fill('created')])
@@ -99,7 +109,8 @@ t.test('13.4 a user who does not stop costs one statement a second, not one for 
   const user = await node.createUser()
   const items = async () => {
     const metrics = await node.app.usher.metrics()
-    const found = metrics.find(({ name }) => name === 'usher_batch_items')!.samples.find(({ labels }) => labels['batch'] === 'posts.create')
+    const found = metrics.find(({ name }) => name === 'usher_batch_items')!.samples
+      .find(({ labels }) => labels['batch'] === 'posts.create')
     return found && 'sum' in found ? found.sum : 0
   }
   await createPost(node, user)

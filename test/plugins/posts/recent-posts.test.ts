@@ -8,7 +8,9 @@ const same = (posts: readonly PostRow[], others: readonly PostRow[]) =>
   posts.length === others.length && posts.every((post, index) => post === others[index])
 
 t.test('7.7 the recent posts are all posts between two positions, whatever was added', async () => {
-  fc.assert(fc.property(fc.array(fc.array(fc.record({ gap: fc.integer({ min: 1, max: 3 }), size: fc.constantFrom(0, 10, 3_000_000) }))), fc.nat(), (batches, seed) => {
+  fc.assert(fc.property(fc.array(
+    fc.array(fc.record({ gap: fc.integer({ min: 1, max: 3 }), size: fc.constantFrom(0, 10, 3_000_000) }))
+  ), fc.nat(), (batches, seed) => {
     const recent = new RecentPosts(5, 1)
     const all = []
     let position = 5

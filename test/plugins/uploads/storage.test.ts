@@ -21,7 +21,8 @@ async function writeOld (path: string, seconds: number): Promise<void> {
   await utimes(path, then, then)
 }
 
-const deleteUser = ({ inject, admin }: TestUsher, id: string) => inject('DELETE', `/api/users/${id}`, { headers: admin.headers })
+const deleteUser = ({ inject, admin }: TestUsher, id: string) =>
+  inject('DELETE', `/api/users/${id}`, { headers: admin.headers })
 
 t.test('2.5 deleting a user also deletes the user\'s uploads, rows and files', async (t) => {
   const usher = await createUsher(t)
@@ -43,7 +44,8 @@ t.test('2.5 this also works for many uploads and with several nodes', async (t) 
     await sql`insert into uploads (id, user_id, filename, media_type, size, sha256, description) select id, ${id}, '', '', 1, '', '' from unnest(${ids}::uuid[]) as id`
     await Promise.all(ids.map((id) => writeFile(`${usher.options.uploadsDir}/files/${id}`, 'x')))
   }
-  const answers = await Promise.all([deleteUser(usher, users[0].id), deleteUser({ ...other, admin: usher.admin }, users[1].id)])
+  const answers =
+    await Promise.all([deleteUser(usher, users[0].id), deleteUser({ ...other, admin: usher.admin }, users[1].id)])
   t.same(answers.map(({ statusCode }) => statusCode), [204, 204])
   await nothingLeft(usher, sql)
 })
@@ -84,9 +86,17 @@ t.test('5.5 a start removes temporary files and files of deleted users, and repo
   const before = await readdir(`${folder}/files`)
 
   const lines: string[] = []
-  await createUsher(t, first.options, { logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
+  await createUsher(
+    t, first.options, { logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } }
+  )
   await until('the files are reported', () => lines.length)
-  t.match(JSON.parse(lines[0]!), { level: 40, folder: `${folder}/files`, files: 150, bytes: 150, msg: /They are kept; "npm start -- uploads clean" removes them/ })
+  t.match(JSON.parse(lines[0]!), {
+    level: 40,
+    folder: `${folder}/files`,
+    files: 150,
+    bytes: 150,
+    msg: /They are kept; "npm start -- uploads clean" removes them/,
+  })
   t.same((await readdir(`${folder}/files`)).sort(), before.filter((name) => name !== ownerless).sort())
   t.same(await readdir(`${folder}/tmp`), ['young'])
   t.equal((await first.inject('GET', `/api/uploads/${id}`)).body, 'kept')
@@ -103,7 +113,9 @@ t.test('5.5 files that are newer than a restored database are kept', async (t) =
   await usher.app.close()
 
   const lines: string[] = []
-  const next = await createUsher(t, usher.options, { logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
+  const next = await createUsher(
+    t, usher.options, { logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } }
+  )
   await until('the file is reported', () => lines.length)
   await sql`insert into uploads ${sql(record!)}`
   t.equal((await next.inject('GET', `/api/uploads/${id}`)).body, 'newer than the backup')
@@ -117,7 +129,8 @@ t.test('5.5 the age of a stored file counts from the end of its request', async 
   const tmp = `${usher.options.uploadsDir}/tmp`
   await until('the file is written', async () => {
     const [name] = await readdir(tmp)
-    return name && (await readFile(`${tmp}/${name}`, 'utf8')) === 'slow' && utimes(`${tmp}/${name}`, 1, 1).then(() => true)
+    return name && (await readFile(`${tmp}/${name}`, 'utf8')) === 'slow' &&
+      utimes(`${tmp}/${name}`, 1, 1).then(() => true)
   })
   socket.write(rest)
   const [answer] = await once(socket, 'data')
@@ -151,7 +164,9 @@ t.test('5.5 closing the app ends the check of the folder', async (t) => {
 
 t.test('8 an unusable folder stops the start with one sentence', async (t) => {
   const folder = t.testdir({ file: 'not a folder' })
-  await t.rejects(createUsher(t, { uploadsDir: `${folder}/file` }), { message: /^usher: uploadsDir cannot be used, check that it is a writable folder: \w+/ })
+  await t.rejects(createUsher(t, { uploadsDir: `${folder}/file` }), {
+    message: /^usher: uploadsDir cannot be used, check that it is a writable folder: \w+/,
+  })
 })
 
 t.test('1.10 a sweep while the database is unavailable does no harm', async (t) => {

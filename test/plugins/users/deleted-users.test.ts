@@ -13,7 +13,8 @@ const BATCH = 1000
 const insertPosts = (sql: Sql, authorId: string, count: number) => sql`
   insert into posts (id, author_id, title, content) select gen_random_uuid(), ${authorId}, 'Of many', '' from generate_series(1, ${count})`
 
-const deleteUser = (usher: TestUsher, id: string) => usher.inject('DELETE', `/api/users/${id}`, { headers: usher.admin.headers })
+const deleteUser = (usher: TestUsher, id: string) =>
+  usher.inject('DELETE', `/api/users/${id}`, { headers: usher.admin.headers })
 
 // Makes every deletion of posts fail until the returned function is called.
 async function failDeletions (sql: Sql): Promise<() => Promise<unknown>> {
@@ -40,17 +41,30 @@ t.test('2.5 what a deleted user had is invisible at once, long before it is dele
   t.equal((await usher.inject('GET', `/api/users/${user.id}`)).statusCode, 404)
   t.equal((await usher.inject('GET', fileUrl)).statusCode, 404)
   t.equal((await usher.inject('GET', '/api/protected', { headers: user.headers })).statusCode, 401)
-  const query = `{ post(id: "${hidden}") { id } posts(first: 10) { nodes { id } } own: posts(authorId: "${user.id}") { nodes { id } } }`
-  t.same(await post(usher, { query }), { data: { post: null, posts: { nodes: [{ id: last }, { id: first }] }, own: { nodes: [] } } })
-  for (const mutation of [`{ deletePost(id: "${hidden}") }`, `{ updatePost(id: "${hidden}", input: { title: "A" }) { id } }`]) {
-    t.match((await post(usher, { mutation }, usher.admin)).errors, [{ extensions: { code: 'POST_NOT_FOUND' } }], mutation)
+  const query =
+    `{ post(id: "${hidden}") { id } posts(first: 10) { nodes { id } } own: posts(authorId: "${user.id}") { nodes { id } } }`
+  t.same(await post(usher, { query }), {
+    data: { post: null, posts: { nodes: [{ id: last }, { id: first }] }, own: { nodes: [] } },
+  })
+  for (const mutation of [
+    `{ deletePost(id: "${hidden}") }`, `{ updatePost(id: "${hidden}", input: { title: "A" }) { id } }`,
+  ]) {
+    t.match(
+      (await post(usher, { mutation }, usher.admin)).errors, [{ extensions: { code: 'POST_NOT_FOUND' } }], mutation
+    )
   }
-  const events = await openEvents(t, usher, { query: `?${new URLSearchParams({ query: `subscription { postCreated(after: "${cursor}") { id } }` })}` })
+  const events = await openEvents(
+    t, usher, { query: `?${new URLSearchParams({ query: `subscription { postCreated(after: "${cursor}") { id } }` })}` }
+  )
   t.same(await events.answers(1), [{ data: { postCreated: { id: last } } }], 'replayed events skip them')
   events.abort()
-  const again = await usher.inject('POST', '/api/users', { headers: usher.admin.headers, payload: { name: 'Again', email: user.email } })
+  const again = await usher.inject(
+    'POST', '/api/users', { headers: usher.admin.headers, payload: { name: 'Again', email: user.email } }
+  )
   t.equal(again.statusCode, 201, 'the address is free again')
-  t.same(await sql`select count(*)::int from posts where author_id = ${user.id}`, [{ count: 3001 }], 'nothing is deleted yet')
+  t.same(
+    await sql`select count(*)::int from posts where author_id = ${user.id}`, [{ count: 3001 }], 'nothing is deleted yet'
+  )
 
   await allow()
   // This simulates the restart after a crash of the node that had begun the deletion.
@@ -78,12 +92,18 @@ t.test('2.5 a large amount is deleted in small batches, in the background', asyn
 
   t.equal((await deleteUser(usher, user.id)).statusCode, 204)
   await until('all is gone', async () => (await sql`select 1 from deleted_users`).length === 0)
-  t.same(await sql`select name, max(size)::int, sum(size)::int from batches where size > 0 group by name order by name`, [
-    { name: 'audit', max: BATCH, sum: 2501 },
-    { name: 'posts', max: BATCH, sum: 20_000 },
-    { name: 'uploads', max: BATCH, sum: 2500 },
-  ])
-  t.same(await sql`select action from audit where user_id = ${user.id} and address <> '' order by id`, [{ action: 'user.create' }, { action: 'user.delete' }])
+  t.same(
+    await sql`select name, max(size)::int, sum(size)::int from batches where size > 0 group by name order by name`,
+    [
+      { name: 'audit', max: BATCH, sum: 2501 },
+      { name: 'posts', max: BATCH, sum: 20_000 },
+      { name: 'uploads', max: BATCH, sum: 2500 },
+    ]
+  )
+  t.same(
+    await sql`select action from audit where user_id = ${user.id} and address <> '' order by id`,
+    [{ action: 'user.create' }, { action: 'user.delete' }]
+  )
 })
 
 t.test('2.5 users who are deleted manually are cleaned up too, many at a time', async (t) => {
@@ -125,7 +145,8 @@ t.test('7.6 a post whose author is being deleted gets OVERLOADED, and posts of o
 
 t.test('5.5 the database accepts no upload of a user who does not exist', async (t) => {
   const sql = openSql(t, usher)
-  const insert = (userId: string | null) => sql`insert into uploads (id, user_id, filename, media_type, size, sha256, description)
+  const insert = (userId: string | null) =>
+    sql`insert into uploads (id, user_id, filename, media_type, size, sha256, description)
     values (gen_random_uuid(), ${userId}, '', '', 1, '', '')`
   await t.rejects(insert(randomUUID()), { code: '23503', constraint_name: 'uploads_user_id_fkey' })
   await t.resolves(insert(null))

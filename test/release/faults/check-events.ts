@@ -13,7 +13,8 @@ export interface StoredPost {
 export async function readPosts (sql: Sql): Promise<StoredPost[]> {
   const rows = await sql<{ id: string, title: string, position: string, epoch: number, author_id: string }[]>`
     select id, title, position, epoch, author_id from posts order by position`
-  return rows.map(({ position, epoch, author_id: authorId, ...row }) => ({ ...row, authorId, cursor: encodePlace({ position, epoch }) }))
+  return rows.map(({ position, epoch, author_id: authorId, ...row }) =>
+    ({ ...row, authorId, cursor: encodePlace({ position, epoch }) }))
 }
 
 /**

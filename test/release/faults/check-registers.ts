@@ -10,18 +10,19 @@ interface Cluster {
 }
 
 /**
- * Returns what contradicts that each register is one value which changes at one moment between the start and the end of a write,
- * and which every read returns as it is at one moment between its start and its end (linearizability).
+ * Returns what contradicts that each register is one value which changes at one moment between the start and the end of
+ * a write, and which every read returns as it is at one moment between its start and its end (linearizability).
  *
- * Since written values are unique, Gibbons and Korach's theorem ("Testing Shared Memories", 1997) decides it without a search: a
- * history is linearizable exactly if no value is read before its write begins, no two forward zones overlap, and no backward zone
- * lies within a forward one.
+ * Since written values are unique, Gibbons and Korach's theorem ("Testing Shared Memories", 1997) decides it without a
+ * search: a history is linearizable exactly if no value is read before its write begins, no two forward zones overlap,
+ * and no backward zone lies within a forward one.
  *
- * A write that failed may have happened or not. If so, it did before the end of any acknowledged write that began afterwards:
- * otherwise it would undo that one (contract 1.11).
+ * A write that failed may have happened or not. If so, it did before the end of any acknowledged write that began
+ * afterwards: otherwise it would undo that one (contract 1.11).
  */
 export function checkRegisters (operations: readonly RegisterOperation[]): Violation[] {
-  const byRegister = Map.groupBy(operations.filter(({ kind, status }) => kind === 'write' || status === 200), ({ register }) => register)
+  const byRegister =
+    Map.groupBy(operations.filter(({ kind, status }) => kind === 'write' || status === 200), ({ register }) => register)
   return [...byRegister.values()].flatMap(checkRegister)
 }
 
@@ -30,13 +31,19 @@ function checkRegister (operations: readonly RegisterOperation[]): Violation[] {
   const reads = Map.groupBy(operations.filter(({ kind }) => kind === 'read'), ({ value }) => value)
   const written = new Set(writes.map(({ value }) => value))
   const violations: Violation[] = []
-  for (const [value, [read]] of reads) if (!written.has(value)) violations.push({ rule: 'a value was read that nobody wrote', evidence: read })
+  for (const [value, [read]] of reads) {
+    if (!written.has(value)) violations.push({ rule: 'a value was read that nobody wrote', evidence: read })
+  }
 
   const clusters: Cluster[] = []
   for (const write of writes) {
     const readers = reads.get(write.value) ?? []
     if (write.status !== 200 && readers.length === 0) continue
-    for (const read of readers) if (read.end < write.start) violations.push({ rule: 'a value was read before it was written', evidence: { write, read } })
+    for (const read of readers) {
+      if (read.end < write.start) {
+        violations.push({ rule: 'a value was read before it was written', evidence: { write, read } })
+      }
+    }
     const cluster = [{ ...write, end: write.status === 200 ? write.end : latestEffect(write, writes) }, ...readers]
     clusters.push({
       write,
@@ -56,15 +63,21 @@ function latestEffect (failed: RegisterOperation, writes: readonly RegisterOpera
 
 function checkZones (clusters: readonly Cluster[]): Violation[] {
   // In a forward zone the register has the zone's value the whole time.
-  const forward = clusters.filter(({ earliestEnd, latestStart }) => earliestEnd < latestStart).sort((one, other) => one.earliestEnd - other.earliestEnd)
+  const forward = clusters.filter(({ earliestEnd, latestStart }) => earliestEnd < latestStart)
+    .sort((one, other) => one.earliestEnd - other.earliestEnd)
   const backward = clusters.filter(({ earliestEnd, latestStart }) => earliestEnd >= latestStart)
   const violations: Violation[] = []
   forward.forEach((zone, index) => {
     const before = forward[index - 1]
-    if (before && before.latestStart > zone.earliestEnd) violations.push({ rule: 'two values were current at the same time', evidence: [explain(before), explain(zone)] })
+    if (before && before.latestStart > zone.earliestEnd) {
+      violations.push({ rule: 'two values were current at the same time', evidence: [explain(before), explain(zone)] })
+    }
     for (const inner of backward) {
       if (inner.latestStart <= zone.earliestEnd || inner.earliestEnd >= zone.latestStart) continue
-      violations.push({ rule: 'a value was written and never current, or an older one came back', evidence: [explain(zone), explain(inner)] })
+      violations.push({
+        rule: 'a value was written and never current, or an older one came back',
+        evidence: [explain(zone), explain(inner)],
+      })
     }
   })
   return violations

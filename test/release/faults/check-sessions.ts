@@ -13,7 +13,8 @@ export interface SessionVerdict {
 
 /**
  * Checks that live tokens are accepted, and that none is after its session has ended.
- * @param created the titles of all posts in the database: a write counts as accepted if it took effect, whatever was answered
+ * @param created the titles of all posts in the database: a write counts as accepted if it took effect, whatever was
+ * answered
  */
 export function checkSessions (sessions: readonly SessionHistory[], created: ReadonlySet<string>): SessionVerdict {
   const violations: Violation[] = []

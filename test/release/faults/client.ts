@@ -35,7 +35,10 @@ export class Client {
     return performance.now() - this.#started
   }
 
-  async send (node: number, method: string, path: string, { headers, body }: { headers?: Record<string, string>, body?: object } = {}): Promise<Answer> {
+  async send (
+    node: number, method: string, path: string,
+    { headers, body }: { headers?: Record<string, string>, body?: object } = {}
+  ): Promise<Answer> {
     const start = this.now()
     const answer = await this.#fetch(node, method, path, headers, body).catch((error: Error) => {
       if (error.name === 'TimeoutError') this.unexpected.push({ hangs: `${method} ${path}`, node, start })
@@ -46,7 +49,9 @@ export class Client {
     return { ...answer, ...exchange }
   }
 
-  async #fetch (node: number, method: string, path: string, headers: Record<string, string> | undefined, body: object | undefined) {
+  async #fetch (
+    node: number, method: string, path: string, headers: Record<string, string> | undefined, body: object | undefined
+  ) {
     const response = await fetch(`${this.urlOf(node)}${path}`, {
       method,
       headers: { ...headers, ...body && { 'content-type': 'application/json' } },
@@ -54,7 +59,9 @@ export class Client {
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
     const text = await response.text()
-    if (![200, 201, 204, 401, 409, 503].includes(response.status)) this.unexpected.push({ status: response.status, method, path, node, text })
+    if (![200, 201, 204, 401, 409, 503].includes(response.status)) {
+      this.unexpected.push({ status: response.status, method, path, node, text })
+    }
     return {
       status: response.status,
       body: text && response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : undefined,

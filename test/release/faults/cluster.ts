@@ -18,7 +18,10 @@ import type { Fault, Link } from './schedule.ts'
 // The library is in Debian's package libfaketime. This variant is for programs with threads.
 const LIBRARY = '/usr/$LIB/faketime/libfaketimeMT.so.1'
 const HOUR_SECONDS = 3600
-const SETTINGS = ['fsync=off', 'listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=200', 'log_min_messages=fatal']
+const SETTINGS = [
+  'fsync=off', 'listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=200',
+  'log_min_messages=fatal',
+]
 
 export const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
@@ -42,7 +45,8 @@ export async function startCluster (t: Test, nodeCount: number): Promise<Cluster
   for (let index = 0; index < nodeCount; index++) members.push(await startMember(t, folder, url, index))
   await Promise.all([
     verifyClock(clock, async () => (await sql<{ now: Date }[]>`select clock_timestamp() as now`)[0]!.now.getTime()),
-    ...members.map(({ node, clock }) => verifyClock(clock, async () => Date.parse((await node.fetch('/health/live')).headers.get('date')!))),
+    ...members.map(({ node, clock }) =>
+      verifyClock(clock, async () => Date.parse((await node.fetch('/health/live')).headers.get('date')!))),
   ])
 
   async function perform (fault: Fault): Promise<void> {
@@ -87,7 +91,9 @@ async function startPostgreSQL (t: Test, folder: string, clock: NodeJS.ProcessEn
   const programs = await findPrograms()
   const { runAs: way, password, data } = await openCluster(folder, programs, false, () => {})
   const port = await findPort()
-  const words = [...way.before, programs.postgres, '-D', data, '-p', String(port), ...SETTINGS.flatMap((setting) => ['-c', setting])]
+  const words = [
+    ...way.before, programs.postgres, '-D', data, '-p', String(port), ...SETTINGS.flatMap((setting) => ['-c', setting]),
+  ]
   await runProgram(t, port, words, { ...way.options, env: { ...environment(), ...clock }, cwd: '/', stop: 'SIGINT' })
   return `postgres://usher:${password}@127.0.0.1:${port}/usher`
 }
@@ -123,7 +129,13 @@ async function createClock (file: string): Promise<Clock> {
   const write = () => writeFile(file, offset < 0 ? String(offset) : `+${offset}`)
   await write()
   return {
-    environment: { LD_PRELOAD: LIBRARY, FAKETIME_TIMESTAMP_FILE: file, FAKETIME_CACHE_DURATION: '1', DONT_FAKE_MONOTONIC: '1', FAKETIME_DONT_FAKE_MONOTONIC: '1' },
+    environment: {
+      LD_PRELOAD: LIBRARY,
+      FAKETIME_TIMESTAMP_FILE: file,
+      FAKETIME_CACHE_DURATION: '1',
+      DONT_FAKE_MONOTONIC: '1',
+      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+    },
 
     advance (seconds) {
       offset += seconds

@@ -32,7 +32,9 @@ export class RegisterClients {
   async prepare (): Promise<void> {
     while (this.#registers.length < REGISTERS) {
       const [email, name] = [`${randomUUID()}@example.com`, this.#nextValue()]
-      const { body, ...exchange } = await this.#client.send(0, 'POST', '/api/users', { headers: this.#headers, body: { name, email } })
+      const { body, ...exchange } = await this.#client.send(
+        0, 'POST', '/api/users', { headers: this.#headers, body: { name, email } }
+      )
       this.#registers.push({ id: body.id, email })
       this.operations.push({ ...exchange, status: 200, kind: 'write', register: body.id, value: name })
     }
@@ -54,7 +56,9 @@ export class RegisterClients {
 
   async #write (node: number, register: string, email: string): Promise<void> {
     const value = this.#nextValue()
-    const { body: _, ...exchange } = await this.#client.send(node, 'PUT', `/api/users/${register}`, { headers: this.#headers, body: { name: value, email } })
+    const { body: _, ...exchange } = await this.#client.send(
+      node, 'PUT', `/api/users/${register}`, { headers: this.#headers, body: { name: value, email } }
+    )
     this.operations.push({ ...exchange, kind: 'write', register, value })
   }
 

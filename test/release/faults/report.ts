@@ -9,17 +9,23 @@ const AFTERMATH_MS = 1000
  * Returns the figures of a run in milliseconds: by fault, how long requests took, and for how long tokens of ended
  * sessions were accepted.
  */
-export function report (faults: readonly Fault[], exchanges: readonly Exchange[], { accepted, falseRejections }: SessionVerdict) {
+export function report (
+  faults: readonly Fault[], exchanges: readonly Exchange[], { accepted, falseRejections }: SessionVerdict
+) {
   const statuses = Map.groupBy(exchanges, ({ status }) => status)
   return {
     faults: Object.fromEntries(KINDS.map((kind) => [kind, faults.filter((fault) => fault.kind === kind).length])),
     requests: Object.fromEntries([...statuses].map(([status, { length }]) => [status, length])),
     longestTo503: round(Math.max(0, ...(statuses.get(503) ?? []).map((exchange) => durationOf(exchange, faults)))),
     longest: round(Math.max(0, ...exchanges.map((exchange) => durationOf(exchange, faults)))),
-    recovery: Object.fromEntries(KINDS.map((kind) => [kind, recoveryAfter(faults.filter((fault) => fault.kind === kind), exchanges)])),
-    acceptedAfterEnd: Object.fromEntries((['none', ...KINDS] as const).map((kind) => [kind, round(Math.max(0, ...accepted
-      .filter(({ at, node }) => kind === 'none' ? KINDS.every((kind) => !isActive(faults, kind, at, node)) : isActive(faults, kind, at, node))
-      .map(({ milliseconds }) => milliseconds)))])),
+    recovery: Object.fromEntries(
+      KINDS.map((kind) => [kind, recoveryAfter(faults.filter((fault) => fault.kind === kind), exchanges)])
+    ),
+    acceptedAfterEnd: Object.fromEntries((['none', ...KINDS] as const)
+      .map((kind) => [kind, round(Math.max(0, ...accepted
+        .filter(({ at, node }) =>
+          kind === 'none' ? KINDS.every((kind) => !isActive(faults, kind, at, node)) : isActive(faults, kind, at, node))
+        .map(({ milliseconds }) => milliseconds)))])),
     falseRejections,
   }
 }
@@ -27,13 +33,16 @@ export function report (faults: readonly Fault[], exchanges: readonly Exchange[]
 // Returns the duration of a request without the time for which its node was paused.
 function durationOf ({ node, start, end }: Exchange, faults: readonly Fault[]): number {
   const paused = faults.filter((fault) => fault.kind === 'pauseNode' && fault.node === node)
-    .reduce((sum, fault) => sum + Math.max(0, Math.min(end, fault.at + fault.milliseconds) - Math.max(start, fault.at)), 0)
+    .reduce(
+      (sum, fault) => sum + Math.max(0, Math.min(end, fault.at + fault.milliseconds) - Math.max(start, fault.at)), 0
+    )
   return end - start - paused
 }
 
 // Returns the median and the longest time from the end of a fault to the next success of its node.
 function recoveryAfter (faults: readonly Fault[], exchanges: readonly Exchange[]): { median: number, longest: number } {
-  const successes = exchanges.filter(({ status }) => status >= 200 && status < 300).sort((one, other) => one.end - other.end)
+  const successes = exchanges.filter(({ status }) => status >= 200 && status < 300)
+    .sort((one, other) => one.end - other.end)
   const times = faults.map((fault) => {
     const over = fault.at + fault.milliseconds
     const next = successes.find(({ node, start }) => start >= over && (!('node' in fault) || fault.node === node))

@@ -7,16 +7,23 @@ export type Link = 'statements' | 'notifications'
 export type Fault = { readonly at: number, readonly milliseconds: number } & (
   | { readonly kind: 'pauseNode', readonly node: number }
   | { readonly kind: 'stopBackends', readonly count: number }
-  | { readonly kind: 'pauseLink' | 'cutLink' | 'halfOpenLink' | 'refuseLink', readonly node: number, readonly link: Link }
-  | { readonly kind: 'delayReplies' | 'delayRequests', readonly node: number, readonly link: Link, readonly delayMs: number }
+  | {
+    readonly kind: 'pauseLink' | 'cutLink' | 'halfOpenLink' | 'refuseLink', readonly node: number, readonly link: Link
+  }
+  | {
+    readonly kind: 'delayReplies' | 'delayRequests'
+    readonly node: number
+    readonly link: Link
+    readonly delayMs: number
+  }
   | { readonly kind: 'setNodeClock', readonly node: number, readonly offsetSeconds: number }
   | { readonly kind: 'setDatabaseClockForward', readonly seconds: number }
   | { readonly kind: 'setDatabaseClockBack', readonly seconds: number }
 )
 
 export const KINDS = [
-  'pauseNode', 'stopBackends', 'pauseLink', 'cutLink', 'halfOpenLink', 'refuseLink', 'delayReplies', 'delayRequests', 'setNodeClock',
-  'setDatabaseClockForward', 'setDatabaseClockBack',
+  'pauseNode', 'stopBackends', 'pauseLink', 'cutLink', 'halfOpenLink', 'refuseLink', 'delayReplies', 'delayRequests',
+  'setNodeClock', 'setDatabaseClockForward', 'setDatabaseClockBack',
 ] as const satisfies readonly Fault['kind'][]
 
 const LONGEST_GAP_MS = 1500
@@ -66,8 +73,10 @@ function createFault (random: Random, at: number, nodes: number): Fault {
     case 'pauseLink':
     case 'refuseLink': return { at, milliseconds, kind, node, link }
     case 'delayReplies':
-    case 'delayRequests': return { at, milliseconds, kind, node, link, delayMs: 20 + random.below(LONGEST_DELAY_MS - 20) }
-    case 'setNodeClock': return { at, milliseconds, kind, node, offsetSeconds: random.below(2 * NODE_CLOCK_SECONDS) - NODE_CLOCK_SECONDS }
+    case 'delayRequests':
+      return { at, milliseconds, kind, node, link, delayMs: 20 + random.below(LONGEST_DELAY_MS - 20) }
+    case 'setNodeClock':
+      return { at, milliseconds, kind, node, offsetSeconds: random.below(2 * NODE_CLOCK_SECONDS) - NODE_CLOCK_SECONDS }
     case 'setDatabaseClockForward': return { at, milliseconds: 0, kind, seconds: random.below(DATABASE_CLOCK_SECONDS) }
   }
 }

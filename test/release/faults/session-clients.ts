@@ -33,7 +33,10 @@ export class SessionClients {
     await Promise.all(Array.from({ length: CLIENTS }, async () => {
       const user = { name: 'Session', email: `${randomUUID()}@example.com`, password: `pass ${randomUUID()}` }
       // A fault may already have begun. A second attempt gets 409 if the first one took effect.
-      while (!this.#stopped && ![201, 409].includes((await this.#client.send(0, 'POST', '/api/users', { headers: this.#headers, body: user })).status)) await delay(INTERVAL_MS)
+      while (!this.#stopped && ![201, 409]
+        .includes((await this.#client.send(0, 'POST', '/api/users', { headers: this.#headers, body: user })).status)) {
+        await delay(INTERVAL_MS)
+      }
       while (!this.#stopped) await this.#useSession(user)
     }))
   }
@@ -43,7 +46,9 @@ export class SessionClients {
   }
 
   async #useSession (user: { email: string, password: string }): Promise<void> {
-    const { status, body, cookie } = await this.#client.send(this.#anyNode(), 'POST', '/api/auth/login', { body: { email: user.email, password: user.password } })
+    const { status, body, cookie } = await this.#client.send(
+      this.#anyNode(), 'POST', '/api/auth/login', { body: { email: user.email, password: user.password } }
+    )
     if (status !== 200) return void await delay(100)
     const headers = { authorization: `Bearer ${body.token}` }
     const { sid } = JSON.parse(Buffer.from(body.token.split('.')[1], 'base64url').toString())
@@ -63,7 +68,9 @@ export class SessionClients {
 
   /** Ends the session on any node. Tries again if that fails. The returned exchange begins with the first attempt. */
   async #end (sid: string, headers: Headers, uses: TokenUse[]): Promise<Exchange> {
-    const [method, path] = Math.random() < 0.5 ? ['POST', '/api/auth/logout'] as const : ['DELETE', `/api/auth/sessions/${sid}`] as const
+    const [method, path] = Math.random() < 0.5
+      ? ['POST', '/api/auth/logout'] as const
+      : ['DELETE', `/api/auth/sessions/${sid}`] as const
     const start = this.#client.now()
     for (let attempt = 0; ; attempt++) {
       const { node, end, status } = await this.#client.send(this.#anyNode(), method, path, { headers })
@@ -92,9 +99,13 @@ export class SessionClients {
   }
 
   async #useOnce (node: number, headers: Headers): Promise<TokenUse> {
-    if (Math.random() > WRITES) return { ...timesOf(await this.#client.send(node, 'GET', '/api/protected', { headers })), kind: 'read' }
+    if (Math.random() > WRITES) {
+      return { ...timesOf(await this.#client.send(node, 'GET', '/api/protected', { headers })), kind: 'read' }
+    }
     const title = randomUUID()
-    const answer = await this.#client.send(node, 'POST', '/graphql', { headers, body: { query: CREATE, variables: { title } } })
+    const answer = await this.#client.send(
+      node, 'POST', '/graphql', { headers, body: { query: CREATE, variables: { title } } }
+    )
     const isRejected = answer.body?.errors?.[0]?.extensions.code === 'INVALID_TOKEN'
     return { ...timesOf(answer), status: isRejected ? 401 : answer.status, kind: 'write', title }
   }

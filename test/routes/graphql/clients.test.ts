@@ -25,7 +25,9 @@ t.test('7.7 common GraphQL clients receive each post they missed while disconnec
       titles.push(title)
       after = cursor
     }
-    const stop = subscribe({ host: new URL(proxy.url).host, variables: { get after () { return after } }, take, back: () => back.promise })
+    const stop = subscribe({
+      host: new URL(proxy.url).host, variables: { get after () { return after } }, take, back: () => back.promise,
+    })
     return { name, titles, stop }
   })
   const expected: string[] = []
@@ -33,7 +35,8 @@ t.test('7.7 common GraphQL clients receive each post they missed while disconnec
     for (const title of titles) await createPost(otherNode, admin, title)
     expected.push(...titles)
   }
-  const hear = () => until('all have heard all', () => heard.every(({ titles }) => titles.length >= expected.length)).catch((error) => t.fail(error))
+  const hear = () => until('all have heard all', () => heard.every(({ titles }) => titles.length >= expected.length))
+    .catch((error) => t.fail(error))
 
   const ways: Record<string, { lose: () => unknown, restore: () => unknown }> = {
     'cut off': { lose: () => proxy.refuse(), restore: () => proxy.listen() },
@@ -77,7 +80,10 @@ t.test('7.7 graphql-ws: a subscription, a mutation, and a rejected token', async
   t.teardown(() => client.dispose())
   const found = client.iterate({ query: `subscription { postCreated(authorId: "${author.id}") { title } }` })
   const next = found.next()
-  const creation = { query: 'mutation ($title: String!) { createPost(input: { title: $title, content: "" }) { title } }', variables: { title: 'By the client' } }
+  const creation = {
+    query: 'mutation ($title: String!) { createPost(input: { title: $title, content: "" }) { title } }',
+    variables: { title: 'By the client' },
+  }
   for await (const { data } of client.iterate(creation)) t.same(data, { createPost: { title: 'By the client' } })
   t.same(await next, { value: { data: { postCreated: { title: 'By the client' } } }, done: false })
   await found.return!()

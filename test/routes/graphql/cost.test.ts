@@ -7,16 +7,21 @@ import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
 
 const ATTACK = '{ posts(first: 100) { nodes { author { posts(first: 99) { content } } } } }'
-const aliases = (count: number, field: string) => Array.from({ length: count }, (_, index) => `a${index}: ${field}`).join(' ')
+const aliases = (count: number, field: string) =>
+  Array.from({ length: count }, (_, index) => `a${index}: ${field}`).join(' ')
 
 /** Executes a query as an event stream and returns the response in its event. */
 async function ask (usher: TestUsher, query: string): Promise<Answer> {
-  const response = await usher.inject('POST', '/graphql', { headers: { accept: 'text/event-stream' }, payload: { query } })
+  const response = await usher.inject(
+    'POST', '/graphql', { headers: { accept: 'text/event-stream' }, payload: { query } }
+  )
   return JSON.parse(/^event: next\ndata: (.*)$/m.exec(response.body)![1]!)
 }
 
 /** Replaces all users except admins by `authors` users with `posts` posts each, which all have this content. */
-async function fill (t: Test, usher: TestUsher, { authors, posts, content }: { authors: number, posts: number, content: string }): Promise<void> {
+async function fill (
+  t: Test, usher: TestUsher, { authors, posts, content }: { authors: number, posts: number, content: string }
+): Promise<void> {
   const sql = openSql(t, usher)
   await sql`delete from users where role = 'user'`
   await sql`insert into users (id, name, email, role) select gen_random_uuid(), 'User ' || n, n || '@example.com', 'user' from generate_series(1, ${authors}) n`
@@ -26,7 +31,8 @@ async function fill (t: Test, usher: TestUsher, { authors, posts, content }: { a
 /** Returns whether a page of posts has been read. */
 async function readsPosts (usher: TestUsher): Promise<boolean> {
   const { samples } = (await usher.app.usher.metrics()).find(({ name }) => name === 'usher_batch_items')!
-  return samples.some(({ labels, ...sample }) => Object.values(labels)[0] === 'posts.list' && 'count' in sample && sample.count > 0)
+  return samples.some(({ labels, ...sample }) =>
+    Object.values(labels)[0] === 'posts.list' && 'count' in sample && sample.count > 0)
 }
 
 /** Creates users until there are a hundred. */
@@ -39,22 +45,40 @@ const limited = await createUsher(t, { graphql: { maxResponseBytes: 1024 * 1024 
 
 t.test('7.8 an operation over the cost budget is rejected before it is executed, over every transport', async (t) => {
   const { admin } = usher
-  const refusal = { errors: [{ message: 'The operation costs more than 12500: ask for fewer rows or fields', extensions: { code: 'OPERATION_TOO_COSTLY' } }] }
+  const refusal = {
+    errors: [{
+      message: 'The operation costs more than 12500: ask for fewer rows or fields',
+      extensions: { code: 'OPERATION_TOO_COSTLY' },
+    }],
+  }
   const sized = 'query Q($first: Int) { users(first: 100) { nodes { posts(first: $first) { id } } } }'
-  const mutation = 'mutation { createPost(input: { title: "Never", content: "" }) { author { posts(first: 100) { author { posts(first: 100) { id } } } } } }'
+  const mutation =
+    'mutation { createPost(input: { title: "Never", content: "" }) { author { posts(first: 100) { author { posts(first: 100) { id } } } } } }'
   const allowed = '{ users { nodes { id name posts { id title content } } } }'
 
   for (let round = 0; round < 3; round++) {
     t.match(await post(usher, { query: ATTACK }), { data: null, ...refusal }, 'by HTTP')
-    t.match(await post(usher, { query: sized, operationName: 'Q', variables: { first: 100 } }), refusal, 'a page that is too large')
-    t.equal((await post(usher, { query: sized, operationName: 'Q', variables: { first: 10 } })).errors, undefined, 'a small one')
+    t.match(
+      await post(usher, { query: sized, operationName: 'Q', variables: { first: 100 } }),
+      refusal,
+      'a page that is too large'
+    )
+    t.equal(
+      (await post(usher, { query: sized, operationName: 'Q', variables: { first: 10 } })).errors,
+      undefined,
+      'a small one'
+    )
     t.match(await post(usher, { query: mutation }, admin), refusal, 'a mutation')
     t.match(await ask(usher, ATTACK), refusal, 'by an event stream')
     t.equal((await post(usher, { query: allowed })).errors, undefined)
   }
   for (const protocol of protocols) {
     const socket = await (await openSocket(t, usher, { protocol })).init(admin.headers)
-    for (const query of [ATTACK, mutation, 'subscription { postCreated { author { posts(first: 99) { author { posts(first: 99) { id } } } } } }']) {
+    for (const query of [
+      ATTACK,
+      mutation,
+      'subscription { postCreated { author { posts(first: 99) { author { posts(first: 99) { id } } } } } }',
+    ]) {
       t.match(await socket.run(query), refusal, query)
     }
     t.match(await socket.run(sized, { operationName: 'Q', variables: { first: 100 } }), refusal)
@@ -81,7 +105,11 @@ t.test('7.8 a response is limited in bytes, aliases included', async (t) => {
       t.match(await post(usher, { query }), refusal, query)
       t.match(await socket.run(query), refusal, query)
     }
-    for (const answer of [post(usher, { query: '{ posts { nodes { content } } }' }), ask(usher, '{ posts { nodes { content } } }'), socket.run('{ posts { nodes { content } } }')]) {
+    for (const answer of [
+      post(usher, { query: '{ posts { nodes { content } } }' }),
+      ask(usher, '{ posts { nodes { content } } }'),
+      socket.run('{ posts { nodes { content } } }'),
+    ]) {
       const { data, errors } = await answer
       t.equal(errors, undefined)
       t.same(data.posts.nodes, Array.from({ length: 20 }, () => ({ content: 'x'.repeat(50_000) })))
@@ -93,8 +121,11 @@ t.test('7.8 JSON escapes count toward the response limit, and a large response i
   const usher = limited
   const content = '\n"漢'.repeat(8000)
   await fill(t, usher, { authors: 1, posts: 20, content })
-  const query = (first: number) => `{ posts(first: ${first}) { nodes { id content createdAt author { posts(first: 1) { title } } } pageInfo { endCursor hasNextPage } } none: post(id: "x") { id } empty: posts(authorId: "x") { nodes { id } } }`
-  t.match(await post(usher, { query: query(20) }), { data: null, errors: [{ extensions: { code: 'OPERATION_TOO_COSTLY' } }] })
+  const query = (first: number) =>
+    `{ posts(first: ${first}) { nodes { id content createdAt author { posts(first: 1) { title } } } pageInfo { endCursor hasNextPage } } none: post(id: "x") { id } empty: posts(authorId: "x") { nodes { id } } }`
+  t.match(
+    await post(usher, { query: query(20) }), { data: null, errors: [{ extensions: { code: 'OPERATION_TOO_COSTLY' } }] }
+  )
   const { data, errors } = await post(usher, { query: query(10) })
   t.equal(errors, undefined)
   t.equal(data.posts.nodes.length, 10)
@@ -108,7 +139,8 @@ t.test('7.8 the contents of many authors are read correctly in several statement
   const { data, errors } = await post(usher, { query: '{ users { nodes { role posts { content } } } }' })
   t.equal(errors, undefined)
   // The ids of the authors are random, so the admin may be anywhere among them.
-  t.same(data.users.nodes.map(({ role, posts }: { role: string, posts: object[] }) => posts.length - (role === 'user' ? 50 : 0)), [0, 0, 0, 0, 0, 0])
+  t.same(data.users.nodes.map(({ role, posts }: { role: string, posts: object[] }) =>
+    posts.length - (role === 'user' ? 50 : 0)), [0, 0, 0, 0, 0, 0])
   for (const { posts } of data.users.nodes) for (const { content } of posts) t.equal(content.length, 65_000)
 })
 
@@ -116,10 +148,14 @@ t.test('7.8 the contents of a response that is too large are not read', async (t
   await fill(t, usher, { authors: 1, posts: 50, content: 'x'.repeat(65_000) })
   const read = async () => {
     const items = (await usher.app.usher.metrics()).find(({ name }) => name === 'usher_batch_items')!
-    return items.samples.filter(({ labels }) => labels['batch'] === 'posts.read-large').reduce((sum, sample) => sum + ('sum' in sample ? sample.sum : NaN), 0)
+    return items.samples.filter(({ labels }) => labels['batch'] === 'posts.read-large')
+      .reduce((sum, sample) => sum + ('sum' in sample ? sample.sum : NaN), 0)
   }
   const before = await read()
-  for (const query of ['{ posts(first: 50) { nodes { author { posts(first: 50) { content } } } } }', `{ ${aliases(3, 'posts(first: 50) { nodes { content } }')} }`]) {
+  for (const query of [
+    '{ posts(first: 50) { nodes { author { posts(first: 50) { content } } } } }',
+    `{ ${aliases(3, 'posts(first: 50) { nodes { content } }')} }`,
+  ]) {
     t.match(await post(usher, { query }), { data: null, errors: [{ extensions: { code: 'OPERATION_TOO_COSTLY' } }] })
     t.equal(await read(), before, query)
   }
@@ -132,10 +168,14 @@ t.test('1.13 large responses share a memory budget; those beyond it get OVERLOAD
   await fill(t, usher, { authors: 1, posts: 14, content: 'x'.repeat(65_000) })
   const query = '{ posts(first: 14) { nodes { content } } }'
   const socket = await (await openSocket(t, usher)).init()
-  const answers = await Promise.all([...Array.from({ length: 5 }, () => post(usher, { query })), socket.run(query), ask(usher, query)])
+  const answers = await Promise.all([
+    ...Array.from({ length: 5 }, () => post(usher, { query })), socket.run(query), ask(usher, query),
+  ])
   const refused = answers.filter(({ errors }) => errors)
   t.ok(refused.length > 0 && refused.length < answers.length)
-  for (const { errors } of refused) t.match(errors, [{ message: 'The server is busy, try again', extensions: { code: 'OVERLOADED' } }])
+  for (const { errors } of refused) {
+    t.match(errors, [{ message: 'The server is busy, try again', extensions: { code: 'OVERLOADED' } }])
+  }
   for (let round = 0; round < 5; round++) {
     t.equal((await post(usher, { query })).errors, undefined)
     t.equal((await ask(usher, query)).errors, undefined)
@@ -204,14 +244,21 @@ t.test('1.13 an event that is too large becomes an error for its subscriber', as
   const sql = openSql(t, usher)
   await sql`update posts set title = repeat('x', 200)`
   await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), author_id, repeat('x', 200), '' from posts, generate_series(1, 20)`
-  for (let event = 0; event < 20; event++) t.match((await socket.next()).payload, { data: null, errors: [{ extensions: { code: 'OPERATION_TOO_COSTLY' } }] })
+  for (let event = 0; event < 20; event++) {
+    t.match((await socket.next()).payload, { data: null, errors: [{ extensions: { code: 'OPERATION_TOO_COSTLY' } }] })
+  }
 })
 
 t.test('1.13 new documents are limited per network, known documents are not', async (t) => {
   const usher = await createUsher(t, { graphql: { documents: { burst: 5, perMinute: 0.01 } } })
   const known = await post(usher, { query: '{ me { id } }' })
   t.equal(known.errors, undefined)
-  const refusal = { errors: [{ message: 'Too many new GraphQL documents: use variables, or try again later', extensions: { code: 'TOO_MANY_DOCUMENTS' } }] }
+  const refusal = {
+    errors: [{
+      message: 'Too many new GraphQL documents: use variables, or try again later',
+      extensions: { code: 'TOO_MANY_DOCUMENTS' },
+    }],
+  }
   const answers: Answer[] = []
   for (let index = 0; index < 30; index++) answers.push(await post(usher, { query: `{ a${index}: me { id } }` }))
   t.equal(answers[0]!.errors, undefined)
@@ -222,7 +269,9 @@ t.test('1.13 new documents are limited per network, known documents are not', as
   t.match(await socket.run('{ socket: me { id } }'), refusal)
   t.match(await socket.run('subscription { socket: postCreated { id } }'), refusal)
   t.same(await post(usher, { query: '{ me { id } }' }), known)
-  const elsewhere = await usher.app.inject({ method: 'POST', url: '/graphql', remoteAddress: '192.0.2.1', payload: { query: '{ b: me { id } }' } })
+  const elsewhere = await usher.app.inject({
+    method: 'POST', url: '/graphql', remoteAddress: '192.0.2.1', payload: { query: '{ b: me { id } }' },
+  })
   t.same(elsewhere.json(), { data: { b: null } }, 'another network')
 })
 
@@ -230,7 +279,12 @@ t.test('1.13 new documents are limited for all networks together', async (t) => 
   const usher = await createUsher(t, { graphql: { allDocuments: { burst: 5, perMinute: 0.01 } } })
   const answers: Answer[] = []
   for (let index = 0; index < 30; index++) {
-    const response = await usher.app.inject({ method: 'POST', url: '/graphql', remoteAddress: `192.0.2.${index}`, payload: { query: `{ a${index}: me { id } }` } })
+    const response = await usher.app.inject({
+      method: 'POST',
+      url: '/graphql',
+      remoteAddress: `192.0.2.${index}`,
+      payload: { query: `{ a${index}: me { id } }` },
+    })
     answers.push(response.json())
   }
   t.equal(answers[0]!.errors, undefined)
@@ -245,10 +299,16 @@ t.test('7.8 a page of an invalid size costs as much as a usual one, so that thou
     for (let round = 0; round < 3; round++) {
       t.match(await post(usher, { query: sized, variables: { first } }), refusal, `$first: ${first}`)
       t.match(await post(usher, { query: sized.replace('Int', `Int = ${first}`) }), refusal, `$first = ${first}`)
-      t.match(await post(usher, { query: sized.replace(/^query \(.*?\)/, '').replaceAll('$first', `${first}`) }), refusal, `first: ${first}`)
+      t.match(
+        await post(usher, { query: sized.replace(/^query \(.*?\)/, '').replaceAll('$first', `${first}`) }),
+        refusal,
+        `first: ${first}`
+      )
       t.match(await socket.run(sized, { variables: { first } }), { errors: refusal.errors })
     }
-    t.match(await post(usher, { query: `{ users { nodes { posts(first: ${first}) { id } } } }` }), { errors: [{ message: 'first must be between 1 and 100', path: ['users', 'nodes', 0, 'posts'] }] })
+    t.match(await post(usher, { query: `{ users { nodes { posts(first: ${first}) { id } } } }` }), {
+      errors: [{ message: 'first must be between 1 and 100', path: ['users', 'nodes', 0, 'posts'] }],
+    })
   }
 })
 
@@ -262,7 +322,10 @@ t.test('11.1 one error says that the posts of a hundred users may not be read, w
       const { data, errors } = await post(usher, { query })
       t.equal(data, null)
       const line = query.split(/\r\n|[\n\r]/).length
-      t.match(errors, [{ message: 'A bearer token is required', path: ['users', 'nodes', 0, 'a0'], locations: [{ line, column: 3 }] }])
+      t.match(
+        errors,
+        [{ message: 'A bearer token is required', path: ['users', 'nodes', 0, 'a0'], locations: [{ line, column: 3 }] }]
+      )
       t.equal(errors!.length, 1)
     }
     t.equal((await post(usher, { query }, usher.admin)).errors, undefined)
@@ -270,9 +333,13 @@ t.test('11.1 one error says that the posts of a hundred users may not be read, w
 })
 
 t.test('1.13 a document has a limited number of lines, and its response a limited number of errors', async (t) => {
-  t.match(await post(usher, { query: `{${'\n'.repeat(10_000)} ${'x '.repeat(150)} }` }), { errors: [{ message: 'The document has more than 10000 lines', extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } }] })
+  t.match(await post(usher, { query: `{${'\n'.repeat(10_000)} ${'x '.repeat(150)} }` }), {
+    errors: [{ message: 'The document has more than 10000 lines', extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } }],
+  })
   for (const lineBreak of ['\n', '\r\n', '\r']) {
     t.equal((await post(usher, { query: `{${lineBreak.repeat(9000)} me { id } }` })).errors, undefined)
   }
-  t.equal((await post(usher, { query: `{ ${Array.from({ length: 150 }, (_, index) => `x${index}`).join(' ')} }` })).errors!.length, 11)
+  t.equal((await post(
+    usher, { query: `{ ${Array.from({ length: 150 }, (_, index) => `x${index}`).join(' ')} }` }
+  )).errors!.length, 11)
 })

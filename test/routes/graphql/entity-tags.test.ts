@@ -12,7 +12,11 @@ const sql = openSql(t, usher)
 const { admin } = usher
 
 t.test('10.2 Post.etag changes with the post, and is the same by every path', async (t) => {
-  const { data } = await post(usher, { query: 'mutation { createPost(input: { title: "One", content: "Words" }) { id etag author { etag } } }' }, admin)
+  const { data } = await post(
+    usher,
+    { query: 'mutation { createPost(input: { title: "One", content: "Words" }) { id etag author { etag } } }' },
+    admin
+  )
   const { id, etag } = data.createPost
   t.match(etag, /^"[0-9a-z]{1,13}"$/)
   const paths = async () => {
@@ -26,7 +30,9 @@ t.test('10.2 Post.etag changes with the post, and is the same by every path', as
   }
   // The second time, the operation has been compiled.
   for (let round = 0; round < 2; round++) t.strictSame(await paths(), Array(4).fill(etag))
-  const updated = (await post(usher, { query: `mutation { updatePost(id: "${id}", input: { title: "Two" }) { etag } }` }, admin)).data.updatePost.etag
+  const updated = (await post(
+    usher, { query: `mutation { updatePost(id: "${id}", input: { title: "Two" }) { etag } }` }, admin
+  )).data.updatePost.etag
   t.not(updated, etag)
   t.strictSame(await paths(), Array(4).fill(updated))
   await sql`update posts set title = 'psql' where id = ${id}`
@@ -35,17 +41,28 @@ t.test('10.2 Post.etag changes with the post, and is the same by every path', as
 })
 
 t.test('10.1 User.etag is the tag that GET /api/users/{id} returns to the same reader', async (t) => {
-  const closed = await createUsher(t, { policy: { 'users:read-email': audiences.owners }, userFields: Type.Object({ own: Type.Optional(Type.String({ maxLength: 5 })) }) })
+  const closed = await createUsher(t, {
+    policy: { 'users:read-email': audiences.owners },
+    userFields: Type.Object({ own: Type.Optional(Type.String({ maxLength: 5 })) }),
+  })
   for (const one of [usher, closed]) {
     const [user, another] = [await one.createUser(), await one.createUser()]
     await createPost(one, user)
     for (const reader of [undefined, user, another, one.admin]) {
       const { etag } = (await one.inject('GET', `/api/users/${user.id}`, { headers: reader?.headers })).headers
-      const { data, errors } = await post(one, { query: `{ user(id: "${user.id}") { etag posts { author { etag } } } posts(first: 1) { nodes { author { etag } } } }` }, reader)
+      const { data, errors } = await post(one, {
+        query:
+          `{ user(id: "${user.id}") { etag posts { author { etag } } } posts(first: 1) { nodes { author { etag } } } }`,
+      }, reader)
       t.equal(errors, undefined)
-      t.strictSame([data.user.etag, data.user.posts[0].author.etag, data.posts.nodes[0].author.etag], [etag, etag, etag])
+      t.strictSame(
+        [data.user.etag, data.user.posts[0].author.etag, data.posts.nodes[0].author.etag], [etag, etag, etag]
+      )
     }
-    t.equal((await post(one, { query: '{ me { etag } }' }, user)).data.me.etag, (await one.inject('GET', `/api/users/${user.id}`, { headers: user.headers })).headers.etag)
+    t.equal(
+      (await post(one, { query: '{ me { etag } }' }, user)).data.me.etag,
+      (await one.inject('GET', `/api/users/${user.id}`, { headers: user.headers })).headers.etag
+    )
   }
 })
 
@@ -79,8 +96,12 @@ t.test('10.2 subscriptions deliver the tags of posts and authors, as each subscr
 
 t.test('10.2 an event with the tag of a post depends on no reader, one with that of its author does', async (t) => {
   const of = (...fields: string[]) => actionsOf(usherOf(undefined), new Set(fields))
-  const usherOf = (hostGraphql: object | undefined) => ({ usherOptions: { userFields: [], hostGraphql } }) as unknown as FastifyInstance
+  const usherOf = (hostGraphql: object | undefined) =>
+    ({ usherOptions: { userFields: [], hostGraphql } }) as unknown as FastifyInstance
   t.strictSame(of('postCreated', 'etag'), ['posts:read'])
   t.strictSame(of('postCreated', 'author', 'etag'), ['posts:read', 'users:read', 'users:read-email'])
-  t.strictSame(actionsOf(usherOf({}), new Set(['etag'])), ['posts:read', 'users:read-email'], 'a field of the host may return users')
+  t.strictSame(
+    actionsOf(usherOf({}), new Set(['etag'])), ['posts:read', 'users:read-email'],
+    'a field of the host may return users'
+  )
 })

@@ -46,7 +46,9 @@ t.test('7.7 a client that subscribes while the database is unavailable is told t
 
 t.test('7.7 stopping the node also ends a stream that is being opened', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const usher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} }, { forceCloseConnections: false, keepAliveTimeout: 1 })
+  const usher = await createUsher(
+    t, { databaseUrl: proxy.url, deadlines: {} }, { forceCloseConnections: false, keepAliveTimeout: 1 }
+  )
   await hostOf(usher)
   proxy.freeze()
   const opened = openEvents(t, usher, POSTS)

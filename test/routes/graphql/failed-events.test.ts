@@ -27,7 +27,9 @@ t.test('7.7 an event that cannot be created ends only the subscriptions that it 
   const usher = await createUsher(t, {}, { logger: createBrokenLog() })
   const sql = openSql(t, usher)
   const query = 'subscription { postCreated { title createdAt } }'
-  const sockets = await Promise.all(protocols.map(async (protocol) => (await openSocket(t, usher, { protocol })).init()))
+  const sockets = await Promise.all(
+    protocols.map(async (protocol) => (await openSocket(t, usher, { protocol })).init())
+  )
   for (const socket of sockets) {
     socket.start('failing', query)
     await socket.settle()
@@ -83,9 +85,13 @@ t.test('7.7 an event is tried again if PostgreSQL cancels its statements, before
   }
 
   await createAndCancel('Cancelled twice', 2)
-  t.match(await failing.next(), { payload: { data: { postCreated: { title: 'Cancelled twice', author: { name: 'Admin' } } } } })
+  t.match(await failing.next(), {
+    payload: { data: { postCreated: { title: 'Cancelled twice', author: { name: 'Admin' } } } },
+  })
   await createAndCancel('Cancelled always', 3)
-  t.match(await failing.next(), { type: 'error', id: 'failing', payload: [{ extensions: { code: 'DATABASE_UNAVAILABLE' } }] })
+  t.match(
+    await failing.next(), { type: 'error', id: 'failing', payload: [{ extensions: { code: 'DATABASE_UNAVAILABLE' } }] }
+  )
   t.same(await titles(other, 2), ['Cancelled twice', 'Cancelled always'])
 })
 

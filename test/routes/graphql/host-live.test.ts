@@ -8,7 +8,10 @@ import { Overloaded } from '../../../schema/http/errors.ts'
 import { createPost, openSocket, protocols } from '../../helpers/graphql.ts'
 import { until } from '../../helpers/until.ts'
 
-/** A host whose field of posts fails for good for the first hundred, and temporarily for the others, until all have failed. */
+/**
+ * A host whose field of posts fails for good for the first hundred, and temporarily for the others, until all have
+ * failed.
+ */
 const createFailing = (): GraphqlExtension => {
   let calls = 0
   const flaky = () => {
@@ -33,7 +36,8 @@ function createHost () {
     resolvers: {
       Price: { for: (_: unknown, __: unknown, { actor }: UsherGraphQLContext) => actor?.id ?? null },
       Post: {
-        mine: ({ authorId }: { authorId: string }, _: unknown, { actor }: UsherGraphQLContext) => authorId === actor?.id,
+        mine: ({ authorId }: { authorId: string }, _: unknown, { actor }: UsherGraphQLContext) =>
+          authorId === actor?.id,
         shared: (_: unknown, __: unknown, { actor, request }: UsherGraphQLContext) => `${actor} ${request}`,
         from: (_: unknown, __: unknown, { request }: UsherGraphQLContext) => request!.headers['x-name'],
       },
@@ -44,7 +48,9 @@ function createHost () {
             try {
               for await (const [amount] of on(emitter, name ?? 'price', { signal: context.signal })) {
                 if (amount === 'end') return
-                if (amount === 'fail') throw Object.assign(new Error('Trading is suspended'), { statusCode: 409, code: 'SUSPENDED' })
+                if (amount === 'fail') {
+                  throw Object.assign(new Error('Trading is suspended'), { statusCode: 409, code: 'SUSPENDED' })
+                }
                 if (amount === 'break') throw new Error('select * from prices')
                 yield { price: { amount } }
               }
@@ -54,7 +60,9 @@ function createHost () {
           },
         },
         count: {
-          subscribe: async function * (_: unknown, { to }: { to: number }) { for (let count = 1; count <= to; count++) yield { count } },
+          subscribe: async function * (_: unknown, { to }: { to: number }) {
+            for (let count = 1; count <= to; count++) yield { count }
+          },
           resolve: ({ count }: { count: number }) => count * 10,
         },
         ticks: {
@@ -95,15 +103,23 @@ for (const protocol of protocols) {
     await follow('one')
     emitter.emit('price', 1)
     emitter.emit('price', 2)
-    for (const amount of [1, 2]) t.same(await socket.next(), { type: socket.words.data, id: 'one', payload: { data: { price: { amount, for: ada.id } } } })
+    for (const amount of [1, 2]) {
+      t.same(await socket.next(), {
+        type: socket.words.data, id: 'one', payload: { data: { price: { amount, for: ada.id } } },
+      })
+    }
     emitter.emit('price', 'end')
     t.same(await socket.next(), { type: 'complete', id: 'one' })
     await follow('one')
     emitter.emit('price', 'fail')
-    t.match(await socket.next(), { type: 'error', id: 'one', payload: [{ message: 'Trading is suspended', extensions: { code: 'SUSPENDED' } }] })
+    t.match(await socket.next(), {
+      type: 'error', id: 'one', payload: [{ message: 'Trading is suspended', extensions: { code: 'SUSPENDED' } }],
+    })
     await follow('one')
     emitter.emit('price', 'break')
-    t.match(await socket.next(), { type: 'error', payload: [{ message: 'The server failed', extensions: { code: 'INTERNAL_ERROR' } }] })
+    t.match(await socket.next(), {
+      type: 'error', payload: [{ message: 'The server failed', extensions: { code: 'INTERNAL_ERROR' } }],
+    })
     socket.start('bad', 'subscription { broken }')
     t.match(await socket.next(), { type: 'error', id: 'bad', payload: [{ extensions: { code: 'INTERNAL_ERROR' } }] })
     socket.start('count', 'subscription { count(to: 3) }')
@@ -124,7 +140,9 @@ for (const protocol of protocols) {
 
 t.test('12.6 events of a host over server-sent events, and not as a query', async (t) => {
   const { usher, emitter, seen } = await start(t)
-  const stream = await openEvents(t, usher, { query: `?query=${encodeURIComponent('subscription { price { amount } }')}` })
+  const stream = await openEvents(
+    t, usher, { query: `?query=${encodeURIComponent('subscription { price { amount } }')}` }
+  )
   await until('the subscription', () => emitter.listenerCount('price') === 1)
   emitter.emit('price', 7)
   t.same(await stream.answers(1), [{ data: { price: { amount: 7 } } }])
@@ -132,7 +150,9 @@ t.test('12.6 events of a host over server-sent events, and not as a query', asyn
   t.equal((await stream.next())!.event, 'complete')
   await until('the end of the events', () => seen.returned === 1)
   const response = await usher.inject('POST', '/graphql', { payload: { query: 'subscription { price { amount } }' } })
-  t.match(response.json().errors[0], { message: 'Subscriptions need a WebSocket or server-sent events', extensions: { code: 'BAD_REQUEST' } })
+  t.match(response.json().errors[0], {
+    message: 'Subscriptions need a WebSocket or server-sent events', extensions: { code: 'BAD_REQUEST' },
+  })
 })
 
 t.test('12.6 a host is not asked for further events while a client does not read, and hears when it leaves', async (t) => {
@@ -156,7 +176,9 @@ t.test('12.6 an event with a field of the host is rendered for each subscriber, 
   const { usher } = await start(t)
   const users = [await usher.createUser(), await usher.createUser()]
   const sockets = await Promise.all(users.map(async (user, index) =>
-    (await openSocket(t, usher, { headers: { 'x-name': `socket ${index}` } })).init({ authorization: user.headers.authorization })))
+    (await openSocket(
+      t, usher, { headers: { 'x-name': `socket ${index}` } }
+    )).init({ authorization: user.headers.authorization })))
   for (const socket of sockets) {
     socket.start('own', 'subscription { postCreated { mine from } }')
     socket.start('shared', 'subscription { postCreated { shared title } }')

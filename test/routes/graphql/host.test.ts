@@ -34,10 +34,15 @@ const extension: GraphqlExtension = {
   typeDefs,
   resolvers: {
     User: {
-      secret: (user: { id: string }, _: unknown, { actor }: UsherGraphQLContext) => actor?.id === user.id ? `the secret of ${user.id}` : null,
+      secret: (user: { id: string }, _: unknown, { actor }: UsherGraphQLContext) =>
+        actor?.id === user.id ? `the secret of ${user.id}` : null,
       shout: (user: { name: string }) => user.name.toUpperCase(),
     },
-    Post: { words: async ({ content }: { content: string }) => content.split(' ').length, writtenBy: ({ authorId }: { authorId: string }) => authorId, members: (post: object) => Object.keys(post) },
+    Post: {
+      words: async ({ content }: { content: string }) => content.split(' ').length,
+      writtenBy: ({ authorId }: { authorId: string }) => authorId,
+      members: (post: object) => Object.keys(post),
+    },
     Query: {
       whoami: (_: unknown, __: unknown, { actor }: UsherGraphQLContext) => actor?.id ?? null,
       fails: async (_: unknown, { how }: { how: string }) => { throw errors[how]!() },
@@ -72,29 +77,64 @@ t.test('12.6 a host adds fields and types, with the actor and a loader for all r
   const users = [await usher.createUser({ name: 'Ada' }), await usher.createUser({ name: 'Bea' }), usher.admin]
   const bookmark = 'mutation ($url: String!) { bookmark(input: { url: $url }) { url kind at owner { name email } } }'
   const made = await post(usher, { query: bookmark, variables: { url: 'https://a.example' } }, users[0])
-  t.same(made, { data: { bookmark: { url: 'https://a.example', kind: 'page', at: at.toISOString(), owner: { name: 'Ada', email: users[0]!.email } } } })
-  t.equal((await post(usher, { query: bookmark, variables: { url: 'x' } })).errors![0]!.extensions.code, 'UNAUTHENTICATED', 'a mutation needs a token')
+  t.same(made, {
+    data: {
+      bookmark: {
+        url: 'https://a.example', kind: 'page', at: at.toISOString(), owner: { name: 'Ada', email: users[0]!.email },
+      },
+    },
+  })
+  t.equal(
+    (await post(usher, { query: bookmark, variables: { url: 'x' } })).errors![0]!.extensions.code,
+    'UNAUTHENTICATED',
+    'a mutation needs a token'
+  )
 
   for (const round of ['interpreted', 'compiled', 'compiled again']) {
     loads = 0
-    const { data } = await post(usher, { query: '{ users { nodes { id shout secret bookmarks { url owner { shout } } } } }' }, users[0])
+    const { data } = await post(
+      usher, { query: '{ users { nodes { id shout secret bookmarks { url owner { shout } } } } }' }, users[0]
+    )
     const ada = data.users.nodes.find(({ id }: { id: string }) => id === users[0]!.id)
-    t.same(ada, { id: ada.id, shout: 'ADA', secret: `the secret of ${ada.id}`, bookmarks: [{ url: 'https://a.example', owner: { shout: 'ADA' } }] }, round)
-    t.same(data.users.nodes.map(({ secret }: { secret: string | null }) => secret !== null), [false, true, false].map((_, index) => data.users.nodes[index].id === ada.id), round)
+    t.same(ada, {
+      id: ada.id,
+      shout: 'ADA',
+      secret: `the secret of ${ada.id}`,
+      bookmarks: [{ url: 'https://a.example', owner: { shout: 'ADA' } }],
+    }, round)
+    t.same(
+      data.users.nodes.map(({ secret }: { secret: string | null }) => secret !== null),
+      [false, true, false].map((_, index) => data.users.nodes[index].id === ada.id),
+      round
+    )
     t.equal(loads, 1, `${round}: one load for all users`)
   }
-  t.same((await post(usher, { query: '{ me { bookmarks(first: 0) { url } } whoami }' }, users[0])).data, { me: { bookmarks: [] }, whoami: users[0]!.id })
+  t.same((await post(usher, { query: '{ me { bookmarks(first: 0) { url } } whoami }' }, users[0])).data, {
+    me: { bookmarks: [] }, whoami: users[0]!.id,
+  })
   t.same((await post(usher, { query: '{ whoami }' })).data, { whoami: null })
 
   await createPost(usher, users[1]!)
-  const { data } = await post(usher, { query: '{ users { nodes { posts { writtenBy } } } posts { nodes { writtenBy words members } } }' })
-  t.same(data.posts.nodes, [{ writtenBy: users[1]!.id, words: 1, members: ['id', 'position', 'epoch', 'authorId', 'title', 'content', 'createdAt'] }])
+  const { data } = await post(
+    usher, { query: '{ users { nodes { posts { writtenBy } } } posts { nodes { writtenBy words members } } }' }
+  )
+  t.same(data.posts.nodes, [{
+    writtenBy: users[1]!.id,
+    words: 1,
+    members: ['id', 'position', 'epoch', 'authorId', 'title', 'content', 'createdAt'],
+  }])
   t.ok(data.users.nodes.some(({ posts }: { posts: unknown[] }) => posts.length === 1))
 
   const socket = await (await openSocket(t, usher)).init({ authorization: users[0]!.headers.authorization })
-  t.same((await socket.run('{ whoami me { bookmarks { url } } }')).data, { whoami: users[0]!.id, me: { bookmarks: [{ url: 'https://a.example' }] } })
-  t.same((await socket.run('{ item { __typename ... on Note { text } } }')).data, { item: { __typename: 'Note', text: 'a note' } })
-  const { data: { echo } } = await post(usher, { query: 'query ($value: Json) { echo(value: $value) }', variables: { value: { deep: [1, null] } } })
+  t.same((await socket.run('{ whoami me { bookmarks { url } } }')).data, {
+    whoami: users[0]!.id, me: { bookmarks: [{ url: 'https://a.example' }] },
+  })
+  t.same((await socket.run('{ item { __typename ... on Note { text } } }')).data, {
+    item: { __typename: 'Note', text: 'a note' },
+  })
+  const { data: { echo } } = await post(
+    usher, { query: 'query ($value: Json) { echo(value: $value) }', variables: { value: { deep: [1, null] } } }
+  )
   t.same(echo, { deep: [1, null] })
   t.same((await post(usher, { query: '{ echo(value: { a: [1, "b"] }) }' })).data, { echo: { a: [1, 'b'] } })
   const { data: { __schema: { types } } } = await post(usher, { query: '{ __schema { types { name } } }' })
@@ -102,7 +142,9 @@ t.test('12.6 a host adds fields and types, with the actor and a loader for all r
 })
 
 t.test('12.6 the types of interfaces and unions are found by a function or by __typename, and failures are errors of their fields', async (t) => {
-  const values = [{ is: 'Cat', name: 'Mia' }, { is: 'Dog', name: 'Rex' }, { is: 'none', name: 'x' }, { is: 'fail', name: 'y' }, null]
+  const values = [
+    { is: 'Cat', name: 'Mia' }, { is: 'Dog', name: 'Rex' }, { is: 'none', name: 'x' }, { is: 'fail', name: 'y' }, null,
+  ]
   const usher = await createUsher(t, {
     graphql: {
       typeDefs: `
@@ -136,9 +178,13 @@ t.test('12.6 the types of interfaces and unions are found by a function or by __
       t.match(errors!.find(({ path }) => path![1] === 3), { message: 'Not today', extensions: { code: 'NOT_TODAY' } })
       t.same(errors!.map(({ path }) => path![1]).sort(), [2, 3])
     }
-    for (const { data, errors } of await ask('{ pets { ... on Cat { name } ... on Dog { name } } pet { __typename } late { __typename } }')) {
+    for (const { data, errors } of await ask(
+      '{ pets { ... on Cat { name } ... on Dog { name } } pet { __typename } late { __typename } }'
+    )) {
       t.equal(errors, undefined)
-      t.same(data, { pets: [{ name: 'Mia' }, { name: 'Rex' }], pet: { __typename: 'Dog' }, late: [[{ __typename: 'Cat' }]] })
+      t.same(
+        data, { pets: [{ name: 'Mia' }, { name: 'Rex' }], pet: { __typename: 'Dog' }, late: [[{ __typename: 'Cat' }]] }
+      )
     }
     for (const { data, errors } of await ask('{ odd { __typename } none { __typename } }')) {
       t.same(data, { odd: null, none: null })
@@ -151,24 +197,37 @@ t.test('12.6 errors of a host: rejections and each GraphQLError are sent, others
   const usher = await createUsher(t, { graphql: extension })
   const query = 'query ($how: String!) { fails(how: $how) }'
   for (let round = 0; round < 3; round++) {
-    const failures = Object.keys(errors).map(async (how) => (await post(usher, { query, variables: { how } })).errors![0]!)
+    const failures = Object.keys(errors)
+      .map(async (how) => (await post(usher, { query, variables: { how } })).errors![0]!)
     const [rejection, graphql, defect, text, list] = await Promise.all(failures)
     t.match(rejection, { message: 'Not today', path: ['fails'], extensions: { code: 'NOT_TODAY' } })
     t.match(graphql, { message: 'Closed', path: ['fails'], extensions: { code: 'CLOSED', until: 'noon' } })
     t.match(list, { message: 'Two are wrong', path: ['fails'], extensions: { code: 'WRONG' } })
-    for (const error of [defect, text]) t.match(error, { message: 'The server failed', extensions: { code: 'INTERNAL_ERROR' } })
+    for (const error of [defect, text]) {
+      t.match(error, { message: 'The server failed', extensions: { code: 'INTERNAL_ERROR' } })
+    }
   }
 })
 
 t.test('12.6 users and posts that a host refers to are read by Usher, which decides who may see them', async (t) => {
-  const usher = await createUsher(t, { graphql: extension, policy: { 'users:read': (reader) => reader !== null, 'users:read-email': (reader) => reader?.role === 'admin' } })
+  const usher = await createUsher(t, {
+    graphql: extension,
+    policy: { 'users:read': (reader) => reader !== null, 'users:read-email': (reader) => reader?.role === 'admin' },
+  })
   const ada = await usher.createUser({ name: 'Ada' })
   const postId = await createPost(usher, ada, 'Hello')
   const unknown = '00000000-0000-4000-8000-000000000000'
-  const query = 'query ($ids: [ID!]!, $id: ID!, $unknown: ID!) { friends(ids: $ids) { name email } friend(id: $unknown) { name } latest(id: $id) { title } }'
+  const query =
+    'query ($ids: [ID!]!, $id: ID!, $unknown: ID!) { friends(ids: $ids) { name email } friend(id: $unknown) { name } latest(id: $id) { title } }'
   const variables = { ids: [ada.id, unknown, 'x', ada.id.toUpperCase()], id: postId, unknown }
-  t.same(await post(usher, { query, variables }, ada), { data: { friends: [{ name: 'Ada', email: null }, { name: 'Ada', email: null }], friend: null, latest: { title: 'Hello' } } })
-  const { data, errors } = await post(usher, { query: 'query ($id: ID!) { friend(id: $id) { name } }', variables: { id: ada.id } })
+  t.same(await post(usher, { query, variables }, ada), {
+    data: {
+      friends: [{ name: 'Ada', email: null }, { name: 'Ada', email: null }], friend: null, latest: { title: 'Hello' },
+    },
+  })
+  const { data, errors } = await post(
+    usher, { query: 'query ($id: ID!) { friend(id: $id) { name } }', variables: { id: ada.id } }
+  )
   t.same(data, { friend: null })
   t.equal(errors![0]!.extensions.code, 'UNAUTHENTICATED')
 })

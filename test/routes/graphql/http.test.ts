@@ -21,14 +21,30 @@ t.test('GraphQL over HTTP', async (t) => {
     inject('POST', '/graphql', { headers, ...payload !== undefined && { payload } })
 
   t.test('7.1 every POST to /graphql has status 200 (given)', async (t) => {
-    const failures: [what: string, payload: string | undefined, headers: Record<string, string>, message: string, code: string][] = [
-      ['a bad query', '{"query":"{ nothing }"}', json, 'Cannot query field "nothing" on type "Query".', 'GRAPHQL_INVALID'],
-      ['a query that is no GraphQL', '{"query":"{"}', json, 'Syntax Error: Expected Name, found <EOF>.', 'GRAPHQL_INVALID'],
+    const failures: [what: string, payload: string |
+      undefined, headers: Record<string, string>, message: string, code: string][] = [
+      [
+        'a bad query', '{"query":"{ nothing }"}', json, 'Cannot query field "nothing" on type "Query".',
+        'GRAPHQL_INVALID',
+      ],
+      [
+        'a query that is no GraphQL', '{"query":"{"}', json, 'Syntax Error: Expected Name, found <EOF>.',
+        'GRAPHQL_INVALID',
+      ],
       ['an empty selection', '{"query":"{}"}', json, 'Syntax Error: Expected Name, found "}".', 'GRAPHQL_INVALID'],
       ['a number', '{"query":"123"}', json, 'Syntax Error: Unexpected Int "123".', 'GRAPHQL_INVALID'],
-      ['a raw AST as text', JSON.stringify({ query: JSON.stringify({ kind: 'Document', definitions: [] }) }), json, 'Syntax Error: Expected Name, found String "kind".', 'GRAPHQL_INVALID'],
-      ['a raw AST', '{"query":{"kind":"Document","definitions":[]}}', json, 'query is required and must be a string', 'BAD_REQUEST'],
-      ['a persisted query', '{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"}}}', json, 'PersistedQueryNotSupported', 'PERSISTED_QUERY_NOT_SUPPORTED'],
+      [
+        'a raw AST as text', JSON.stringify({ query: JSON.stringify({ kind: 'Document', definitions: [] }) }), json,
+        'Syntax Error: Expected Name, found String "kind".', 'GRAPHQL_INVALID',
+      ],
+      [
+        'a raw AST', '{"query":{"kind":"Document","definitions":[]}}', json, 'query is required and must be a string',
+        'BAD_REQUEST',
+      ],
+      [
+        'a persisted query', '{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"}}}', json,
+        'PersistedQueryNotSupported', 'PERSISTED_QUERY_NOT_SUPPORTED',
+      ],
       ['a missing query', '{}', json, 'query is required and must be a string', 'BAD_REQUEST'],
       ['a blank query', '{"query":" "}', json, 'query is required and must be a string', 'BAD_REQUEST'],
       ['a null query', '{"query":null}', json, 'query is required and must be a string', 'BAD_REQUEST'],
@@ -38,17 +54,50 @@ t.test('GraphQL over HTTP', async (t) => {
       ['no body', undefined, {}, 'The body must be a JSON object', 'BAD_REQUEST'],
       ['an empty body', '', json, 'The body must be a JSON object', 'BAD_REQUEST'],
       ['malformed JSON', '{"query":', json, 'body is not valid JSON', 'INVALID_INPUT'],
-      ['text', '{ me { id } }', { 'content-type': 'text/plain' }, 'The content type must be application/json', 'UNSUPPORTED_MEDIA_TYPE'],
-      ['a form', 'query={}', { 'content-type': 'application/x-www-form-urlencoded' }, 'The content type must be application/json', 'UNSUPPORTED_MEDIA_TYPE'],
-      ['an odd content type', '{}', { 'content-type': ';;' }, 'The content type must be application/json', 'UNSUPPORTED_MEDIA_TYPE'],
-      ['too large a body', JSON.stringify({ query: 'x'.repeat(1024 * 1024) }), json, 'The request body is too large', 'PAYLOAD_TOO_LARGE'],
-      ['too long a document', JSON.stringify({ query: `{ me { id } } #${'x'.repeat(256 * 1024)}` }), json, 'query must be at most 262144 characters', 'BAD_REQUEST'],
-      ['a body shorter than it says', '{}', { ...json, 'content-length': '3' }, 'body is shorter or longer than its content-length', 'INVALID_INPUT'],
-      ['variables that are text', '{"query":"{ me { id } }","variables":"{}"}', json, 'variables must be an object', 'BAD_REQUEST'],
-      ['an operation name that is none', '{"query":"{ me { id } }","operationName":"1\\nx"}', json, 'operationName must be a name', 'BAD_REQUEST'],
-      ['a mutation without a token', '{"query":"mutation { deletePost(id: 1) }"}', json, 'A bearer token is required', 'UNAUTHENTICATED'],
-      ['a bad token', '{"query":"{ users { nodes { id } } }"}', { ...json, authorization: 'Bearer x' }, 'The bearer token is invalid, expired or revoked', 'INVALID_TOKEN'],
-      ['a subscription', '{"query":"subscription { postCreated { id } }"}', json, 'Subscriptions need a WebSocket', 'BAD_REQUEST'],
+      [
+        'text', '{ me { id } }', { 'content-type': 'text/plain' }, 'The content type must be application/json',
+        'UNSUPPORTED_MEDIA_TYPE',
+      ],
+      [
+        'a form', 'query={}', { 'content-type': 'application/x-www-form-urlencoded' },
+        'The content type must be application/json', 'UNSUPPORTED_MEDIA_TYPE',
+      ],
+      [
+        'an odd content type', '{}', { 'content-type': ';;' }, 'The content type must be application/json',
+        'UNSUPPORTED_MEDIA_TYPE',
+      ],
+      [
+        'too large a body', JSON.stringify({ query: 'x'.repeat(1024 * 1024) }), json, 'The request body is too large',
+        'PAYLOAD_TOO_LARGE',
+      ],
+      [
+        'too long a document', JSON.stringify({ query: `{ me { id } } #${'x'.repeat(256 * 1024)}` }), json,
+        'query must be at most 262144 characters', 'BAD_REQUEST',
+      ],
+      [
+        'a body shorter than it says', '{}', { ...json, 'content-length': '3' },
+        'body is shorter or longer than its content-length', 'INVALID_INPUT',
+      ],
+      [
+        'variables that are text', '{"query":"{ me { id } }","variables":"{}"}', json, 'variables must be an object',
+        'BAD_REQUEST',
+      ],
+      [
+        'an operation name that is none', '{"query":"{ me { id } }","operationName":"1\\nx"}', json,
+        'operationName must be a name', 'BAD_REQUEST',
+      ],
+      [
+        'a mutation without a token', '{"query":"mutation { deletePost(id: 1) }"}', json, 'A bearer token is required',
+        'UNAUTHENTICATED',
+      ],
+      [
+        'a bad token', '{"query":"{ users { nodes { id } } }"}', { ...json, authorization: 'Bearer x' },
+        'The bearer token is invalid, expired or revoked', 'INVALID_TOKEN',
+      ],
+      [
+        'a subscription', '{"query":"subscription { postCreated { id } }"}', json, 'Subscriptions need a WebSocket',
+        'BAD_REQUEST',
+      ],
     ]
     for (const [what, payload, headers, message, code] of failures) {
       const response = await send(payload, headers)
@@ -68,7 +117,9 @@ t.test('GraphQL over HTTP', async (t) => {
     ] as const) {
       const response = await new Promise<{ status: number | undefined, text: string }>((resolve, reject) => {
         hostOf(usher).then((host) => {
-          const sent = request(`http://${host}/graphql`, { method: 'POST', headers: { ...headers, 'content-length': Buffer.byteLength(body) } }, async (response) => {
+          const sent = request(`http://${host}/graphql`, {
+            method: 'POST', headers: { ...headers, 'content-length': Buffer.byteLength(body) },
+          }, async (response) => {
             resolve({ status: response.statusCode, text: (await response.toArray()).join('') })
           })
           sent.on('error', reject).end(body)
@@ -101,11 +152,22 @@ t.test('GraphQL over HTTP', async (t) => {
       '{ createPost(input: { title: "A", content: "B" }) { ...F } } fragment F on Post { title }',
       'fragment F on Post { title } mutation { createPost(input: { title: "A", content: "B" }) { ...F } }',
     ]) {
-      for (let round = 0; round < 3; round++) t.same(await post(usher, { mutation }, admin), { data: { createPost: { title: 'A' } } }, mutation)
+      for (let round = 0; round < 3; round++) {
+        t.same(await post(usher, { mutation }, admin), { data: { createPost: { title: 'A' } } }, mutation)
+      }
     }
-    t.same(await post(usher, { mutation: 'query { me { role } }' }, admin), { data: { me: { role: 'admin' } } }, 'a query')
-    t.same(await post(usher, { mutation: '{ createPost(input: $input) { title } }', variables: { input: {} } }, admin), {
-      data: null, errors: [{ message: 'Variable "$input" is not defined.', locations: [{ line: 1, column: 30 }, { line: 1, column: 1 }], extensions: { code: 'GRAPHQL_INVALID' } }],
+    t.same(
+      await post(usher, { mutation: 'query { me { role } }' }, admin), { data: { me: { role: 'admin' } } }, 'a query'
+    )
+    t.same(await post(
+      usher, { mutation: '{ createPost(input: $input) { title } }', variables: { input: {} } }, admin
+    ), {
+      data: null,
+      errors: [{
+        message: 'Variable "$input" is not defined.',
+        locations: [{ line: 1, column: 30 }, { line: 1, column: 1 }],
+        extensions: { code: 'GRAPHQL_INVALID' },
+      }],
     })
     const { errors } = await post(usher, { mutation: '"' }, admin)
     t.equal(errors![0]!.message, 'Syntax Error: Unterminated string.')
@@ -128,28 +190,47 @@ t.test('GraphQL over HTTP', async (t) => {
     for (let round = 0; round < 4; round++) {
       t.same(await post(usher, { query, operationName: 'A' }, admin), { data: { me: { role: 'admin' } } })
       t.same(await post(usher, { query, operationName: 'B' }, admin), { data: { me: { name: 'Admin' } } })
-      t.match(await post(usher, { query, operationName: 'C' }, admin), { data: null, errors: [{ message: 'Post not found' }] })
-      t.match(await post(usher, { query, operationName: 'D' }, admin), { data: null, errors: [{ message: 'Unknown operation named "D".', extensions: { code: 'GRAPHQL_INVALID' } }] })
-      t.match(await post(usher, { query }, admin), { data: null, errors: [{ message: 'Must provide operation name if query contains multiple operations.' }] })
+      t.match(
+        await post(usher, { query, operationName: 'C' }, admin), { data: null, errors: [{ message: 'Post not found' }] }
+      )
+      t.match(await post(usher, { query, operationName: 'D' }, admin), {
+        data: null, errors: [{ message: 'Unknown operation named "D".', extensions: { code: 'GRAPHQL_INVALID' } }],
+      })
+      t.match(await post(usher, { query }, admin), {
+        data: null, errors: [{ message: 'Must provide operation name if query contains multiple operations.' }],
+      })
     }
     for (const absent of [{ operationName: null, variables: null }, { operationName: '', variables: [] }]) {
-      t.same(await post(usher, { query: 'query A { me { role } }', ...absent }, admin), { data: { me: { role: 'admin' } } })
+      t.same(
+        await post(usher, { query: 'query A { me { role } }', ...absent }, admin), { data: { me: { role: 'admin' } } }
+      )
     }
   })
 
   t.test('7.2 invalid variables get the same errors each time', async (t) => {
     const query = 'query ($id: ID!, $first: Int = 2) { user(id: $id) { posts(first: $first) { title } } }'
     for (let round = 0; round < 4; round++) {
-      t.same(await post(usher, { query, variables: { id: admin.id, first: null } }), { data: { user: { posts: Array(21).fill({ title: 'A' }) } } })
-      t.same(await post(usher, { query, variables: { id: admin.id, other: 1 } }), { data: { user: { posts: [{ title: 'A' }, { title: 'A' }] } } })
+      t.same(await post(usher, { query, variables: { id: admin.id, first: null } }), {
+        data: { user: { posts: Array(21).fill({ title: 'A' }) } },
+      })
+      t.same(await post(usher, { query, variables: { id: admin.id, other: 1 } }), {
+        data: { user: { posts: [{ title: 'A' }, { title: 'A' }] } },
+      })
     }
     const byDefault = 'query ($id: ID = "x") { user(id: $id) { id } }'
     for (let round = 0; round < 4; round++) {
       t.match(await post(usher, { query: byDefault, variables: { id: null } }), {
-        data: { user: null }, errors: [{ message: 'Argument "id" of non-null type "ID!" must not be null.', path: ['user'], extensions: { code: 'GRAPHQL_INVALID' } }],
+        data: { user: null },
+        errors: [{
+          message: 'Argument "id" of non-null type "ID!" must not be null.',
+          path: ['user'],
+          extensions: { code: 'GRAPHQL_INVALID' },
+        }],
       })
     }
-    for (const variables of [{ id: {} }, { id: null }, {}, undefined, { id: '1', first: 'x' }, { id: '1', first: 1.5 }, { id: ['1'] }]) {
+    for (const variables of [
+      { id: {} }, { id: null }, {}, undefined, { id: '1', first: 'x' }, { id: '1', first: 1.5 }, { id: ['1'] },
+    ]) {
       for (let round = 0; round < 4; round++) {
         const { data, errors } = await post(usher, { query, variables })
         t.equal(data, null)
@@ -164,7 +245,9 @@ t.test('GraphQL over HTTP', async (t) => {
     const keys = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1]))
     const many = JSON.stringify(keys(50_000))
     const long = JSON.stringify({ title: 'x'.repeat(500_000), ...keys(100) })
-    const tooMany = { message: 'The variables have more than 1000 values', extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } }
+    const tooMany = {
+      message: 'The variables have more than 1000 values', extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' },
+    }
     const invalid = { message: /^Variable "\$input" got invalid value.*…$/, extensions: { code: 'GRAPHQL_INVALID' } }
     const cases: [input: string, expected: object][] = [[deep, tooMany], [many, tooMany], [long, invalid]]
     for (const headers of [json, { ...json, ...admin.headers }]) {
@@ -182,7 +265,11 @@ t.test('GraphQL over HTTP', async (t) => {
       for (const value of [1, 1.234567890123456e-300, 'x', {}, null]) {
         const input = Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, value]))
         const response = await post(usher, { query, variables: { input } })
-        t.match(response.errors![0], { message: /^Variable "\$input" got invalid value \{/ }, `${count} of ${JSON.stringify(value)}`)
+        t.match(
+          response.errors![0],
+          { message: /^Variable "\$input" got invalid value \{/ },
+          `${count} of ${JSON.stringify(value)}`
+        )
         t.ok(JSON.stringify(response).length < 40_000, `${JSON.stringify(response).length} characters`)
       }
     }
@@ -191,15 +278,35 @@ t.test('GraphQL over HTTP', async (t) => {
   t.test('7.3 a success has data, a failure has errors, the same each time (given)', async (t) => {
     const id = await createPost(usher, admin, 'Once')
     const cases: [query: string, expected: object][] = [
-      [`{ post(id: "${id}") { title author { name } } }`, { data: { post: { title: 'Once', author: { name: 'Admin' } } } }],
+      [`{ post(id: "${id}") { title author { name } } }`, {
+        data: { post: { title: 'Once', author: { name: 'Admin' } } },
+      }],
       ['{ a: me { role } b: user(id: "x") { id } }', {
-        data: { a: { role: 'admin' }, b: null }, errors: [{ message: 'User not found', locations: [{ line: 1, column: 18 }], path: ['b'], extensions: { code: 'USER_NOT_FOUND' } }],
+        data: { a: { role: 'admin' }, b: null },
+        errors: [{
+          message: 'User not found',
+          locations: [{ line: 1, column: 18 }],
+          path: ['b'],
+          extensions: { code: 'USER_NOT_FOUND' },
+        }],
       }],
       ['{ users(first: 0) { nodes { id } } }', {
-        data: null, errors: [{ message: 'first must be between 1 and 100', locations: [{ line: 1, column: 3 }], path: ['users'], extensions: { code: 'INVALID_INPUT', errors: ['first must be between 1 and 100'] } }],
+        data: null,
+        errors: [{
+          message: 'first must be between 1 and 100',
+          locations: [{ line: 1, column: 3 }],
+          path: ['users'],
+          extensions: { code: 'INVALID_INPUT', errors: ['first must be between 1 and 100'] },
+        }],
       }],
       ['{ me { posts(first: 101) { id } } }', {
-        data: { me: null }, errors: [{ message: 'first must be between 1 and 100', locations: [{ line: 1, column: 8 }], path: ['me', 'posts'], extensions: { code: 'INVALID_INPUT', errors: ['first must be between 1 and 100'] } }],
+        data: { me: null },
+        errors: [{
+          message: 'first must be between 1 and 100',
+          locations: [{ line: 1, column: 8 }],
+          path: ['me', 'posts'],
+          extensions: { code: 'INVALID_INPUT', errors: ['first must be between 1 and 100'] },
+        }],
       }],
       ['mutation { createPost(input: { title: "", content: "\\u0000" }) { id } }', {
         data: null,
@@ -207,14 +314,24 @@ t.test('GraphQL over HTTP', async (t) => {
           message: 'title must not be blank; content must not contain control characters',
           locations: [{ line: 1, column: 12 }],
           path: ['createPost'],
-          extensions: { code: 'INVALID_INPUT', errors: ['title must not be blank', 'content must not contain control characters'] },
+          extensions: {
+            code: 'INVALID_INPUT', errors: ['title must not be blank', 'content must not contain control characters'],
+          },
         }],
       }],
       ['{ me { id(x: 1) } other }', {
         data: null,
         errors: [
-          { message: 'Unknown argument "x" on field "User.id".', locations: [{ line: 1, column: 11 }], extensions: { code: 'GRAPHQL_INVALID' } },
-          { message: 'Cannot query field "other" on type "Query". Did you mean "user"?', locations: [{ line: 1, column: 19 }], extensions: { code: 'GRAPHQL_INVALID' } },
+          {
+            message: 'Unknown argument "x" on field "User.id".',
+            locations: [{ line: 1, column: 11 }],
+            extensions: { code: 'GRAPHQL_INVALID' },
+          },
+          {
+            message: 'Cannot query field "other" on type "Query". Did you mean "user"?',
+            locations: [{ line: 1, column: 19 }],
+            extensions: { code: 'GRAPHQL_INVALID' },
+          },
         ],
       }],
     ]
@@ -228,7 +345,13 @@ t.test('7.3 the response to an unexpected failure reveals no cause; the log cont
   const lines = new PassThrough()
   const app = Fastify({ pluginTimeout: 0, logger: { stream: lines, level: 'error' } })
   t.teardown(() => app.close())
-  const options = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('failure'), uploadsDir: t.testdir(), poolSize: 2, admin: { email: 'admin@example.com', password: 'horse battery staple' } }
+  const options = {
+    databaseUrl: await testDatabaseUrl(),
+    schema: uniqueSchema('failure'),
+    uploadsDir: t.testdir(),
+    poolSize: 2,
+    admin: { email: 'admin@example.com', password: 'horse battery staple' },
+  }
   await app.register(usherPlugin, options)
   const usher = await withUsers(app, options)
   await createPost(usher, usher.admin)
@@ -237,13 +360,19 @@ t.test('7.3 the response to an unexpected failure reveals no cause; the log cont
   for (let round = 0; round < 3; round++) {
     const { data, errors } = await post(usher, { query: '{ posts { nodes { createdAt } } }' })
     t.equal(data, null)
-    t.match(errors, [{ message: 'The server failed', path: ['posts', 'nodes', 0, 'createdAt'], extensions: { code: 'INTERNAL_ERROR' } }])
+    t.match(errors, [{
+      message: 'The server failed', path: ['posts', 'nodes', 0, 'createdAt'], extensions: { code: 'INTERNAL_ERROR' },
+    }])
     t.match(JSON.parse(String(lines.read())), { level: 50, reqId: String, err: { message: 'Invalid time value' } })
   }
   await sql`drop table posts`
-  t.match(await post(usher, { query: '{ posts { nodes { createdAt } } }' }), { data: null, errors: [{ message: 'The server failed' }] })
+  t.match(await post(usher, { query: '{ posts { nodes { createdAt } } }' }), {
+    data: null, errors: [{ message: 'The server failed' }],
+  })
   t.match(JSON.parse(String(lines.read())), { err: { message: /relation ".*" does not exist/ } })
-  t.match(await post(usher, { mutation: '{ createPost(input: { title: "A", content: "" }) { id } }' }, usher.admin), { data: null, errors: [{ message: 'The server failed', extensions: { code: 'INTERNAL_ERROR' } }] })
+  t.match(await post(usher, { mutation: '{ createPost(input: { title: "A", content: "" }) { id } }' }, usher.admin), {
+    data: null, errors: [{ message: 'The server failed', extensions: { code: 'INTERNAL_ERROR' } }],
+  })
   t.match(JSON.parse(String(lines.read())), { err: { message: /relation ".*" does not exist/ } })
 })
 
@@ -251,11 +380,19 @@ t.test('7.1 a rejection by a hook of the host also has status 200, with the host
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   app.addHook('onRequest', async ({ headers }) => {
-    if (headers['x-refuse']) throw Object.assign(new Error('Slow down'), { statusCode: 429, ...headers['x-refuse'] !== 'plain' && { code: headers['x-refuse'] } })
+    if (headers['x-refuse']) {
+      throw Object.assign(
+        new Error('Slow down'), { statusCode: 429, ...headers['x-refuse'] !== 'plain' && { code: headers['x-refuse'] } }
+      )
+    }
   })
-  await app.register(usherPlugin, { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('refusal'), uploadsDir: t.testdir(), poolSize: 2 })
+  await app.register(usherPlugin, {
+    databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('refusal'), uploadsDir: t.testdir(), poolSize: 2,
+  })
   for (const [word, code] of [['plain', 'BAD_REQUEST'], ['TOO_MANY', 'TOO_MANY']]) {
-    const response = await app.inject({ method: 'POST', url: '/graphql', headers: { 'x-refuse': word! }, payload: { query: '{ me { id } }' } })
+    const response = await app.inject({
+      method: 'POST', url: '/graphql', headers: { 'x-refuse': word! }, payload: { query: '{ me { id } }' },
+    })
     t.equal(response.statusCode, 200)
     t.match(response.json(), { data: null, errors: [{ message: 'Slow down', extensions: { code } }] })
   }
@@ -264,13 +401,22 @@ t.test('7.1 a rejection by a hook of the host also has status 200, with the host
 t.test('7.1 a browser gets GraphiQL, which loads nothing from other origins', async (t) => {
   const { inject } = usher
   for (let round = 0; round < 2; round++) {
-    const response = await inject('GET', '/graphql', { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', 'accept-encoding': 'gzip, deflate, br' } })
+    const response = await inject('GET', '/graphql', {
+      headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', 'accept-encoding': 'gzip, deflate, br' },
+    })
     t.equal(response.statusCode, 200)
-    t.match(response.headers, { 'content-type': 'text/html; charset=utf-8', 'content-encoding': 'gzip', vary: 'Accept, Accept-Encoding', 'content-security-policy': /default-src 'none'/ })
+    t.match(response.headers, {
+      'content-type': 'text/html; charset=utf-8',
+      'content-encoding': 'gzip',
+      vary: 'Accept, Accept-Encoding',
+      'content-security-policy': /default-src 'none'/,
+    })
     t.match(String(gunzipSync(response.rawPayload)), /<title>Usher GraphiQL<\/title>/)
   }
   for (const encoding of ['identity', 'br', 'gzip;q=0']) {
-    const { headers, body } = await inject('GET', '/graphql', { headers: { accept: 'text/html', 'accept-encoding': encoding } })
+    const { headers, body } = await inject(
+      'GET', '/graphql', { headers: { accept: 'text/html', 'accept-encoding': encoding } }
+    )
     t.match(headers, { 'content-encoding': undefined, vary: 'Accept, Accept-Encoding' })
     t.match(body, '<title>Usher GraphiQL</title>', encoding)
   }
@@ -281,12 +427,20 @@ t.test('7.1 without a database the response is 200 with errors; service resumes 
   const usher: TestUsher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} })
   const id = await createPost(usher, usher.admin)
   await proxy.refuse()
-  for (const query of ['{ users { nodes { id } } }', `{ user(id: "${usher.admin.id}") { id } }`, `mutation { deletePost(id: "${id}") }`]) {
+  for (const query of [
+    '{ users { nodes { id } } }', `{ user(id: "${usher.admin.id}") { id } }`, `mutation { deletePost(id: "${id}") }`,
+  ]) {
     const { data, errors } = await post(usher, { query }, usher.admin)
     t.notOk(data?.users ?? data?.user ?? data?.deletePost)
-    t.match(errors, [{ message: 'The database is unavailable, try again', extensions: { code: 'DATABASE_UNAVAILABLE' } }], query)
+    t.match(
+      errors,
+      [{ message: 'The database is unavailable, try again', extensions: { code: 'DATABASE_UNAVAILABLE' } }],
+      query
+    )
   }
   await proxy.listen()
   while ((await post(usher, { query: '{ users { nodes { id } } }' })).errors) await new Promise(setImmediate)
-  t.same(await post(usher, { query: `mutation { deletePost(id: "${id}") }` }, usher.admin), { data: { deletePost: id } })
+  t.same(
+    await post(usher, { query: `mutation { deletePost(id: "${id}") }` }, usher.admin), { data: { deletePost: id } }
+  )
 })

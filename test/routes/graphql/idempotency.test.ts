@@ -7,7 +7,8 @@ import { startWithEvents } from '../../helpers/outbox-events.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
 
-const CREATE = 'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id cursor title content createdAt author { id } } }'
+const CREATE =
+  'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id cursor title content createdAt author { id } } }'
 
 const send = ({ inject, admin }: TestUsher, body: object, headers: object = {}, user: LoggedIn = admin) =>
   inject('POST', '/graphql', { headers: { ...user.headers, ...headers }, payload: body })
@@ -18,14 +19,22 @@ t.test('10.4 a mutation with a key is performed once on all nodes, and returns t
   const [one, other] = await createTwo(t)
   const sql = openSql(t, one)
   const body = { query: CREATE, variables: { title: 'Once' } }
-  const responses = await Promise.all(Array.from({ length: 40 }, (_, index) => send(index % 2 ? one : other, body, { 'idempotency-key': 'key' })))
+  const responses = await Promise.all(
+    Array.from({ length: 40 }, (_, index) => send(index % 2 ? one : other, body, { 'idempotency-key': 'key' }))
+  )
   t.equal(new Set(responses.map(({ body }) => body)).size, 1, responses[0]!.body)
-  t.match(responses[0]!.json(), { data: { createPost: { title: 'Once', content: 'Words', author: { id: one.admin.id } } } })
+  t.match(
+    responses[0]!.json(), { data: { createPost: { title: 'Once', content: 'Words', author: { id: one.admin.id } } } }
+  )
   t.equal(responses.filter(({ headers }) => headers['idempotency-replayed'] === undefined).length, 1)
   t.equal((await sql`select from posts`).length, 1)
 
   const { id } = responses[0]!.json().data.createPost
-  await post(one, { query: 'mutation ($id: ID!) { updatePost(id: $id, input: { title: "Changed" }) { id } }', variables: { id } }, one.admin)
+  await post(
+    one,
+    { query: 'mutation ($id: ID!) { updatePost(id: $id, input: { title: "Changed" }) { id } }', variables: { id } },
+    one.admin
+  )
   const again = await send(other, { ...body, extensions: { idempotencyKey: 'key' } })
   t.same([again.body, again.headers['idempotency-replayed']], [responses[0]!.body, 'true'], 'in the extensions as well')
 })
@@ -35,15 +44,29 @@ t.test('10.4 the key of another operation, other variables or another REST reque
   const key = { 'idempotency-key': 'key' }
   await send(usher, { query: CREATE, variables: { title: 'One' } }, key)
   t.equal(codeOf(await send(usher, { query: CREATE, variables: { title: 'Two' } }, key)), 'IDEMPOTENCY_KEY_REUSED')
-  t.equal(codeOf(await send(usher, { query: CREATE.replace('createPost', 'other: createPost'), variables: { title: 'One' } }, key)), 'IDEMPOTENCY_KEY_REUSED')
+  t.equal(
+    codeOf(
+      await send(usher, { query: CREATE.replace('createPost', 'other: createPost'), variables: { title: 'One' } }, key)
+    ),
+    'IDEMPOTENCY_KEY_REUSED'
+  )
   const { inject, admin } = usher
-  const response = await inject('POST', '/api/users', { headers: { ...admin.headers, ...key }, payload: { name: 'A', email: `${randomUUID()}@example.com` } })
+  const response = await inject('POST', '/api/users', {
+    headers: { ...admin.headers, ...key }, payload: { name: 'A', email: `${randomUUID()}@example.com` },
+  })
   t.equal(response.statusCode, 422)
   const invalid: [object, object][] = [
-    [{ idempotencyKey: '' }, {}], [{ idempotencyKey: 1 }, {}], [{}, { 'idempotency-key': 'a b' }], [{ idempotencyKey: 'one' }, { 'idempotency-key': 'other' }],
+    [{ idempotencyKey: '' }, {}], [{ idempotencyKey: 1 }, {}], [{}, { 'idempotency-key': 'a b' }],
+    [{ idempotencyKey: 'one' }, { 'idempotency-key': 'other' }],
   ]
-  for (const [extensions, headers] of invalid) t.equal(codeOf(await send(usher, { query: CREATE, variables: { title: 'x' }, extensions }, headers)), 'BAD_REQUEST')
-  const same = await send(usher, { query: CREATE, variables: { title: 'Same' }, extensions: { idempotencyKey: 'one' } }, { 'idempotency-key': '"one"' })
+  for (const [extensions, headers] of invalid) {
+    t.equal(codeOf(await send(usher, { query: CREATE, variables: { title: 'x' }, extensions }, headers)), 'BAD_REQUEST')
+  }
+  const same = await send(
+    usher,
+    { query: CREATE, variables: { title: 'Same' }, extensions: { idempotencyKey: 'one' } },
+    { 'idempotency-key': '"one"' }
+  )
   t.equal(same.json().data.createPost.title, 'Same')
 })
 
@@ -73,7 +96,10 @@ t.test('10.4 changes and deletions are repeated with their results, and 410 beco
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const id = await createPost(usher, usher.admin)
-  const update = { query: 'mutation ($id: ID!) { updatePost(id: $id, input: { title: "New" }) { id title content } }', variables: { id } }
+  const update = {
+    query: 'mutation ($id: ID!) { updatePost(id: $id, input: { title: "New" }) { id title content } }',
+    variables: { id },
+  }
   const remove = { query: 'mutation ($id: ID!) { deletePost(id: $id) }', variables: { id } }
   const changed = await send(usher, update, { 'idempotency-key': 'update' })
   await sql`update posts set title = 'Newer'`
@@ -90,7 +116,9 @@ t.test('10.4 changes and deletions are repeated with their results, and 410 beco
   t.same((await send(usher, remove, { 'idempotency-key': 'delete' })).body, removed.body)
   t.equal(codeOf(await send(usher, remove, { 'idempotency-key': 'another' })), 'POST_NOT_FOUND')
   t.equal(codeOf(await send(usher, update, { 'idempotency-key': 'update' })), 'GONE')
-  t.same(await sql`select from idempotency_keys where result like '%Words%'`, [], 'the contents of deleted posts are erased')
+  t.same(
+    await sql`select from idempotency_keys where result like '%Words%'`, [], 'the contents of deleted posts are erased'
+  )
 })
 
 t.test('10.4 a repeated mutation is authorized like any other', async (t) => {
@@ -98,15 +126,25 @@ t.test('10.4 a repeated mutation is authorized like any other', async (t) => {
   const boss = await usher.createUser({ role: 'admin' })
   const author = await usher.createUser()
   const id = await createPost(usher, author)
-  const create = { query: 'mutation ($author: ID) { createPost(input: { title: "A", content: "B", authorId: $author }) { id } }', variables: { author: author.id } }
-  const update = { query: 'mutation ($id: ID!) { updatePost(id: $id, input: { title: "New" }) { id } }', variables: { id } }
-  for (const body of [create, update]) t.notOk(codeOf(await send(usher, body, { 'idempotency-key': body.query.length.toString() }, boss)))
+  const create = {
+    query: 'mutation ($author: ID) { createPost(input: { title: "A", content: "B", authorId: $author }) { id } }',
+    variables: { author: author.id },
+  }
+  const update = {
+    query: 'mutation ($id: ID!) { updatePost(id: $id, input: { title: "New" }) { id } }', variables: { id },
+  }
+  for (const body of [create, update]) {
+    t.notOk(codeOf(await send(usher, body, { 'idempotency-key': body.query.length.toString() }, boss)))
+  }
   await usher.inject('PATCH', `/api/users/${boss.id}`, { headers: usher.admin.headers, payload: { role: 'user' } })
   const demoted = await usher.login(boss)
   for (const body of [create, update]) {
     t.equal(codeOf(await send(usher, body, { 'idempotency-key': body.query.length.toString() }, demoted)), 'FORBIDDEN')
   }
-  t.equal(codeOf(await usher.inject('POST', '/graphql', { headers: { 'idempotency-key': 'k' }, payload: create })), 'UNAUTHENTICATED')
+  t.equal(
+    codeOf(await usher.inject('POST', '/graphql', { headers: { 'idempotency-key': 'k' }, payload: create })),
+    'UNAUTHENTICATED'
+  )
 })
 
 t.test('10.4 over sockets and event streams a mutation with a key is performed and published once', async (t) => {
@@ -120,7 +158,9 @@ t.test('10.4 over sockets and event streams a mutation with a key is performed a
   for (const protocol of protocols) {
     const socket = await (await openSocket(t, usher, { protocol })).init(admin.headers)
     for (let count = 0; count < 2; count++) bodies.add(JSON.stringify(await socket.run(CREATE, rest)))
-    t.match(await socket.run(CREATE, { ...rest, variables: { title: 'Other' } }), { errors: [{ extensions: { code: 'IDEMPOTENCY_KEY_REUSED' } }] })
+    t.match(await socket.run(CREATE, { ...rest, variables: { title: 'Other' } }), {
+      errors: [{ extensions: { code: 'IDEMPOTENCY_KEY_REUSED' } }],
+    })
   }
   const streamed = await send(usher, { query: CREATE, ...rest }, { accept: 'text/event-stream' })
   t.equal(streamed.headers['idempotency-replayed'], 'true')
@@ -134,7 +174,9 @@ t.test('10.4 the events of a mutation are stored once', async (t) => {
   const { usher, events } = await startWithEvents(t)
   const create = { query: CREATE, variables: { title: 'A' } }
   const { data: { createPost: { id } } } = (await send(usher, create, { 'idempotency-key': 'create' })).json()
-  const update = { query: 'mutation ($id: ID!) { updatePost(id: $id, input: { title: "B" }) { id } }', variables: { id } }
+  const update = {
+    query: 'mutation ($id: ID!) { updatePost(id: $id, input: { title: "B" }) { id } }', variables: { id },
+  }
   const remove = { query: 'mutation ($id: ID!) { deletePost(id: $id) }', variables: { id } }
   for (let count = 0; count < 3; count++) await send(usher, create, { 'idempotency-key': 'create' })
   for (let count = 0; count < 3; count++) await send(usher, update, { 'idempotency-key': 'update' })

@@ -14,9 +14,13 @@ const asked = (query: string) => ({ method: 'POST', body: JSON.stringify({ query
 
 /** Returns the status of the response to a WebSocket handshake from an address. */
 async function statusOf (t: Test, usher: TestUsher, address: string) {
-  const socket = new WebSocket(`ws://${await hostOf(usher)}/graphql`, protocols[0], { headers: { 'x-forwarded-for': address } })
+  const socket = new WebSocket(
+    `ws://${await hostOf(usher)}/graphql`, protocols[0], { headers: { 'x-forwarded-for': address } }
+  )
   t.teardown(() => socket.terminate())
-  const response = await Promise.race([once(socket, 'upgrade'), once(socket, 'unexpected-response').then(([, response]) => [response])])
+  const response = await Promise.race([
+    once(socket, 'upgrade'), once(socket, 'unexpected-response').then(([, response]) => [response]),
+  ])
   return { socket, status: response[0].statusCode, headers: response[0].headers }
 }
 
@@ -43,7 +47,9 @@ t.test('1.13 open sockets and event streams are limited per network and for all 
 
   socket.terminate()
   events.abort()
-  for (const address of ['2001:db8::5', '2001:db8::6']) await until(`a place for ${address}`, async () => (await statusOf(t, usher, address)).status === 101)
+  for (const address of ['2001:db8::5', '2001:db8::6']) {
+    await until(`a place for ${address}`, async () => (await statusOf(t, usher, address)).status === 101)
+  }
 })
 
 t.test('1.13 a failed handshake or subscription does not count toward the limits', async (t) => {
@@ -57,7 +63,11 @@ t.test('1.13 a failed handshake or subscription does not count toward the limits
     t.match(await events.answers(1), [{ errors: [{ extensions: { code: 'INVALID_INPUT' } }] }])
   }
   const socket = await (await openSocket(t, usher)).init()
-  for (let round = 0; round < 2; round++) t.match(await socket.run('subscription { postCreated(after: "x") { title } }'), { errors: [{ extensions: { code: 'INVALID_INPUT' } }] })
+  for (let round = 0; round < 2; round++) {
+    t.match(await socket.run('subscription { postCreated(after: "x") { title } }'), {
+      errors: [{ extensions: { code: 'INVALID_INPUT' } }],
+    })
+  }
   socket.start('1', POSTS)
   await socket.settle()
   await createPost(usher, usher.admin, 'Heard')
@@ -92,12 +102,16 @@ t.test('1.13 different subscriptions are limited; white space, comments and name
   const usher = await createUsher(t, { live: { subscriptionsPerNetwork: 2, subscriptions: 3 } }, { trustProxy: true })
   const socket = await (await openSocket(t, usher)).init()
   const same = [
-    POSTS, 'subscription A { postCreated { title } } # a comment', 'subscription B { ...F } fragment F on Subscription { postCreated { title, } }',
+    POSTS, 'subscription A { postCreated { title } } # a comment',
+    'subscription B { ...F } fragment F on Subscription { postCreated { title, } }',
     'query Q { me { id } } subscription C { ...F } fragment F on Subscription { postCreated { title } }',
   ]
-  same.forEach((query, index) => socket.start(String(index), query, query.startsWith('query') ? { operationName: 'C' } : {}))
+  same.forEach((query, index) =>
+    socket.start(String(index), query, query.startsWith('query') ? { operationName: 'C' } : {}))
   // A subscription with a fragment counts as a different one.
-  t.match(await socket.run('subscription { postCreated { id } }'), { errors: [{ message: /too many different subscriptions/, extensions: { code: 'TOO_MANY_SUBSCRIPTIONS' } }] })
+  t.match(await socket.run('subscription { postCreated { id } }'), {
+    errors: [{ message: /too many different subscriptions/, extensions: { code: 'TOO_MANY_SUBSCRIPTIONS' } }],
+  })
   await createPost(usher, usher.admin, 'To all')
   t.same(await titles(socket, 4), Array(4).fill('To all'))
 
@@ -159,7 +173,9 @@ t.test('1.13 a subscriber that disconnects with unread events leaves nothing beh
   await createPost(usher, usher.admin, 'Live')
   t.same(await titles(live, 1), ['Live'])
   socket.socket.resume()
-  for (let count = 0; count < 100;) if ((await socket.next()).payload!.data.postCreated.content.length === 65_000) count++
+  for (let count = 0; count < 100;) {
+    if ((await socket.next()).payload!.data.postCreated.content.length === 65_000) count++
+  }
 })
 
 t.test('1.13 if all subscribers together leave too much unread, the one with the most is disconnected', async (t) => {
@@ -169,13 +185,16 @@ t.test('1.13 if all subscribers together leave too much unread, the one with the
   const [host = '', port] = (await hostOf(usher)).split(':')
   const body = JSON.stringify({ query: 'subscription { postCreated { content } }' })
   const deaf = connect(Number(port), host)
-  deaf.write(`POST /graphql HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  deaf.write(
+    `POST /graphql HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  )
   await once(deaf, 'data')
   deaf.pause()
   const closed = new Promise<void>((resolve) => deaf.once('close', () => resolve()).once('error', () => {}))
   await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${usher.admin.id}, '', ${'x'.repeat(65_000)} from generate_series(1, 300)`
   await reading.answers(300)
-  const connections = () => new Promise<number>((resolve) => { usher.app.server.getConnections((_, count) => resolve(count)) })
+  const connections = () =>
+    new Promise<number>((resolve) => { usher.app.server.getConnections((_, count) => resolve(count)) })
   await until('it is disconnected', async () => await connections() <= 1)
   deaf.resume()
   await closed

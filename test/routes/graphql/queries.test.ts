@@ -11,7 +11,9 @@ const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
 const usher = await createUsher(t)
 // The statements that the app `watched` has sent to the database.
 const statements: string[] = []
-const client = postgres(await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } })
+const client = postgres(
+  await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } }
+)
 t.teardown(() => client.end())
 const watched = await createUsher(t, { sql: client, databaseUrl: undefined })
 
@@ -31,16 +33,30 @@ t.test('queries', async (t) => {
 
   t.test('7.3 a user has its fields and no others, and the id is not case-sensitive', async (t) => {
     for (const asked of [owner.id, owner.id.toUpperCase()]) {
-      const { data, errors } = await post(usher, { query: `{ user(id: "${asked}") { id name email role createdAt posts { id title content } } }` })
+      const { data, errors } = await post(
+        usher, { query: `{ user(id: "${asked}") { id name email role createdAt posts { id title content } } }` }
+      )
       t.equal(errors, undefined)
-      t.same(data.user, { id: owner.id, name: 'Owner', email: 'Owner@example.com', role: 'user', createdAt: data.user.createdAt, posts: [{ id, title: 'Mine', content: 'Words' }] })
+      t.same(data.user, {
+        id: owner.id,
+        name: 'Owner',
+        email: 'Owner@example.com',
+        role: 'user',
+        createdAt: data.user.createdAt,
+        posts: [{ id, title: 'Mine', content: 'Words' }],
+      })
       t.match(data.user.createdAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
     }
-    t.match((await post(usher, { query: '{ me { passwordHash } }' })).errors, [{ message: 'Cannot query field "passwordHash" on type "User".' }])
+    t.match(
+      (await post(usher, { query: '{ me { passwordHash } }' })).errors,
+      [{ message: 'Cannot query field "passwordHash" on type "User".' }]
+    )
   })
 
   t.test('7.3 an unknown post is null', async (t) => {
-    t.same(await post(usher, { query: `{ a: post(id: "${UNKNOWN}") { id } b: post(id: "x") { id } c: post(id: "${id.toUpperCase()}") { id author { id } } }` }), {
+    t.same(await post(usher, {
+      query: `{ a: post(id: "${UNKNOWN}") { id } b: post(id: "x") { id } c: post(id: "${id.toUpperCase()}") { id author { id } } }`,
+    }), {
       data: { a: null, b: null, c: { id, author: { id: owner.id } } },
     })
   })
@@ -51,13 +67,20 @@ t.test('queries', async (t) => {
   })
 
   t.test('7.3 users can be filtered by role, and posts by author', async (t) => {
-    const names = async (args: string) => (await post(usher, { query: `{ users${args} { nodes { name } } }` })).data.users.nodes.map(({ name }: { name: string }) => name)
+    const names = async (args: string) =>
+      (await post(usher, { query: `{ users${args} { nodes { name } } }` })).data.users.nodes.map(
+        ({ name }: { name: string }) => name
+      )
     t.same(await names('(role: "admin")'), ['Admin'])
     t.same(await names('(role: "user")'), ['Owner'])
     t.same(await names('(role: "nobody")'), [])
     t.same(await names('(role: null, first: null, after: null)'), ['Owner', 'Admin'])
-    t.match((await post(usher, { query: '{ users(role: "\\u0000") { nodes { id } } }' })).errors, [{ message: 'role must not contain control characters' }])
-    const titles = async (author: string) => (await post(usher, { query: `{ posts(authorId: ${author}) { nodes { title } } }` })).data.posts.nodes
+    t.match(
+      (await post(usher, { query: '{ users(role: "\\u0000") { nodes { id } } }' })).errors,
+      [{ message: 'role must not contain control characters' }]
+    )
+    const titles = async (author: string) =>
+      (await post(usher, { query: `{ posts(authorId: ${author}) { nodes { title } } }` })).data.posts.nodes
     t.same(await titles(`"${owner.id.toUpperCase()}"`), [{ title: 'Mine' }])
     t.same(await titles(`"${admin.id}"`), [])
     t.same(await titles('"x"'), [])
@@ -68,12 +91,25 @@ t.test('queries', async (t) => {
     const { data, errors } = await post(usher, { query: '{ __schema { subscriptionType { name fields { name } } } }' })
     t.equal(errors, undefined)
     t.same(data.__schema.subscriptionType, { name: 'Subscription', fields: [{ name: 'postCreated' }] })
-    const byType = await post(usher, { query: '{ __type(name: "Subscription") { fields { name args { name type { name } } type { kind ofType { name } } } } }' })
-    t.same(byType.data.__type.fields, [{ name: 'postCreated', args: [{ name: 'authorId', type: { name: 'ID' } }, { name: 'after', type: { name: 'String' } }], type: { kind: 'NON_NULL', ofType: { name: 'Post' } } }])
+    const byType = await post(usher, {
+      query: '{ __type(name: "Subscription") { fields { name args { name type { name } } type { kind ofType { name } } } } }',
+    })
+    t.same(byType.data.__type.fields, [{
+      name: 'postCreated',
+      args: [{ name: 'authorId', type: { name: 'ID' } }, { name: 'after', type: { name: 'String' } }],
+      type: { kind: 'NON_NULL', ofType: { name: 'Post' } },
+    }])
   })
 
   t.test('7.7 the introspection queries of common clients are within the limits', async (t) => {
-    const full = getIntrospectionQuery({ descriptions: true, specifiedByUrl: true, directiveIsRepeatable: true, schemaDescription: true, inputValueDeprecation: true, oneOf: true })
+    const full = getIntrospectionQuery({
+      descriptions: true,
+      specifiedByUrl: true,
+      directiveIsRepeatable: true,
+      schemaDescription: true,
+      inputValueDeprecation: true,
+      oneOf: true,
+    })
     for (const query of [getIntrospectionQuery(), full, full, full]) {
       const { data, errors } = await post(usher, { query, operationName: 'IntrospectionQuery' })
       t.equal(errors, undefined)
@@ -99,11 +135,20 @@ t.test('7.3 a listed post has the requested fields, and its content is read only
     users: { nodes: [{ posts: [{ id, title: 'Mine' }] }] }, posts: { nodes: [{ id }] },
   })
   t.notOk(readsContent())
-  t.notOk(statements.some((text) => text.includes('"posts"') && text.includes('row_version')), 'nor is the version, without `etag`')
+  t.notOk(
+    statements.some((text) => text.includes('"posts"') && text.includes('row_version')),
+    'nor is the version, without `etag`'
+  )
   const asked: [string, object][] = [
-    ['{ posts { nodes { body: content author { id } } } }', { posts: { nodes: [{ body: 'Words', author: { id: admin.id } }] } }],
-    ['{ posts { edges { node { ... on Post { content } } } } }', { posts: { edges: [{ node: { content: 'Words' } }] } }],
-    ['query ($not: Boolean! = false) { posts { nodes { title content @skip(if: $not) } } }', { posts: { nodes: [{ title: 'Mine', content: 'Words' }] } }],
+    ['{ posts { nodes { body: content author { id } } } }', {
+      posts: { nodes: [{ body: 'Words', author: { id: admin.id } }] },
+    }],
+    ['{ posts { edges { node { ... on Post { content } } } } }', {
+      posts: { edges: [{ node: { content: 'Words' } }] },
+    }],
+    ['query ($not: Boolean! = false) { posts { nodes { title content @skip(if: $not) } } }', {
+      posts: { nodes: [{ title: 'Mine', content: 'Words' }] },
+    }],
     [`{ user(id: "${admin.id}") { posts { ...b } posts { title } again: posts { ...b } } } fragment b on Post { ...c } fragment c on Post { content }`,
       { user: { posts: [{ content: 'Words', title: 'Mine' }], again: [{ content: 'Words' }] } }],
   ]
@@ -114,9 +159,13 @@ t.test('7.3 a listed post has the requested fields, and its content is read only
   }
 
   // These queries share one statement, which reads every field that any of them selects.
-  const queries = ['id', 'title', 'content', 'createdAt', 'author { id }'].map((field) => `{ user(id: "${admin.id}") { posts { ${field} } } }`)
+  const queries = ['id', 'title', 'content', 'createdAt', 'author { id }']
+    .map((field) => `{ user(id: "${admin.id}") { posts { ${field} } } }`)
   const [ids, titles, contents, times, authors] = await Promise.all(queries.map((query) => post(usher, { query })))
-  t.same([ids, titles, contents, authors].map((answer) => answer!.data.user.posts), [[{ id }], [{ title: 'Mine' }], [{ content: 'Words' }], [{ author: { id: admin.id } }]])
+  t.same(
+    [ids, titles, contents, authors].map((answer) => answer!.data.user.posts),
+    [[{ id }], [{ title: 'Mine' }], [{ content: 'Words' }], [{ author: { id: admin.id } }]]
+  )
   t.match(times!.data.user.posts[0].createdAt, /^\d{4}-/)
 })
 
@@ -127,7 +176,9 @@ t.test('7.3 a non-null variable has its default value each time', async (t) => {
   const query = `query ($first: Int! = 1, $id: ID! = "x", $with: Boolean! = true) { ${list} post(id: $id) { id } }`
   for (let round = 0; round < 3; round++) {
     t.same(await post(usher, { query }), { data: { posts: { nodes: [{ id: newer }] }, post: null } })
-    t.same(await post(usher, { query, variables: { first: 2, id: older } }), { data: { posts: { nodes: [{ id: newer }, { id: older }] }, post: { id: older } } })
+    t.same(await post(usher, { query, variables: { first: 2, id: older } }), {
+      data: { posts: { nodes: [{ id: newer }, { id: older }] }, post: { id: older } },
+    })
     for (const wrong of [{ first: 'x' }, { id: null }]) {
       t.match(await post(usher, { query, variables: wrong }), { errors: [{ message: String }] })
     }
@@ -140,8 +191,10 @@ t.test('7.3 connections page forward without gaps or duplicates', async (t) => {
   const ids: string[] = []
   for (let index = 0; index < 7; index++) ids.unshift(await createPost(usher, admin, `Post ${index}`))
 
-  const query = 'query ($first: Int, $after: String) { posts(first: $first, after: $after) { nodes { id } edges { cursor node { id } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }'
-  const read = async (first: number | null, after?: string | null) => post(usher, { query, variables: { first, ...after !== undefined && { after } } })
+  const query =
+    'query ($first: Int, $after: String) { posts(first: $first, after: $after) { nodes { id } edges { cursor node { id } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }'
+  const read = async (first: number | null, after?: string | null) =>
+    post(usher, { query, variables: { first, ...after !== undefined && { after } } })
 
   for (const first of [1, 2, 3, 6, 7, 8, 100]) {
     const found: string[] = []
@@ -162,17 +215,29 @@ t.test('7.3 connections page forward without gaps or duplicates', async (t) => {
 
   t.equal((await read(null, null)).data.posts.nodes.length, 7)
   const last = (await read(7)).data.posts.pageInfo.endCursor
-  t.same((await read(7, last)).data.posts, { nodes: [], edges: [], pageInfo: { hasNextPage: false, hasPreviousPage: true, startCursor: null, endCursor: null } })
+  t.same((await read(7, last)).data.posts, {
+    nodes: [], edges: [], pageInfo: { hasNextPage: false, hasPreviousPage: true, startCursor: null, endCursor: null },
+  })
   for (const first of [0, -1, 101, 2147483647]) {
-    t.match(await read(first), { data: null, errors: [{ message: 'first must be between 1 and 100', extensions: { code: 'INVALID_INPUT' } }] })
+    t.match(await read(first), {
+      data: null, errors: [{ message: 'first must be between 1 and 100', extensions: { code: 'INVALID_INPUT' } }],
+    })
   }
   t.match((await read(2147483648)).errors![0]!.message, /^Variable "\$first" got invalid value 2147483648/)
   for (const after of ['', 'x', ids[0]!, 'A'.repeat(12), 'A'.repeat(22), '\u0000'.repeat(11), '_'.repeat(11)]) {
-    t.match(await read(5, after), { data: null, errors: [{ message: 'after must be the cursor of a post', extensions: { code: 'INVALID_INPUT' } }] })
+    t.match(await read(5, after), {
+      data: null, errors: [{ message: 'after must be the cursor of a post', extensions: { code: 'INVALID_INPUT' } }],
+    })
   }
   t.same((await read(5, 'A'.repeat(11))).data.posts.nodes, [])
-  t.match((await post(usher, { query: '{ me { posts(first: 0) { id } } }' }, admin)).errors![0]!.message, 'first must be between 1 and 100')
-  t.same((await post(usher, { query: '{ me { posts(first: 2) { id } } }' }, admin)).data.me.posts, [{ id: ids[0] }, { id: ids[1] }])
+  t.match(
+    (await post(usher, { query: '{ me { posts(first: 0) { id } } }' }, admin)).errors![0]!.message,
+    'first must be between 1 and 100'
+  )
+  t.same(
+    (await post(usher, { query: '{ me { posts(first: 2) { id } } }' }, admin)).data.me.posts,
+    [{ id: ids[0] }, { id: ids[1] }]
+  )
 })
 
 t.test('7.8 relations cost no statement per row', async (t) => {
@@ -209,16 +274,26 @@ t.test('7.8 relations cost no statement per row', async (t) => {
 
   t.test('7.8 posts and their authors take two statements; aliases of a field share one', async (t) => {
     t.equal((await count('{ posts(first: 100) { nodes { author { name } } } }')).sent.length, 2)
-    const ids = (await count('{ users(first: 3) { nodes { id } } }')).data.users.nodes.map(({ id }: { id: string }) => id)
-    t.equal((await count(`{ ${ids.map((id: string, index: number) => `u${index}: user(id: "${id}") { name posts(first: ${index + 1}) { id } }`).join(' ')} }`)).sent.length, 2)
+    const ids =
+      (await count('{ users(first: 3) { nodes { id } } }')).data.users.nodes.map(({ id }: { id: string }) => id)
+    t.equal((await count(
+      `{ ${ids.map((id: string, index: number) => `u${index}: user(id: "${id}") { name posts(first: ${index + 1}) { id } }`).join(' ')} }`
+    )).sent.length, 2)
   })
 
   t.test('7.8 a response has a limited number of rows', async (t) => {
     await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), id, 'Post ' || n, '' from users, generate_series(1, 200) n`
-    const { data, errors } = await post(usher, { query: '{ users(first: 100) { nodes { posts(first: 100) { author { posts(first: 100) { id } } } } } }' })
+    const { data, errors } = await post(
+      usher, { query: '{ users(first: 100) { nodes { posts(first: 100) { author { posts(first: 100) { id } } } } } }' }
+    )
     t.equal(data, null)
-    t.match(errors![0], { message: 'The operation costs more than 12500: ask for fewer rows or fields', extensions: { code: 'OPERATION_TOO_COSTLY' } })
-    t.equal((await post(usher, { query: '{ users(first: 50) { nodes { posts(first: 100) { id } } } }' })).errors, undefined)
+    t.match(errors![0], {
+      message: 'The operation costs more than 12500: ask for fewer rows or fields',
+      extensions: { code: 'OPERATION_TOO_COSTLY' },
+    })
+    t.equal(
+      (await post(usher, { query: '{ users(first: 50) { nodes { posts(first: 100) { id } } } }' })).errors, undefined
+    )
   })
 })
 
@@ -246,8 +321,13 @@ t.test('1.13 a query that asks for little does not share the statement of a cost
   const readsOfPosts = async (...queries: string[]) => {
     statements.length = 0
     await Promise.all(queries.map(async (query) => t.notOk((await post(watched, { query })).errors)))
-    return statements.filter((text) => text.includes('"posts"')).map((text) => ['title', 'content'].filter((name) => text.includes(`"${name}"`)))
+    return statements.filter((text) => text.includes('"posts"'))
+      .map((text) => ['title', 'content'].filter((name) => text.includes(`"${name}"`)))
   }
   t.same((await readsOfPosts(costly, cheap)).sort(), [['content'], ['title']])
-  t.same(await readsOfPosts(cheap, `{ user(id: "${id}") { posts(first: 2) { content } } }`), [['title', 'content']], 'two that ask for little share one')
+  t.same(
+    await readsOfPosts(cheap, `{ user(id: "${id}") { posts(first: 2) { content } } }`),
+    [['title', 'content']],
+    'two that ask for little share one'
+  )
 })

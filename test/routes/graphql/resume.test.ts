@@ -21,12 +21,15 @@ t.test('7.7 a subscription resumes from a cursor', async (t) => {
   const insert = (from: number, to: number, { authorId = admin.id, content = '' } = {}) =>
     sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${authorId}, n, ${content} from generate_series(${from}::int, ${to - 1}::int) n`
 
-  const subscribe = async (after?: string | null, { node = usher, query = AFTER, protocol = protocols[0] as typeof protocols[number] } = {}) => {
+  const subscribe = async (
+    after?: string | null, { node = usher, query = AFTER, protocol = protocols[0] as typeof protocols[number] } = {}
+  ) => {
     const socket = await (await openSocket(t, node, { protocol })).init()
     socket.start('1', query, { variables: { after } })
     return socket
   }
-  const latest = async () => (await post(usher, { query: '{ posts(first: 1) { pageInfo { startCursor } } }' })).data.posts.pageInfo.startCursor
+  const latest = async () =>
+    (await post(usher, { query: '{ posts(first: 1) { pageInfo { startCursor } } }' })).data.posts.pageInfo.startCursor
 
   t.test('7.7 it gets missed posts, then new ones, on any node and over any protocol', async (t) => {
     await insert(0, 3)
@@ -45,20 +48,29 @@ t.test('7.7 a subscription resumes from a cursor', async (t) => {
   })
 
   t.test('7.7 the cursor of the newest page of a list leads to the posts that follow', async (t) => {
-    const { posts: { nodes, pageInfo } } = (await post(usher, { query: '{ posts(first: 2) { nodes { cursor title } pageInfo { startCursor } } }' })).data
+    const { posts: { nodes, pageInfo } } =
+      (await post(usher, { query: '{ posts(first: 2) { nodes { cursor title } pageInfo { startCursor } } }' })).data
     t.equal(nodes[0].cursor, pageInfo.startCursor)
     const socket = await subscribe(pageInfo.startCursor)
     await createPost(otherNode, author, 'Next')
     const [next] = await take(socket, 1)
     t.equal(next!.title, 'Next')
-    const { data } = await post(usher, { query: 'query ($after: String) { posts(first: 2, after: $after) { nodes { cursor } } }', variables: { after: next!.cursor } })
-    t.same(data.posts.nodes.map(({ cursor }: { cursor: string }) => cursor), nodes.map(({ cursor }: { cursor: string }) => cursor))
+    const { data } = await post(usher, {
+      query: 'query ($after: String) { posts(first: 2, after: $after) { nodes { cursor } } }',
+      variables: { after: next!.cursor },
+    })
+    t.same(
+      data.posts.nodes.map(({ cursor }: { cursor: string }) => cursor),
+      nodes.map(({ cursor }: { cursor: string }) => cursor)
+    )
   })
 
   t.test('7.7 it gets thousands of missed posts while new ones are created', async (t) => {
     const from = await latest()
     await insert(0, 3000)
-    const sockets = await Promise.all(Array.from({ length: 5 }, (_, index) => subscribe(from, { node: index % 2 ? usher : otherNode })))
+    const sockets = await Promise.all(
+      Array.from({ length: 5 }, (_, index) => subscribe(from, { node: index % 2 ? usher : otherNode }))
+    )
     for (let at = 3000; at < 3500; at += 100) await insert(at, at + 100)
     for (const socket of sockets) t.same(await titles(socket, 3500), range(0, 3500))
     const middle = await subscribe(from)
@@ -71,12 +83,16 @@ t.test('7.7 a subscription resumes from a cursor', async (t) => {
 
   t.test('7.7 with authorId it gets the author\'s missed posts, even if a node no longer keeps them in memory', async (t) => {
     const from = await latest()
-    const live = await subscribe(null, { query: `subscription { postCreated(authorId: "${author.id}") { title cursor } }` })
+    const live = await subscribe(
+      null, { query: `subscription { postCreated(authorId: "${author.id}") { title cursor } }` }
+    )
     await live.settle()
     await insert(0, 120, { content: 'x'.repeat(60_000) })
     await insert(120, 122, { authorId: author.id })
     await insert(122, 300, { content: 'x'.repeat(60_000) })
-    const his = await subscribe(from, { query: `subscription ($after: String) { postCreated(authorId: "${author.id}", after: $after) { title cursor } }` })
+    const his = await subscribe(from, {
+      query: `subscription ($after: String) { postCreated(authorId: "${author.id}", after: $after) { title cursor } }`,
+    })
     for (const socket of [his, live]) t.same(await titles(socket, 2), ['120', '121'])
     await insert(300, 301, { authorId: author.id })
     for (const socket of [his, live]) t.same(await titles(socket, 1), ['300'])
@@ -85,7 +101,9 @@ t.test('7.7 a subscription resumes from a cursor', async (t) => {
   })
 
   t.test('7.7 with an unknown authorId it receives nothing', async (t) => {
-    const socket = await subscribe(await latest(), { query: 'subscription ($after: String) { postCreated(authorId: "nobody", after: $after) { title } }' })
+    const socket = await subscribe(await latest(), {
+      query: 'subscription ($after: String) { postCreated(authorId: "nobody", after: $after) { title } }',
+    })
     await insert(0, 1)
     t.match(await socket.run('{ __typename }'), { data: { __typename: 'Query' } })
   })
@@ -129,11 +147,25 @@ t.test('7.7 a subscription resumes from a cursor', async (t) => {
     future.writeUInt32BE(2 ** 31, 8)
     const neverGiven = [beyond, future].map((octets) => octets.toString('base64url'))
     const users = await post(usher, { query: '{ users(first: 1) { pageInfo { startCursor } } }' })
-    for (const after of ['', 'x', `${await latest()}=`, 'AAAAAAAAAA\n', '__________8', ...neverGiven, users.data.users.pageInfo.startCursor]) {
+    for (const after of [
+      '', 'x', `${await latest()}=`, 'AAAAAAAAAA\n', '__________8', ...neverGiven,
+      users.data.users.pageInfo.startCursor,
+    ]) {
       const socket = await subscribe(after)
-      t.match(await socket.next(), { type: 'error', id: '1', payload: [{ message: 'after must be the cursor of a post', extensions: { code: 'INVALID_INPUT' } }] }, after)
+      t.match(await socket.next(), {
+        type: 'error',
+        id: '1',
+        payload: [{ message: 'after must be the cursor of a post', extensions: { code: 'INVALID_INPUT' } }],
+      }, after)
       // A list over HTTP rejects the same malformed cursors.
-      if (!neverGiven.includes(after)) t.match(await post(usher, { query: 'query ($after: String) { posts(after: $after) { nodes { id } } }', variables: { after } }), { errors: [{ message: 'after must be the cursor of a post' }] })
+      if (!neverGiven.includes(after)) {
+        t.match(
+          await post(
+            usher, { query: 'query ($after: String) { posts(after: $after) { nodes { id } } }', variables: { after } }
+          ),
+          { errors: [{ message: 'after must be the cursor of a post' }] }
+        )
+      }
     }
   })
 })

@@ -21,10 +21,16 @@ const logout = async ({ headers }: LoggedIn, node = usher): Promise<void> => {
   const { statusCode } = await node.inject('POST', '/api/auth/logout', { headers })
   t.equal(statusCode, 204)
 }
-const open = (node: TestUsher, { headers }: LoggedIn) => openEvents(t, node, { query: `?query=${SUBSCRIPTION}`, headers })
+const open = (node: TestUsher, { headers }: LoggedIn) =>
+  openEvents(t, node, { query: `?query=${SUBSCRIPTION}`, headers })
 
-/** Ends the session of a new user while a request of that user reads a table. If a busy machine delays the database for too long, repeats it. */
-async function logoutDuring<Result> (table: string, request: (user: LoggedIn) => Promise<Result>, node = usher): Promise<Result> {
+/**
+ * Ends the session of a new user while a request of that user reads a table. If a busy machine delays the database for
+ * too long, repeats it.
+ */
+async function logoutDuring<Result> (
+  table: string, request: (user: LoggedIn) => Promise<Result>, node = usher
+): Promise<Result> {
   for (;;) {
     const user = await usher.createUser()
     const { response } = await sql.begin(async (trx) => {
@@ -60,7 +66,9 @@ t.test('4 a mutation that has waited has written, and reads nothing for a sessio
   const query = `mutation { updatePost(id: "${id}", input: { title: "New" }) { id author { name posts { title } } } }`
   const answer = await endDuring(user, lockTable('users'), () => post(usher, { query }, user))
   // A list is never null, so nothing remains of the data, but the path shows that the mutation itself was performed.
-  t.match(answer, { data: null, errors: [{ path: ['updatePost', 'author', 'posts'], extensions: { code: 'INVALID_TOKEN' } }] })
+  t.match(
+    answer, { data: null, errors: [{ path: ['updatePost', 'author', 'posts'], extensions: { code: 'INVALID_TOKEN' } }] }
+  )
   t.same(await sql`select title from posts where id = ${id}`, [{ title: 'New' }])
   await sql`delete from posts where id = ${id}`
 })
@@ -69,14 +77,18 @@ t.test('4 what an operation has read for a session that has ended meanwhile is n
   const user = await usher.createUser()
   const query = '{ posts { nodes { title } } }'
   t.match(await post(usher, { query }, user), { data: { posts: { nodes: [{ title: 'Secret' }] } } })
-  t.match(await logoutDuring('posts', (user) => post(usher, { query }, user)), { data: null, errors: [{ extensions: { code: 'INVALID_TOKEN' } }] })
+  t.match(await logoutDuring('posts', (user) => post(usher, { query }, user)), {
+    data: null, errors: [{ extensions: { code: 'INVALID_TOKEN' } }],
+  })
 })
 
 t.test('4 a large result is not sent either', async (t) => {
   for (let count = 0; count < 8; count++) await createPost(usher, usher.admin)
   await sql`update posts set content = repeat('x', 60000)`
   const query = '{ posts { nodes { title content } } }'
-  t.match(await logoutDuring('posts', (user) => post(usher, { query }, user)), { data: null, errors: [{ extensions: { code: 'INVALID_TOKEN' } }] })
+  t.match(await logoutDuring('posts', (user) => post(usher, { query }, user)), {
+    data: null, errors: [{ extensions: { code: 'INVALID_TOKEN' } }],
+  })
 })
 
 t.test('4 the result of a mutation that ends its own session is sent, and that of a query is not', async (t) => {
@@ -85,15 +97,23 @@ t.test('4 the result of a mutation that ends its own session is sent, and that o
     return 'done'
   }
   const typeDefs = 'extend type Query { leave: String } extend type Mutation { leave: String }'
-  const leaving = await createUsher(t, { ...usher.options, graphql: { typeDefs, resolvers: { Query: { leave }, Mutation: { leave } } } })
+  const leaving = await createUsher(
+    t, { ...usher.options, graphql: { typeDefs, resolvers: { Query: { leave }, Mutation: { leave } } } }
+  )
   t.same(await post(leaving, { query: 'mutation { leave }' }, await usher.createUser()), { data: { leave: 'done' } })
-  t.match(await post(leaving, { query: '{ leave }' }, await usher.createUser()), { data: null, errors: [{ extensions: { code: 'INVALID_TOKEN' } }] })
+  t.match(await post(leaving, { query: '{ leave }' }, await usher.createUser()), {
+    data: null, errors: [{ extensions: { code: 'INVALID_TOKEN' } }],
+  })
 })
 
 t.test('4 REST reads that have waited are not sent to a session that has ended meanwhile', async (t) => {
-  const strict = await createUsher(t, { ...usher.options, policy: { 'users:read': audiences.members, 'uploads:read': audiences.members } })
+  const strict = await createUsher(
+    t, { ...usher.options, policy: { 'users:read': audiences.members, 'uploads:read': audiences.members } }
+  )
   const { fileUrl } = await upload(usher, 'Secret')
-  for (const [path, table] of [[`/api/users/${usher.admin.id}`, 'users'], ['/api/uploads/usage', 'uploads'], [fileUrl, 'uploads']] as const) {
+  for (const [path, table] of [
+    [`/api/users/${usher.admin.id}`, 'users'], ['/api/uploads/usage', 'uploads'], [fileUrl, 'uploads'],
+  ] as const) {
     const read = ({ headers }: LoggedIn) => strict.inject('GET', path, { headers })
     t.equal((await read(await usher.createUser())).statusCode, 200)
     const response = await logoutDuring(table, read, strict)
@@ -102,7 +122,8 @@ t.test('4 REST reads that have waited are not sent to a session that has ended m
 })
 
 t.test('4 a list that has waited is not sent to a session that has ended meanwhile', async (t) => {
-  const response = await logoutDuring('users', ({ headers }) => usher.inject('GET', '/api/users?limit=1000', { headers }))
+  const response =
+    await logoutDuring('users', ({ headers }) => usher.inject('GET', '/api/users?limit=1000', { headers }))
   t.match([response.statusCode, response.json()], [401, { code: 'INVALID_TOKEN' }])
 })
 

@@ -43,13 +43,17 @@ t.test('1.13 malformed frames close their socket with either subprotocol, and af
 
 t.test('7.7 a socket without an acceptable subprotocol is closed with 4406, even if it keeps sending', async (t) => {
   for (const protocol of ['', 'other']) {
-    const rest = Buffer.concat([frame(PING, 'x'), frame(PONG), frame(TEXT, '{"type":"connection_init"}'), frame(TEXT, '{"type":"ping"}')])
+    const rest = Buffer.concat([
+      frame(PING, 'x'), frame(PONG), frame(TEXT, '{"type":"connection_init"}'), frame(TEXT, '{"type":"ping"}'),
+    ])
     const { socket, closed } = await upgrade(t, await hostOf(usher), { protocol, rest })
     // The server sends nothing but the close frame. 0x1136 is 4406.
     await once(socket, 'data')
     socket.write(frame(CLOSE, Buffer.from([0x11, 0x36])))
     const answer = await closed
-    t.same(answer.subarray(answer.indexOf('\r\n\r\n') + 4), Buffer.from('\x88\x1c\x11\x36Subprotocol not acceptable', 'latin1'))
+    t.same(answer.subarray(answer.indexOf('\r\n\r\n') + 4), Buffer.from(
+      '\x88\x1c\x11\x36Subprotocol not acceptable', 'latin1'
+    ))
   }
 })
 
@@ -62,10 +66,13 @@ t.test('1.13 a client that sends but does not read is disconnected, whatever the
   // Small responses first exceed the limit of unread bytes of all connections together. Reaching the limit of one
   // socket takes long.
   const usher = await createUsher(t, { live: { messages: { burst: 1_000_000 } } })
-  const small = await createUsher(t, { ...usher.options, live: { messages: { burst: 1_000_000 }, unreadBytes: 65_536 } })
+  const small = await createUsher(
+    t, { ...usher.options, live: { messages: { burst: 1_000_000 }, unreadBytes: 65_536 } }
+  )
   // Each operation has a different id, because an id that is in use closes the socket.
   let operations = 0
-  const subscribe = (query: string) => frame(TEXT, JSON.stringify({ type: 'subscribe', id: `${operations++}${'x'.repeat(10_000)}`, payload: { query } }))
+  const subscribe = (query: string) =>
+    frame(TEXT, JSON.stringify({ type: 'subscribe', id: `${operations++}${'x'.repeat(10_000)}`, payload: { query } }))
   const sent: Record<string, () => Buffer> = {
     'ping frames': () => frame(PING, 'x'.repeat(125)),
     'ping messages': () => frame(TEXT, '{"type":"ping"}'),
@@ -74,7 +81,9 @@ t.test('1.13 a client that sends but does not read is disconnected, whatever the
   }
   for (const [what, message] of Object.entries(sent)) {
     const init = frame(TEXT, '{"type":"connection_init"}')
-    const { socket } = await upgrade(t, await hostOf(what.startsWith('ping') ? small : usher), { protocol: 'graphql-transport-ws', rest: init })
+    const { socket } = await upgrade(
+      t, await hostOf(what.startsWith('ping') ? small : usher), { protocol: 'graphql-transport-ws', rest: init }
+    )
     await once(socket, 'data')
     socket.pause()
     const closed = Promise.withResolvers<void>()
@@ -83,7 +92,9 @@ t.test('1.13 a client that sends but does not read is disconnected, whatever the
     let batches = 0
     const send = () => {
       if (batches++ === 2000) return closed.reject(new Error(`${what}: ${batches} batches were taken`))
-      socket.write(Buffer.concat(Array.from({ length: perBatch }, message)), (error) => error ? closed.resolve() : send())
+      socket.write(
+        Buffer.concat(Array.from({ length: perBatch }, message)), (error) => error ? closed.resolve() : send()
+      )
     }
     send()
     await closed.promise
@@ -98,7 +109,9 @@ t.test('1.13 a socket that sends too many messages is slowed down', async (t) =>
   for (let round = 0; round < 20; round++) t.same(await socket.next(), { type: 'pong' })
   t.same(await socket.run('{ __typename }'), { data: { __typename: 'Query' } }, 'it goes on')
 
-  const slow = await createUsher(t, { ...usher.options, live: { messages: { burst: 5, perMinute: 0.01 } }, pingSeconds: 0.05 })
+  const slow = await createUsher(
+    t, { ...usher.options, live: { messages: { burst: 5, perMinute: 0.01 } }, pingSeconds: 0.05 }
+  )
   const [stopped, quiet] = [await (await openSocket(t, slow)).init(), await openSocket(t, slow)]
   for (let round = 0; round < 5; round++) stopped.send({ type: 'ping' })
   for (let round = 0; round < 5; round++) await stopped.next()
@@ -112,7 +125,9 @@ t.test('1.13 a socket that sends too many messages is slowed down', async (t) =>
 t.test('1.13 a socket that sends far too many messages or control frames is closed with 1008', async (t) => {
   const usher = await createUsher(t, { live: { messages: { burst: 5, perMinute: 60 } } })
   for (const bytes of [frame(TEXT, '{"type":"ping"}'), frame(PING), frame(PONG)]) {
-    const { closed } = await upgrade(t, await hostOf(usher), { protocol: 'graphql-transport-ws', rest: Buffer.concat(Array<Buffer>(30).fill(bytes)) })
+    const { closed } = await upgrade(
+      t, await hostOf(usher), { protocol: 'graphql-transport-ws', rest: Buffer.concat(Array<Buffer>(30).fill(bytes)) }
+    )
     // 0x03f0 is 1008.
     t.ok((await closed).includes(Buffer.from('\x03\xf0Too many messages', 'latin1')))
   }

@@ -14,7 +14,9 @@ const POSTS = 'subscription { postCreated { title } }'
 function createHold () {
   const { promise, resolve: release } = Promise.withResolvers<number>()
   const graphql: UsherOptions['graphql'] = {
-    typeDefs: 'extend type Query { hold: Int @cost(weight: 100) }', resolvers: { Query: { hold: () => promise } }, resolverSeconds: 600,
+    typeDefs: 'extend type Query { hold: Int @cost(weight: 100) }',
+    resolvers: { Query: { hold: () => promise } },
+    resolverSeconds: 600,
   }
   return { graphql, release: () => release(1) }
 }
@@ -27,7 +29,8 @@ t.test('the socket', { jobs: 20 }, async (t) => {
   // The apps listen before the tests, which run in parallel.
   for (const each of [usher, brief, impatient, hasty]) await hostOf(each)
   const { admin, createUser, inject } = usher
-  const fresh = async (t: Test, protocol = protocols[0] as typeof protocols[number]) => (await openSocket(t, usher, { protocol })).init()
+  const fresh = async (t: Test, protocol = protocols[0] as typeof protocols[number]) =>
+    (await openSocket(t, usher, { protocol })).init()
 
   for (const protocol of protocols) {
     t.test(`7.7 ${protocol}: an operation before the acknowledgement closes the socket with 4401`, async (t) => {
@@ -64,15 +67,25 @@ t.test('the socket', { jobs: 20 }, async (t) => {
         [{ query: { kind: 'Document', definitions: [] } }, 'query is required and must be a string', 'BAD_REQUEST'],
         [{ query: POSTS, mutation: POSTS }, 'Send either query or mutation, not both', 'BAD_REQUEST'],
         [{ query: POSTS, variables: [1] }, 'variables must be an object', 'BAD_REQUEST'],
-        [{ query: POSTS, variables: Object.fromEntries(Array.from({ length: 1001 }, (_, index) => [`v${index}`, 1])) }, 'The variables have more than 1000 values', 'GRAPHQL_LIMIT_EXCEEDED'],
+        [
+          { query: POSTS, variables: Object.fromEntries(Array.from({ length: 1001 }, (_, index) => [`v${index}`, 1])) },
+          'The variables have more than 1000 values',
+          'GRAPHQL_LIMIT_EXCEEDED',
+        ],
         [{ query: POSTS, operationName: 1 }, 'operationName must be a name', 'BAD_REQUEST'],
         [{ query: POSTS, extensions: { idempotencyKey: '' } }, /^extensions\.idempotencyKey must /, 'BAD_REQUEST'],
         [
-          { query: 'query ($id: ID!, $q: String) { user(id: $id) { id } users(q: $q) { nodes { id } } }', variables: { id: null, q: 'x'.repeat(501) } },
+          {
+            query: 'query ($id: ID!, $q: String) { user(id: $id) { id } users(q: $q) { nodes { id } } }',
+            variables: { id: null, q: 'x'.repeat(501) },
+          },
           'Variable "$id" of non-null type "ID!" must not be null.', 'GRAPHQL_INVALID',
         ],
         [
-          { query: `query ($${LONG}: Int) { posts(first: $${LONG}) { nodes { id } } }`, variables: { [LONG]: 'x'.repeat(2000) } },
+          {
+            query: `query ($${LONG}: Int) { posts(first: $${LONG}) { nodes { id } } }`,
+            variables: { [LONG]: 'x'.repeat(2000) },
+          },
           /^Variable "\$of_many_/, 'GRAPHQL_INVALID',
         ],
       ] as const) {
@@ -80,7 +93,9 @@ t.test('the socket', { jobs: 20 }, async (t) => {
         t.match(await socket.next(), { type: 'error', id: 'wrong', payload: [{ message, extensions: { code } }] })
       }
       await createPost(usher, user, 'Still there')
-      t.same(await socket.next(), { type: socket.words.data, id: 'other', payload: { data: { postCreated: { title: 'Still there' } } } })
+      t.same(await socket.next(), {
+        type: socket.words.data, id: 'other', payload: { data: { postCreated: { title: 'Still there' } } },
+      })
     })
 
     t.test(`7.7 ${protocol}: an empty operationName counts as absent, and an empty array of variables as an object`, async (t) => {
@@ -107,7 +122,10 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       socket.send({ type: 'connection_init' })
       socket.start('1', 'mutation { createPost(input: { title: "After", content: "" }) { id } }')
       t.equal(await socket.closed, 4429)
-      t.same((await post(usher, { query: `{ posts(authorId: "${user.id}") { nodes { id title } } }` })).data.posts.nodes, [{ id: before, title: 'Before' }])
+      t.same(
+        (await post(usher, { query: `{ posts(authorId: "${user.id}") { nodes { id title } } }` })).data.posts.nodes,
+        [{ id: before, title: 'Before' }]
+      )
     })
 
     t.test(`7.7 ${protocol}: an id that is in use closes the socket with 4409`, async (t) => {
@@ -132,10 +150,15 @@ t.test('the socket', { jobs: 20 }, async (t) => {
     })
 
     t.test(`7.4 ${protocol}: an invalid token closes the socket with 4403`, async (t) => {
-      for (const payload of [{ authorization: 'Bearer x' }, { Authorization: 'x' }, { headers: { authorization: 'Bearer x' } }, { headers: { Authorization: null, authorization: 1 } }, { authorization: {} }]) {
+      for (const payload of [
+        { authorization: 'Bearer x' }, { Authorization: 'x' }, { headers: { authorization: 'Bearer x' } },
+        { headers: { Authorization: null, authorization: 1 } }, { authorization: {} },
+      ]) {
         const socket = await openSocket(t, usher, { protocol })
         socket.send({ type: 'connection_init', payload })
-        if (protocol === 'graphql-ws') t.match(await socket.next(), { type: 'connection_error', payload: { message: 'Forbidden' } })
+        if (protocol === 'graphql-ws') {
+          t.match(await socket.next(), { type: 'connection_error', payload: { message: 'Forbidden' } })
+        }
         t.equal(await socket.closed, 4403)
       }
     })
@@ -144,10 +167,16 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       const { headers: { authorization } } = admin
       const mutation = 'mutation { createPost(input: { title: "By socket", content: "" }) { title author { id } } }'
       const expected = { data: { createPost: { title: 'By socket', author: { id: admin.id } } } }
-      for (const payload of [{ authorization }, { Authorization: authorization }, { headers: { authorization } }, { headers: { Authorization: authorization } }, { authorization, extra: JSON.parse('{"__proto__":1}') }]) {
+      for (const payload of [
+        { authorization }, { Authorization: authorization }, { headers: { authorization } },
+        { headers: { Authorization: authorization } }, { authorization, extra: JSON.parse('{"__proto__":1}') },
+      ]) {
         const socket = await (await openSocket(t, usher, { protocol })).init(payload)
         for (let round = 0; round < 3; round++) t.same(await socket.run(mutation), expected)
-        t.same(await socket.run('', { query: undefined, mutation: '{ createPost(input: { title: "By socket", content: "" }) { title author { id } } }' }), expected)
+        t.same(await socket.run('', {
+          query: undefined,
+          mutation: '{ createPost(input: { title: "By socket", content: "" }) { title author { id } } }',
+        }), expected)
       }
       const upgraded = await (await openSocket(t, usher, { protocol, headers: admin.headers })).init()
       t.same(await upgraded.run(mutation), expected)
@@ -180,7 +209,9 @@ t.test('the socket', { jobs: 20 }, async (t) => {
     })
 
     t.test(`7.7 ${protocol}: a client that does not respond to pings is disconnected`, async (t) => {
-      const [here, gone] = await Promise.all([1, 2].map(async () => (await openSocket(t, impatient, { protocol })).init()))
+      const [here, gone] = await Promise.all(
+        [1, 2].map(async () => (await openSocket(t, impatient, { protocol })).init())
+      )
       gone!.socket.pause()
       // Both ends run in this process, so the interval is longer than its event loop is ever blocked.
       for (let round = 0; round < 2; round++) await here!.whileOpen('a ping', once(here!.socket, 'ping'))
@@ -202,11 +233,15 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       socket.start('1', posts)
       socket.start('settled', '{ __typename }')
       // The query may have ended before it was stopped, where the messages do not arrive together.
-      for (let message = await socket.next(); message.id !== 'settled' || message.type !== 'complete';) message = await socket.next()
+      for (let message = await socket.next(); message.id !== 'settled' || message.type !== 'complete';) {
+        message = await socket.next()
+      }
       socket.stop('unknown')
       socket.send({ type: socket.words.stop })
       await createPost(usher, user, 'Again')
-      t.same(await socket.next(), { type: socket.words.data, id: '1', payload: { data: { postCreated: { title: 'Again' } } } })
+      t.same(await socket.next(), {
+        type: socket.words.data, id: '1', payload: { data: { postCreated: { title: 'Again' } } },
+      })
     })
 
     t.test(`7.7 ${protocol}: an id may be any string and is returned unchanged`, async (t) => {
@@ -223,7 +258,13 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       const quiet = 'subscription { postCreated(authorId: "nobody") { title } }'
       for (let id = 0; id < 10; id++) socket.start(String(id), quiet)
       socket.start('10', quiet)
-      t.match(await socket.next(), { type: 'error', id: '10', payload: [{ message: 'A socket may run at most 10 operations at once', extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } }] })
+      t.match(await socket.next(), {
+        type: 'error',
+        id: '10',
+        payload: [
+          { message: 'A socket may run at most 10 operations at once', extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } },
+        ],
+      })
       socket.stop('3')
       t.same(await socket.run('{ me { id } }'), { data: { me: null } })
     })
@@ -237,7 +278,9 @@ t.test('the socket', { jobs: 20 }, async (t) => {
         socket.stop('1')
       }
       socket.start('1', '{ hold }')
-      t.match(await socket.next(), { type: 'error', id: '1', payload: [{ message: 'A socket may run at most 10 operations at once' }] })
+      t.match(await socket.next(), {
+        type: 'error', id: '1', payload: [{ message: 'A socket may run at most 10 operations at once' }],
+      })
       release()
       await until('the queries have ended', async () => (await socket.run('{ __typename }')).data)
       socket.start('1', '{ hold }')
@@ -248,8 +291,12 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       const { graphql, release } = createHold()
       // Each of these queries uses the whole budget, so that only one of them runs.
       const holding = await createUsher(t, { graphql: { ...graphql, maxCost: 100 } })
-      const waiting = async () => ((await holding.app.usher.metrics()).find(({ name }) => name === 'usher_graphql_operations_waiting')!.samples[0] as { value: number }).value
-      const [socket, other] = [await (await openSocket(t, holding, { protocol })).init(), await (await openSocket(t, holding, { protocol })).init()]
+      const waiting = async () => ((await holding.app.usher.metrics()).find(({ name }) =>
+        name === 'usher_graphql_operations_waiting')!.samples[0] as { value: number }).value
+      const [socket, other] = [
+        await (await openSocket(t, holding, { protocol })).init(),
+        await (await openSocket(t, holding, { protocol })).init(),
+      ]
       socket.start('running', '{ hold }')
       for (let round = 0; round < 30; round++) {
         socket.start('1', '{ hold }')
@@ -272,23 +319,73 @@ t.test('the socket', { jobs: 20 }, async (t) => {
     t.test(`7.3 ${protocol}: errors have a message and a code, and reveal nothing internal`, async (t) => {
       const socket = await (await openSocket(t, usher, { protocol })).init(admin.headers)
       for (const [query, rest, expected] of [
-        ['{ nothing }', {}, { errors: [{ message: 'Cannot query field "nothing" on type "Query".', extensions: { code: 'GRAPHQL_INVALID' } }] }],
-        ['{', {}, { errors: [{ message: 'Syntax Error: Expected Name, found <EOF>.', extensions: { code: 'GRAPHQL_INVALID' } }] }],
+        ['{ nothing }', {}, {
+          errors: [
+            { message: 'Cannot query field "nothing" on type "Query".', extensions: { code: 'GRAPHQL_INVALID' } },
+          ],
+        }],
+        ['{', {}, {
+          errors: [{ message: 'Syntax Error: Expected Name, found <EOF>.', extensions: { code: 'GRAPHQL_INVALID' } }],
+        }],
         ['{}', {}, { errors: [{ message: 'Syntax Error: Expected Name, found "}".' }] }],
-        ['query A { me { id } } query B { me { id } }', {}, { errors: [{ message: 'operationName must name one of the operations', extensions: { code: 'GRAPHQL_INVALID' } }] }],
-        ['query A { me { id } }', { operationName: 'B' }, { errors: [{ message: 'operationName must name one of the operations' }] }],
-        ['query ($id: ID!) { user(id: $id) { id } }', {}, { errors: [{ message: 'Variable "$id" of required type "ID!" was not provided.', extensions: { code: 'GRAPHQL_INVALID' } }] }],
-        ['query ($id: ID!) { user(id: $id) { id } }', { variables: { id: {} } }, { errors: [{ message: /^Variable "\$id" got invalid value/ }] }],
-        ['query ($id: ID!) { user(id: $id) { id } }', { variables: { id: 'x' } }, { data: { user: null }, errors: [{ message: 'User not found', path: ['user'], extensions: { code: 'USER_NOT_FOUND' } }] }],
-        ['mutation { createPost(input: { title: "", content: "" }) { id } }', {}, { data: null, errors: [{ message: 'title must not be blank', extensions: { code: 'INVALID_INPUT', errors: ['title must not be blank'] } }] }],
-        ['subscription { postCreated @skip(if: true) { id } }', {}, { errors: [{ message: 'The server failed', extensions: { code: 'INTERNAL_ERROR' } }] }],
-        ['subscription { postCreated(authorId: {}) { id } }', {}, { errors: [{ message: 'ID cannot represent a non-string and non-integer value: {}' }] }],
-        ['subscription ($x: Int!) { postCreated { author { posts(first: $x) { id } } } }', { variables: { x: 'y' } }, { errors: [{ message: /^Variable "\$x" got invalid value/ }] }],
+        ['query A { me { id } } query B { me { id } }', {}, {
+          errors: [
+            { message: 'operationName must name one of the operations', extensions: { code: 'GRAPHQL_INVALID' } },
+          ],
+        }],
+        [
+          'query A { me { id } }',
+          { operationName: 'B' },
+          { errors: [{ message: 'operationName must name one of the operations' }] },
+        ],
+        ['query ($id: ID!) { user(id: $id) { id } }', {}, {
+          errors: [{
+            message: 'Variable "$id" of required type "ID!" was not provided.', extensions: { code: 'GRAPHQL_INVALID' },
+          }],
+        }],
+        [
+          'query ($id: ID!) { user(id: $id) { id } }',
+          { variables: { id: {} } },
+          { errors: [{ message: /^Variable "\$id" got invalid value/ }] },
+        ],
+        ['query ($id: ID!) { user(id: $id) { id } }', { variables: { id: 'x' } }, {
+          data: { user: null },
+          errors: [{ message: 'User not found', path: ['user'], extensions: { code: 'USER_NOT_FOUND' } }],
+        }],
+        ['mutation { createPost(input: { title: "", content: "" }) { id } }', {}, {
+          data: null,
+          errors: [{
+            message: 'title must not be blank',
+            extensions: { code: 'INVALID_INPUT', errors: ['title must not be blank'] },
+          }],
+        }],
+        [
+          'subscription { postCreated @skip(if: true) { id } }',
+          {},
+          { errors: [{ message: 'The server failed', extensions: { code: 'INTERNAL_ERROR' } }] },
+        ],
+        [
+          'subscription { postCreated(authorId: {}) { id } }',
+          {},
+          { errors: [{ message: 'ID cannot represent a non-string and non-integer value: {}' }] },
+        ],
+        [
+          'subscription ($x: Int!) { postCreated { author { posts(first: $x) { id } } } }',
+          { variables: { x: 'y' } },
+          { errors: [{ message: /^Variable "\$x" got invalid value/ }] },
+        ],
       ] as const) {
         for (let round = 0; round < 3; round++) t.match(await socket.run(query, rest), expected, query)
       }
-      t.same(await socket.run('query A { me { role } } query B { me { name } }', { operationName: 'B' }), { data: { me: { name: 'Admin' } } })
-      t.same(await socket.run('query ($n: Int = 1) { me { posts(first: $n) { __typename } } }', { variables: JSON.parse('{"__proto__":{},"constructor":{"prototype":1}}') }), { data: { me: { posts: [{ __typename: 'Post' }] } } })
+      t.same(await socket.run('query A { me { role } } query B { me { name } }', { operationName: 'B' }), {
+        data: { me: { name: 'Admin' } },
+      })
+      t.same(
+        await socket.run('query ($n: Int = 1) { me { posts(first: $n) { __typename } } }', {
+          variables: JSON.parse('{"__proto__":{},"constructor":{"prototype":1}}'),
+        }),
+        { data: { me: { posts: [{ __typename: 'Post' }] } } }
+      )
     })
   }
 
@@ -325,15 +422,25 @@ t.test('7.7 a page may open a socket at its own origin and at configured origins
   const host = await hostOf(usher)
   const connect = async (origin: string, at = host) => {
     const socket = new WebSocket(`ws://${at}/graphql`, protocols[0], { origin })
-    const [response] = await Promise.race([once(socket, 'open').then(() => [{ statusCode: 101 }]), once(socket, 'unexpected-response').then(([, response]) => [response])])
+    const [response] = await Promise.race([
+      once(socket, 'open').then(() => [{ statusCode: 101 }]),
+      once(socket, 'unexpected-response').then(([, response]) => [response]),
+    ])
     socket.terminate()
     return response.statusCode
   }
-  const allowed = [`http://${host}`, `https://${host}`, ...origins, 'https://api.example.com', 'HTTPS://App.Example.com:443']
+  const allowed = [
+    `http://${host}`, `https://${host}`, ...origins, 'https://api.example.com', 'HTTPS://App.Example.com:443',
+  ]
   for (const origin of allowed) {
     t.equal(await connect(origin), 101, origin)
   }
-  for (const origin of ['https://evil.example.com', 'tauri://evil', 'https://app.example.com.evil.com', 'http://app.example.com', 'null', `http://${host}.evil.com`]) t.equal(await connect(origin), 403, origin)
+  for (const origin of [
+    'https://evil.example.com', 'tauri://evil', 'https://app.example.com.evil.com', 'http://app.example.com', 'null',
+    `http://${host}.evil.com`,
+  ]) {
+    t.equal(await connect(origin), 403, origin)
+  }
   const open = await createUsher(t, { origins: ['*'] })
   t.equal(await connect('https://evil.example.com', await hostOf(open)), 101)
 })

@@ -9,7 +9,8 @@ import { until } from '../../helpers/until.ts'
 
 const POSTS = 'subscription { postCreated { title cursor } }'
 const asked = (query: string, rest: object = {}) => ({ method: 'POST', body: JSON.stringify({ query, ...rest }) })
-const inAddress = (query: string, rest: Record<string, string> = {}) => ({ query: `?${new URLSearchParams({ query, ...rest })}` })
+const inAddress = (query: string, rest: Record<string, string> = {}) =>
+  ({ query: `?${new URLSearchParams({ query, ...rest })}` })
 const titlesOf = (answers: { data?: any }[]) => answers.map(({ data }) => data.postCreated.title)
 
 t.test('7.7 subscriptions over server-sent events', async (t) => {
@@ -17,10 +18,17 @@ t.test('7.7 subscriptions over server-sent events', async (t) => {
   const { admin, createUser, inject } = usher
 
   t.test('7.7 subscriptions work by POST and GET; the id of an event is the cursor of its post', async (t) => {
-    for (const init of [asked(POSTS), inAddress(POSTS), inAddress(POSTS, { operationName: '', variables: '' }), inAddress('subscription A ($by: ID) { postCreated(authorId: $by) { title cursor } } query B { me { id } }', { operationName: 'A', variables: JSON.stringify({ by: admin.id }) })]) {
+    for (const init of [
+      asked(POSTS), inAddress(POSTS), inAddress(POSTS, { operationName: '', variables: '' }),
+      inAddress('subscription A ($by: ID) { postCreated(authorId: $by) { title cursor } } query B { me { id } }', {
+        operationName: 'A', variables: JSON.stringify({ by: admin.id }),
+      }),
+    ]) {
       const events = await openEvents(t, usher, init)
       t.equal(events.response.status, 200)
-      t.match(Object.fromEntries(events.response.headers), { 'content-type': /^text\/event-stream\b/, 'cache-control': 'no-store' })
+      t.match(Object.fromEntries(events.response.headers), {
+        'content-type': /^text\/event-stream\b/, 'cache-control': 'no-store',
+      })
       t.match(await events.any(), { retry: '1000', id: /^[\w-]{16}$/ })
       await createPost(usher, admin, 'By events')
       const event = (await events.next())!
@@ -35,7 +43,9 @@ t.test('7.7 subscriptions over server-sent events', async (t) => {
     const first = await openEvents(t, usher, inAddress(POSTS))
     for (const title of ['One', 'Two', 'Three']) await createPost(usher, admin, title)
     const { id } = (await first.next())!
-    for (const query of [POSTS, `subscription { postCreated(after: "${Buffer.alloc(8).toString('base64url')}") { title } }`]) {
+    for (const query of [
+      POSTS, `subscription { postCreated(after: "${Buffer.alloc(8).toString('base64url')}") { title } }`,
+    ]) {
       const again = await openEvents(t, usher, { ...inAddress(query), headers: { 'last-event-id': id! } })
       t.same(titlesOf(await again.answers(2)), ['Two', 'Three'])
     }
@@ -43,7 +53,9 @@ t.test('7.7 subscriptions over server-sent events', async (t) => {
     await createPost(usher, admin, 'Four')
     t.same(titlesOf(await anew.answers(1)), ['Four'])
     const wrong = await openEvents(t, usher, { ...asked(POSTS), headers: { 'last-event-id': 'x' } })
-    t.match(await wrong.answers(1), [{ data: null, errors: [{ message: 'after must be the cursor of a post', extensions: { code: 'INVALID_INPUT' } }] }])
+    t.match(await wrong.answers(1), [{
+      data: null, errors: [{ message: 'after must be the cursor of a post', extensions: { code: 'INVALID_INPUT' } }],
+    }])
     t.same(await wrong.next(), { event: 'complete', data: '' })
     t.equal(await wrong.next(), undefined)
   })
@@ -51,14 +63,24 @@ t.test('7.7 subscriptions over server-sent events', async (t) => {
   t.test('7.7 a query or mutation by POST gets one event, and the stream ends', async (t) => {
     const mutation = asked('mutation { createPost(input: { title: "By an event stream", content: "" }) { title } }')
     const refused = await openEvents(t, usher, mutation)
-    t.match(await refused.answers(1), [{ data: null, errors: [{ message: 'A bearer token is required', extensions: { code: 'UNAUTHENTICATED' } }] }])
+    t.match(
+      await refused.answers(1),
+      [{ data: null, errors: [{ message: 'A bearer token is required', extensions: { code: 'UNAUTHENTICATED' } }] }]
+    )
     for (const [init, expected] of [
       [mutation, { data: { createPost: { title: 'By an event stream' } } }],
-      [asked('query ($id: ID!) { user(id: $id) { name } }', { variables: { id: admin.id } }), { data: { user: { name: 'Admin' } } }],
-      [asked('{ nothing }'), { data: null, errors: [{ message: 'Cannot query field "nothing" on type "Query".', extensions: { code: 'GRAPHQL_INVALID' } }] }],
+      [asked('query ($id: ID!) { user(id: $id) { name } }', { variables: { id: admin.id } }), {
+        data: { user: { name: 'Admin' } },
+      }],
+      [asked('{ nothing }'), {
+        data: null,
+        errors: [{ message: 'Cannot query field "nothing" on type "Query".', extensions: { code: 'GRAPHQL_INVALID' } }],
+      }],
       [asked('{'), { data: null, errors: [{ extensions: { code: 'GRAPHQL_INVALID' } }] }],
       [{ method: 'POST', body: '[]' }, { data: null, errors: [{ message: 'The body must be a JSON object' }] }],
-      [asked('{ user(id: "x") { id } }'), { data: { user: null }, errors: [{ message: 'User not found', extensions: { code: 'USER_NOT_FOUND' } }] }],
+      [asked('{ user(id: "x") { id } }'), {
+        data: { user: null }, errors: [{ message: 'User not found', extensions: { code: 'USER_NOT_FOUND' } }],
+      }],
     ] as const) {
       const events = await openEvents(t, usher, { ...init, headers: admin.headers })
       t.equal(events.response.status, 200)
@@ -89,14 +111,19 @@ t.test('7.7 subscriptions over server-sent events', async (t) => {
   })
 
   t.test('7.7 a client that accepts JSON gets JSON', async (t) => {
-    for (const accept of ['application/json, text/event-stream', '*/*', 'application/json', 'text/event-stream;q=0.5, application/json', 'application/graphql-response+json, text/event-stream']) {
+    for (const accept of [
+      'application/json, text/event-stream', '*/*', 'application/json', 'text/event-stream;q=0.5, application/json',
+      'application/graphql-response+json, text/event-stream',
+    ]) {
       const { response } = await openEvents(t, usher, { ...asked('{ me { id } }'), headers: { accept } })
       t.same(await response.json(), { data: { me: null } }, accept)
     }
   })
 
   t.test('7.7 a client may name the charset of event streams', async (t) => {
-    const { response } = await openEvents(t, usher, { ...asked('{ me { id } }'), headers: { accept: 'Text/Event-Stream; charset="UTF-8"' } })
+    const { response } = await openEvents(
+      t, usher, { ...asked('{ me { id } }'), headers: { accept: 'Text/Event-Stream; charset="UTF-8"' } }
+    )
     t.match(response.headers.get('content-type'), /^text\/event-stream/)
   })
 
@@ -132,13 +159,20 @@ t.test('7.7 an idle stream sends comments, and ends if the client does not read 
   for (const expected of [{ retry: '1000' }, { comment: '' }, { comment: '' }]) t.match(await events.any(), expected)
 
   const [hostname, port] = (await hostOf(usher)).split(':')
-  const outgoing = request({ hostname, port, path: '/graphql', method: 'POST', headers: { accept: 'text/event-stream', 'content-type': 'application/json' } })
+  const outgoing = request({
+    hostname,
+    port,
+    path: '/graphql',
+    method: 'POST',
+    headers: { accept: 'text/event-stream', 'content-type': 'application/json' },
+  })
   outgoing.end(JSON.stringify({ query: 'subscription { postCreated { content } }' }))
   const [response] = await once(outgoing, 'response')
   response.socket.pause()
   response.on('error', () => {})
   const sql = openSql(t, usher)
-  const connections = () => new Promise<number>((resolve) => { usher.app.server.getConnections((_, count) => resolve(count)) })
+  const connections = () =>
+    new Promise<number>((resolve) => { usher.app.server.getConnections((_, count) => resolve(count)) })
   await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${usher.admin.id}, '', ${'x'.repeat(65_000)} from generate_series(1, 300)`
   await until('the deaf one is gone', async () => await connections() === 1)
   response.socket.resume()

@@ -25,15 +25,22 @@ t.test('postCreated', async (t) => {
   }
 
   t.test('7.7 every subscriber receives every post, whichever node it was created on', async (t) => {
-    const subscribers = await Promise.all([usher, otherNode].flatMap((node) => protocols.map((protocol) => subscribe(POSTS, protocol, node))))
+    const subscribers = await Promise.all(
+      [usher, otherNode].flatMap((node) => protocols.map((protocol) => subscribe(POSTS, protocol, node)))
+    )
     const writer = await (await openSocket(t, otherNode)).init(author.headers)
     await createPost(usher, admin, 'by HTTP')
     await createPost(otherNode, admin, 'by HTTP on the other node')
-    t.same(await writer.run(CREATE, { variables: { title: 'by a socket' } }), { data: { createPost: { title: 'by a socket' } } })
+    t.same(await writer.run(CREATE, { variables: { title: 'by a socket' } }), {
+      data: { createPost: { title: 'by a socket' } },
+    })
     await sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${admin.id}, 'by SQL', '')`
-    await sql.begin((sql) => [1, 2].map((number) => sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${admin.id}, ${`in one transaction ${number}`}, '')`))
+    await sql.begin((sql) => [1, 2].map((number) =>
+      sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${admin.id}, ${`in one transaction ${number}`}, '')`))
     for (const subscriber of subscribers) {
-      t.same(await titles(subscriber, 6), ['by HTTP', 'by HTTP on the other node', 'by a socket', 'by SQL', 'in one transaction 1', 'in one transaction 2'])
+      t.same(await titles(subscriber, 6), [
+        'by HTTP', 'by HTTP on the other node', 'by a socket', 'by SQL', 'in one transaction 1', 'in one transaction 2',
+      ])
     }
   })
 
@@ -48,20 +55,25 @@ t.test('postCreated', async (t) => {
   })
 
   t.test('7.7 a subscription to one author receives only that author\'s posts', async (t) => {
-    const [his, upper, nobodys, none] = await Promise.all([subscribe(by(author.id)), subscribe(by(author.id.toUpperCase())), subscribe(by('nobody')), subscribe(by(''))])
+    const [his, upper, nobodys, none] = await Promise.all([
+      subscribe(by(author.id)), subscribe(by(author.id.toUpperCase())), subscribe(by('nobody')), subscribe(by('')),
+    ])
     const all = await subscribe('subscription ($id: ID) { postCreated(authorId: $id) { title } }')
     await createPost(usher, admin, 'Another')
     await createPost(usher, author, 'His')
     t.same(await titles(his!, 1), ['His'])
     t.same(await titles(upper!, 1), ['His'])
     t.same(await titles(all, 2), ['Another', 'His'])
-    for (const socket of [nobodys!, none!]) t.same(await socket.run('{ __typename }'), { data: { __typename: 'Query' } })
+    for (const socket of [nobodys!, none!]) {
+      t.same(await socket.run('{ __typename }'), { data: { __typename: 'Query' } })
+    }
   })
 
   t.test('7.7 posts arrive in the order of their commits', async (t) => {
     // With a new author, no earlier post can still be on its way to the other node.
     const author = await usher.createUser()
-    const [here, there] = await Promise.all([subscribe(by(author.id)), subscribe(by(author.id), 'graphql-ws', otherNode)])
+    const [here, there] =
+      await Promise.all([subscribe(by(author.id)), subscribe(by(author.id), 'graphql-ws', otherNode)])
     const expected = Array.from({ length: 200 }, (_, index) => `Post ${index}`)
     for (const title of expected) await createPost(usher, author, title)
     t.same(await titles(here!, 200), expected)
@@ -78,21 +90,31 @@ t.test('postCreated', async (t) => {
   })
 
   t.test('7.7 a post can be selected with fields of its author and under an alias', async (t) => {
-    const socket = await subscribe(`subscription Named ($first: Int = 1) { event: postCreated(authorId: "${author.id}") { id createdAt author { name posts(first: $first) { title } } } }`)
+    const socket = await subscribe(
+      `subscription Named ($first: Int = 1) { event: postCreated(authorId: "${author.id}") { id createdAt author { name posts(first: $first) { title } } } }`
+    )
     const id = await createPost(usher, author, 'Nested')
     const { payload } = await socket.next()
-    t.match(payload, { data: { event: { id, createdAt: /Z$/, author: { name: 'Author', posts: [{ title: 'Nested' }] } } } })
+    t.match(
+      payload, { data: { event: { id, createdAt: /Z$/, author: { name: 'Author', posts: [{ title: 'Nested' }] } } } }
+    )
     t.equal(payload!.errors, undefined)
   })
 
   t.test('7.3 the error of an event reveals nothing internal, and the next event arrives', async (t) => {
-    const socket = await subscribe(`subscription { postCreated(authorId: "${author.id}") { title createdAt author { posts(first: 1000) { id } } } }`)
+    const socket = await subscribe(
+      `subscription { postCreated(authorId: "${author.id}") { title createdAt author { posts(first: 1000) { id } } } }`
+    )
     const whole = await subscribe(`subscription { postCreated(authorId: "${author.id}") { title createdAt } }`)
     await createPost(usher, author)
-    t.match((await socket.next()).payload, { data: null, errors: [{ message: 'first must be between 1 and 100', extensions: { code: 'INVALID_INPUT' } }] })
+    t.match((await socket.next()).payload, {
+      data: null, errors: [{ message: 'first must be between 1 and 100', extensions: { code: 'INVALID_INPUT' } }],
+    })
     await whole.next()
     await sql`insert into posts (id, author_id, title, content, created_at) values (gen_random_uuid(), ${author.id}, '', '', 'infinity')`
-    t.match((await whole.next()).payload, { data: null, errors: [{ message: 'The server failed', extensions: { code: 'INTERNAL_ERROR' } }] })
+    t.match((await whole.next()).payload, {
+      data: null, errors: [{ message: 'The server failed', extensions: { code: 'INTERNAL_ERROR' } }],
+    })
     await createPost(usher, author, 'Next')
     t.match((await whole.next()).payload, { data: { postCreated: { title: 'Next' } } })
   })
@@ -145,14 +167,18 @@ t.test('postCreated', async (t) => {
     const subscribers = await Promise.all([subscribe(by(author.id)), subscribe(by(author.id), 'graphql-ws')])
     await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${author.id}, n, 'Words' from generate_series(1, 3000) n`
     const expected = Array.from({ length: 3000 }, (_, index) => String(index + 1))
-    for (const subscriber of subscribers) t.same((await titles(subscriber, 3000)).sort((a, b) => Number(a) - Number(b)), expected)
+    for (const subscriber of subscribers) {
+      t.same((await titles(subscriber, 3000)).sort((a, b) => Number(a) - Number(b)), expected)
+    }
   })
 
   t.test('7.7 a client that subscribes but does not read is disconnected', async (t) => {
     const socket = await subscribe(by('nobody'))
     await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${admin.id}, '', ${'x'.repeat(60_000)} from generate_series(1, 100)`
     socket.socket.pause()
-    for (let id = 0; id < 9; id++) socket.start(String(id), `{ posts(authorId: "${admin.id}", first: 100) { nodes { content } } }`)
+    for (let id = 0; id < 9; id++) {
+      socket.start(String(id), `{ posts(authorId: "${admin.id}", first: 100) { nodes { content } } }`)
+    }
     // The client only detects that the connection is closed when it writes.
     await until('the server has hung up', () => {
       socket.socket.ping()
@@ -166,7 +192,9 @@ t.test('postCreated', async (t) => {
 t.test('7.7 a node without subscribers reads no posts', async (t) => {
   const statements: string[] = []
   const usher = await createUsher(t)
-  const client = postgres(usher.options.databaseUrl!, { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } })
+  const client = postgres(
+    usher.options.databaseUrl!, { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } }
+  )
   t.teardown(() => client.end())
   const watched = await createUsher(t, { ...usher.options, databaseUrl: undefined, sql: client })
   const reads = () => statements.filter((text) => text.includes('"position" >')).length
@@ -200,9 +228,11 @@ t.test('7.7 a node without subscribers reads no posts', async (t) => {
     await locked`lock table posts in access exclusive mode`
     const vanishing = await (await openSocket(t, watched)).init()
     vanishing.start('3', POSTS)
-    await until('its statement waits', async () => (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%"${usher.options.schema}"."posts"%`}`).length > 0)
+    await until('its statement waits', async () =>
+      (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%"${usher.options.schema}"."posts"%`}`).length > 0)
     vanishing.socket.terminate()
-    await until('the node has seen it', () => new Promise((resolve) => { watched.app.server.getConnections((_, count) => resolve(count === 1)) }))
+    await until('the node has seen it', () =>
+      new Promise((resolve) => { watched.app.server.getConnections((_, count) => resolve(count === 1)) }))
   })
   await socket.settle()
   const least = reads()

@@ -129,7 +129,8 @@ t.test('1.13 the budget of documents of a wide network is at most half of that o
     }
   }
   t.equal(exhaust('2001:db8::1'), 2, '9.3 ms each')
-  const more = Array.from({ length: 20 }, (_, index) => exhaust(`2001:db8:0:${(index + 1).toString(16).padStart(2, '0')}00::1`))
+  const more =
+    Array.from({ length: 20 }, (_, index) => exhaust(`2001:db8:0:${(index + 1).toString(16).padStart(2, '0')}00::1`))
   t.same([more.slice(0, 3), more.at(-1)], [[2, 1, 0], 0], 'the /48')
   t.equal(exhaust('192.0.2.1'), 2, 'another network')
   t.end()
@@ -142,6 +143,8 @@ t.test('1.13 the budget of a network that has long been idle starts again', asyn
   const work = { fields: 100, pairs: 0 }
   budget.charge(networksOf('2001:db8::1'), work)
   t.throws(() => budget.charge(networksOf('2001:db8::2'), work), { code: 'TOO_MANY_DOCUMENTS' }, 'the same network')
-  for (let index = 0; index < 10_000; index++) budget.charge(networksOf(`10.${index >> 8}.${index & 255}.1`), { fields: 0, pairs: 0 })
+  for (let index = 0; index < 10_000; index++) {
+    budget.charge(networksOf(`10.${index >> 8}.${index & 255}.1`), { fields: 0, pairs: 0 })
+  }
   budget.charge(networksOf('2001:db8::1'), work)
 })

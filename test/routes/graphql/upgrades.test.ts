@@ -16,7 +16,8 @@ t.test('7.7 upgrades', async (t) => {
   const usher = await createUsher(t)
   const host = await hostOf(usher)
   const key = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='
-  const upgrade = (start: string, rest: string = key) => `${start} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${rest}\r\n\r\n`
+  const upgrade = (start: string, rest: string = key) =>
+    `${start} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${rest}\r\n\r\n`
 
   t.test('7.7 the path may have a query string, and header values are not case-sensitive', async (t) => {
     const socket = await (await openSocket(t, usher, { path: '/graphql?a=/b?c' })).init()
@@ -29,7 +30,9 @@ t.test('7.7 upgrades', async (t) => {
   t.test('7.7 a handshake behind a request without a response yet is answered after it', async (t) => {
     const raw = await talk(t, usher)
     raw.write(`GET /api/users HTTP/1.1\r\nHost: ${host}\r\n\r\n${upgrade('GET /graphql', `${key}\r\nSec-WebSocket-Protocol: graphql-ws`)}`)
-    t.match(await raw.read(/ 101 [^]*\r\n\r\n$/), /^HTTP\/1\.1 200 [^]*"email":"admin@example.com"[^]*\]HTTP\/1\.1 101 /)
+    t.match(
+      await raw.read(/ 101 [^]*\r\n\r\n$/), /^HTTP\/1\.1 200 [^]*"email":"admin@example.com"[^]*\]HTTP\/1\.1 101 /
+    )
   })
 
   t.test('7.7 an invalid handshake gets 400', async (t) => {
@@ -110,7 +113,9 @@ t.test('7.7 over TLS, sockets work and other upgrades are ignored', async (t) =>
   const shared = { ciphers: 'PSK', maxVersion: 'TLSv1.2' as const }
   const app = Fastify({ pluginTimeout: 0, forceCloseConnections: true, https: { ...shared, pskCallback: () => psk } })
   t.teardown(() => app.close())
-  await app.register(usherPlugin, { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('tls'), uploadsDir: t.testdir(), poolSize: 2 })
+  await app.register(usherPlugin, {
+    databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('tls'), uploadsDir: t.testdir(), poolSize: 2,
+  })
   await app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = app.server.address() as AddressInfo
   const options = { ...shared, pskCallback: () => ({ psk, identity: 'test' }), checkServerIdentity: () => undefined }
@@ -121,7 +126,9 @@ t.test('7.7 over TLS, sockets work and other upgrades are ignored', async (t) =>
 
   const raw = connectTls({ ...options, port, host: '127.0.0.1' }).setEncoding('latin1')
   for (const method of ['GET', 'POST']) {
-    raw.write(`${method} /api/nothing HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 0\r\n\r\n`)
+    raw.write(
+      `${method} /api/nothing HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 0\r\n\r\n`
+    )
     t.match((await once(raw, 'data'))[0], /^HTTP\/1\.1 404 /)
   }
   raw.destroy()
@@ -129,11 +136,19 @@ t.test('7.7 over TLS, sockets work and other upgrades are ignored', async (t) =>
 
 type Register = (app: FastifyInstance) => unknown
 /** Mounts Usher in a host that adds something before and after. The host's own listeners of upgrades use `/host`. */
-async function mountIn (t: Test, { before = () => {}, after = () => {}, options = {} }: { before?: Register, after?: Register, options?: FastifyServerOptions }) {
+async function mountIn (t: Test, { before = () => {}, after = () => {}, options = {} }: {
+  before?: Register, after?: Register, options?: FastifyServerOptions
+}) {
   const app = Fastify({ pluginTimeout: 0, forceCloseConnections: true, ...options })
   t.teardown(() => app.close())
   await before(app)
-  await app.register(usherPlugin, { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir: t.testdir(), poolSize: 2, deadlines: slow })
+  await app.register(usherPlugin, {
+    databaseUrl: await testDatabaseUrl(),
+    schema: uniqueSchema(t.name),
+    uploadsDir: t.testdir(),
+    poolSize: 2,
+    deadlines: slow,
+  })
   await after(app)
   return { app, prefix: '' }
 }
@@ -149,7 +164,9 @@ const listeners: Record<string, Register> = {
   },
   'graphql-ws' ({ server }) {
     const schema = buildSchema('type Query { hello: String }')
-    useServer({ schema, roots: { query: { hello: () => 'of the host' } } }, new WebSocketServer({ server, path: '/host' }))
+    useServer(
+      { schema, roots: { query: { hello: () => 'of the host' } } }, new WebSocketServer({ server, path: '/host' })
+    )
   },
   // As the WsAdapter of NestJS does it.
   'a listener that destroys what it does not know' ({ server }) {
@@ -199,7 +216,9 @@ t.test('9 sockets work if the host rewrites URLs', async (t) => {
 })
 
 t.test('9 the path of the socket is as flexible as that of the host\'s router', async (t) => {
-  const lenient = await mountIn(t, { options: { routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, ignoreDuplicateSlashes: true } } })
+  const lenient = await mountIn(
+    t, { options: { routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, ignoreDuplicateSlashes: true } } }
+  )
   for (const path of ['/GraphQL', '/graphql/?a', '//graphql']) {
     t.same(await (await (await openSocket(t, lenient, { path })).init()).run('{ me { id } }'), { data: { me: null } })
   }
@@ -208,7 +227,9 @@ t.test('9 the path of the socket is as flexible as that of the host\'s router', 
 })
 
 t.test('9 sockets work if a hook of the host replaces request.raw', async (t) => {
-  const mounted = await mountIn(t, { before: (app) => app.addHook('onRequest', async (request) => { request.raw = Object.create(request.raw) }) })
+  const mounted = await mountIn(
+    t, { before: (app) => app.addHook('onRequest', async (request) => { request.raw = Object.create(request.raw) }) }
+  )
   t.same(await (await (await openSocket(t, mounted)).init()).run('{ me { id } }'), { data: { me: null } })
   t.equal((await mounted.app.inject({ url: '/graphql?query={me{id}}' })).statusCode, 200)
 })
@@ -230,7 +251,9 @@ t.test('7.7 each of two mounts has the socket under its own prefix', async (t) =
   for (const { prefix } of options) {
     const mounted = { app, prefix }
     const socket = await (await openSocket(t, mounted)).init()
-    t.same(await socket.run('{ users { nodes { email } } }'), { data: { users: { nodes: [{ email: `${prefix.slice(1)}@example.com` }] } } })
+    t.same(await socket.run('{ users { nodes { email } } }'), {
+      data: { users: { nodes: [{ email: `${prefix.slice(1)}@example.com` }] } },
+    })
     socket.socket.terminate()
   }
   const refused = new WebSocket(`ws://${await hostOf({ app })}/graphql`, 'graphql-ws')
@@ -240,7 +263,9 @@ t.test('7.7 each of two mounts has the socket under its own prefix', async (t) =
 
 t.test('8 a node that stops closes its sockets with 1001', async (t) => {
   const usher = await createUsher(t)
-  const sockets = await Promise.all([...protocols, ...protocols].map(async (protocol) => (await openSocket(t, usher, { protocol })).init()))
+  const sockets = await Promise.all(
+    [...protocols, ...protocols].map(async (protocol) => (await openSocket(t, usher, { protocol })).init())
+  )
   for (const socket of sockets) socket.start('1', 'subscription { postCreated { title } }')
   await Promise.all(sockets.map((socket) => socket.settle()))
   const deaf = await openSocket(t, usher)
@@ -261,7 +286,9 @@ t.test('8 a handshake in progress while the node stops gets 503', async (t) => {
     arrived.resolve()
     await goOn.promise
   })
-  await app.register(usherPlugin, { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('stop'), uploadsDir: t.testdir(), poolSize: 2 })
+  await app.register(usherPlugin, {
+    databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('stop'), uploadsDir: t.testdir(), poolSize: 2,
+  })
   await app.ready()
   const raw = await talk(t, { app })
   raw.write('GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: graphql-ws\r\n\r\n')

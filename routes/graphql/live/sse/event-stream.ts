@@ -44,8 +44,8 @@ export class EventStream extends Readable implements Reader {
   }
 
   /**
-   * Closes the stream if its client has unread bytes and has read nothing since the last check. Otherwise sends a comment, so that
-   * the connection does not look idle.
+   * Closes the stream if its client has unread bytes and has read nothing since the last check. Otherwise sends a
+   * comment, so that the connection does not look idle.
    */
   check (): void {
     const readBytes = this.#writtenBytes - this.readableLength

@@ -33,9 +33,10 @@ export function wantsEvents ({ headers }: FastifyRequest): boolean {
 }
 
 /**
- * Adds GraphQL over server-sent events, in the distinct connections mode of graphql-sse: `next` events, and `complete` if no more
- * follow. The id of an event of a subscription is the cursor of its post. A client that reconnects with it, as browsers do
- * automatically, receives the events that it has missed. A stream begins with an id, so this works before the first event, too.
+ * Adds GraphQL over server-sent events, in the distinct connections mode of graphql-sse: `next` events, and `complete`
+ * if no more follow. The id of an event of a subscription is the cursor of its post. A client that reconnects with it,
+ * as browsers do automatically, receives the events that it has missed. A stream begins with an id, so this works
+ * before the first event, too.
  *
  * @returns the handler of requests for event streams
  */
@@ -61,7 +62,9 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
       const { authorization, 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
       // Before the subscription, which may take a while, because the session may end meanwhile.
       if (reader) stream.once('close', usherAuth.watch(authorization!, reader, () => stream.end()))
-      const stop = await subscriptions.subscribe({ ...operation, reader, request, lastEventId: lastEventId || undefined }, createSink(stream, networks))
+      const stop = await subscriptions.subscribe(
+        { ...operation, reader, request, lastEventId: lastEventId || undefined }, createSink(stream, networks)
+      )
       open.add(stream)
       stream.once('close', () => {
         open.delete(stream)
@@ -133,7 +136,8 @@ function send (stream: EventStream, { log }: FastifyRequest, reply: FastifyReply
 
 // Returns the body of the response to a request that has failed.
 function describeError (error: GraphQLError, request: FastifyRequest, reply: FastifyReply): string | object {
-  // Clients give up after an error, but reconnect if a stream ends without one. The failure is temporary, so they should reconnect.
+  // Clients give up after an error, but reconnect if a stream ends without one. The failure is temporary, so they
+  // should reconnect.
   if (isTemporary(error)) return `${RECONNECT}\n`
   const failure = formatExecution({ errors: [error] }, request.log)
   request.server.usherGraphql.countErrors(failure.errors!)

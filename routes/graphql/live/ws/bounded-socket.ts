@@ -3,9 +3,9 @@ import type { Reader, UnreadBytes } from '../unread-bytes.ts'
 import { MessageRate, type MessageRateOptions } from '../message-rate.ts'
 import { CloseCode } from './close-codes.ts'
 
-// Bytes that a client may leave unread, not counting the message that exceeds the limit. A subscription pauses while its socket has
-// 64 KiB of unread bytes, but each of the ten on a socket may then have added one event, in which every byte of a content may be
-// escaped: 10 * 64 KiB * 2. More than that are responses to the client's own messages.
+// Bytes that a client may leave unread, not counting the message that exceeds the limit. A subscription pauses while
+// its socket has 64 KiB of unread bytes, but each of the ten on a socket may then have added one event, in which every
+// byte of a content may be escaped: 10 * 64 KiB * 2. More than that are responses to the client's own messages.
 const UNREAD_BYTES = 2 * 1024 * 1024
 
 // A control frame has at most 125 bytes (RFC 6455, 5.5), two of which are the code.
@@ -20,8 +20,8 @@ export interface BoundedSocketOptions {
 }
 
 /**
- * A WebSocket with limits: it disconnects a client that does not read or does not answer pings, and slows down one that sends too
- * much. Requires the option `autoPong: false` of ws.
+ * A WebSocket with limits: it disconnects a client that does not read or does not answer pings, and slows down one that
+ * sends too much. Requires the option `autoPong: false` of ws.
  */
 export class BoundedSocket implements Reader {
   readonly #socket: WebSocket
@@ -32,7 +32,10 @@ export class BoundedSocket implements Reader {
   #alive = true
   #drained: Promise<void> | undefined
 
-  /** Must be called before anything is read: an `error` event without a listener ends the process, even while the socket is closing. */
+  /**
+   * Must be called before anything is read: an `error` event without a listener ends the process, even while the socket
+   * is closing.
+   */
   constructor (socket: WebSocket, { messages, unread, onMessage, onError }: BoundedSocketOptions) {
     this.#socket = socket
     this.#unread = unread
@@ -78,8 +81,8 @@ export class BoundedSocket implements Reader {
 
   /** Resolves when everything that was written before has been handed to the operating system. */
   drain (): Promise<void> {
-    // A ping leaves after everything written before it. There is one ping at a time, because pings would pile up for a client that
-    // does not read.
+    // A ping leaves after everything written before it. There is one ping at a time, because pings would pile up for a
+    // client that does not read.
     this.#drained ??= new Promise((resolve) => {
       this.#socket.ping(undefined, undefined, () => {
         this.#drained = undefined
@@ -116,8 +119,9 @@ export class BoundedSocket implements Reader {
     this.#unread.update(this)
   }
 
-  // Counts a message or frame of the client. Pauses reading if it sends too much, and closes the socket if it continues. Returns
-  // false if the socket was closing before, because messages after one that has closed the socket are ignored.
+  // Counts a message or frame of the client. Pauses reading if it sends too much, and closes the socket if it
+  // continues. Returns false if the socket was closing before, because messages after one that has closed the socket
+  // are ignored.
   #count (): boolean {
     if (!this.isOpen) return false
     const pauseMs = this.#rate.count()

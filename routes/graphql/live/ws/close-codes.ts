@@ -1,4 +1,7 @@
-/** The codes with which the server closes a WebSocket. The codes from 4400 are those of graphql-transport-ws, for both protocols. */
+/**
+ * The codes with which the server closes a WebSocket. The codes from 4400 are those of graphql-transport-ws, for both
+ * protocols.
+ */
 export const CloseCode = {
   /** The server is stopping. */
   GoingAway: 1001,

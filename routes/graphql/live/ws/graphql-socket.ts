@@ -19,8 +19,9 @@ const MAX_OPERATIONS_PER_SOCKET = 10
 const MESSAGES_WAITING = 10
 
 /**
- * A WebSocket that runs GraphQL operations. `app.graphql` executes queries and mutations, and `subscriptions.ts` runs subscriptions.
- * docs/decisions/graphql.md explains why neither the socket of mercurius nor the server of graphql-ws is used.
+ * A WebSocket that runs GraphQL operations. `app.graphql` executes queries and mutations, and `subscriptions.ts` runs
+ * subscriptions. docs/decisions/graphql.md explains why neither the socket of mercurius nor the server of graphql-ws is
+ * used.
  */
 export class GraphqlSocket {
   readonly #protocol: Protocol
@@ -48,7 +49,9 @@ export class GraphqlSocket {
       onMessage: (text) => this.#enqueue(text),
       onError: (err) => usher.log.debug({ err }, 'a socket has failed'),
     })
-    this.#deadline = setTimeout(() => this.#close(CloseCode.InitialisationTimeout, 'Connection initialisation timeout'), socketInit)
+    this.#deadline = setTimeout(
+      () => this.#close(CloseCode.InitialisationTimeout, 'Connection initialisation timeout'), socketInit
+    )
     this.#socket.onceClosed(() => {
       clearTimeout(this.#deadline)
       this.#unwatch()
@@ -101,13 +104,17 @@ export class GraphqlSocket {
   }
 
   async #initialise ({ payload }: Message): Promise<void> {
-    if (this.#state !== 'opened') return this.#close(CloseCode.TooManyInitialisations, 'Too many initialisation requests')
+    if (this.#state !== 'opened') {
+      return this.#close(CloseCode.TooManyInitialisations, 'Too many initialisation requests')
+    }
     this.#state = 'initialised'
     clearTimeout(this.#deadline)
     const { usher: { usherAuth }, request } = this.#context
     const authorization = authorizationOf(payload) ?? request.headers.authorization
     try {
-      if (authorization !== undefined) this.#identified(authorization, await usherAuth.identify(authorization, request.socket))
+      if (authorization !== undefined) {
+        this.#identified(authorization, await usherAuth.identify(authorization, request.socket))
+      }
       this.#state = 'acknowledged'
       this.#socket.write('{"type":"connection_ack"}')
     } catch (error) {
@@ -120,7 +127,8 @@ export class GraphqlSocket {
     if (!this.#socket.isOpen) return
     const { usher: { usherAuth } } = this.#context
     this.#actor = () => usherAuth.identify(authorization)
-    this.#unwatch = usherAuth.watch(authorization, actor, () => this.#close(CloseCode.Forbidden, 'The session has ended'))
+    this.#unwatch =
+      usherAuth.watch(authorization, actor, () => this.#close(CloseCode.Forbidden, 'The session has ended'))
   }
 
   #reject (error: unknown): void {
@@ -136,10 +144,13 @@ export class GraphqlSocket {
     if (!isObject(payload)) return this.#closeInvalid(': payload must be an object')
     try {
       const operation = readOperation(this.#context.usher.graphql.schema, payload)
-      if (this.#running.size >= MAX_OPERATIONS_PER_SOCKET) throw limitExceeded(`A socket may run at most ${MAX_OPERATIONS_PER_SOCKET} operations at once`)
+      if (this.#running.size >= MAX_OPERATIONS_PER_SOCKET) {
+        throw limitExceeded(`A socket may run at most ${MAX_OPERATIONS_PER_SOCKET} operations at once`)
+      }
       await this.#run(id, operation)
     } catch (error) {
-      // Clients give up an operation after an error, but repeat it after the socket was closed. This failure is temporary.
+      // Clients give up an operation after an error, but repeat it after the socket was closed. This failure is
+      // temporary.
       if (isTemporary(error as GraphQLError)) return this.#close(CloseCode.TryAgainLater, 'Try again later')
       this.#fail(id, error as GraphQLError)
     }

@@ -18,7 +18,8 @@ export const protocols: ReadonlyMap<string, Protocol> = new Map<string, Protocol
   // https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
   ['graphql-transport-ws', {
     intents: new Map<unknown, Intent>([
-      ['connection_init', 'initialise'], ['subscribe', 'start'], ['complete', 'stop'], ['ping', 'ping'], ['pong', 'ignore'],
+      ['connection_init', 'initialise'], ['subscribe', 'start'], ['complete', 'stop'], ['ping', 'ping'],
+      ['pong', 'ignore'],
     ]),
     data: 'next',
   }],
@@ -33,7 +34,8 @@ export const protocols: ReadonlyMap<string, Protocol> = new Map<string, Protocol
 ])
 
 /** Returns the text of a message with a result or an event, before its payload, which is JSON already. */
-export const headOf = ({ data }: Protocol, id: string): string => `{"type":"${data}","id":${JSON.stringify(id)},"payload":`
+export const headOf = ({ data }: Protocol, id: string): string =>
+  `{"type":"${data}","id":${JSON.stringify(id)},"payload":`
 
 /** Returns the message that no further results follow. */
 export const completeOf = (id: string): string => `{"type":"complete","id":${JSON.stringify(id)}}`
@@ -52,8 +54,8 @@ export function parseMessage (text: string): Message {
 }
 
 /**
- * Returns the `Authorization` of a payload of `connection_init`, or undefined if it has none. Clients send it as a parameter or
- * among headers, capitalised or in lower case.
+ * Returns the `Authorization` of a payload of `connection_init`, or undefined if it has none. Clients send it as a
+ * parameter or among headers, capitalised or in lower case.
  */
 export function authorizationOf (payload: unknown): string | undefined {
   const { headers, ...parameters } = isObject(payload) ? payload : {}

@@ -1,4 +1,6 @@
-/** Stops an operation. Returns a promise if it goes on for a while, which resolves when it has ended and never rejects. */
+/**
+ * Stops an operation. Returns a promise if it goes on for a while, which resolves when it has ended and never rejects.
+ */
 export type Stop = () => Promise<void> | void
 
 /** The operations that are running on a socket, by the client's id. */

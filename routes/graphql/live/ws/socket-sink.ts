@@ -9,7 +9,9 @@ export interface SocketSubscription extends Pick<Sink, 'networks' | 'complete' |
 }
 
 /** Creates the sink of a subscription over a socket. `connection` is the connection under the WebSocket. */
-export function createSocketSink (socket: BoundedSocket, connection: Duplex, { networks, send, complete, fail }: SocketSubscription): Sink {
+export function createSocketSink (
+  socket: BoundedSocket, connection: Duplex, { networks, send, complete, fail }: SocketSubscription
+): Sink {
   return {
     networks,
     transport: 'websocket',
@@ -28,8 +30,8 @@ export function createSocketSink (socket: BoundedSocket, connection: Duplex, { n
   }
 }
 
-// Sends all events of a turn in one write, because a write costs more than everything else about an event. Node does the same for
-// HTTP responses.
+// Sends all events of a turn in one write, because a write costs more than everything else about an event. Node does
+// the same for HTTP responses.
 function corkForTurn (connection: Duplex): void {
   if (connection.writableCorked > 0) return
   connection.cork()

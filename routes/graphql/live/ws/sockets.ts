@@ -28,9 +28,9 @@ const MAX_BYTES_PER_MESSAGE = 16 * 1024
 const MAX_FRAGMENTS_PER_MESSAGE = 64
 
 /**
- * Adds WebSockets to a path. mercurius would register @fastify/websocket, which handles every upgrade of the whole server, even
- * those of a host's own routes. Usher only handles upgrades of its path, and sends them through the router like any request, so
- * that the host's hooks see them.
+ * Adds WebSockets to a path. mercurius would register @fastify/websocket, which handles every upgrade of the whole
+ * server, even those of a host's own routes. Usher only handles upgrades of its path, and sends them through the router
+ * like any request, so that the host's hooks see them.
  */
 export function addSockets (app: FastifyInstance, path: string, subscriptions: Subscriptions): void {
   // By the response, because a hook of the host may replace `request.raw`.
@@ -46,7 +46,8 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
     autoPong: false,
     // @types/ws does not know this option. By default, ws waits for 30 seconds.
     closeTimeout: deadlines.socketClose,
-    handleProtocols: (offered: Set<string>) => [...protocols.keys()].find((name) => offered.has(name)) ?? false as const,
+    handleProtocols: (offered: Set<string>) =>
+      [...protocols.keys()].find((name) => offered.has(name)) ?? false as const,
   }
   const sockets = new WebSocketServer(options)
   const open = new Set<GraphqlSocket>()
@@ -67,8 +68,8 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
     await closeAll(sockets, deadlines.socketClose)
   })
 
-  // Makes the GET route handle upgrades, even if a plugin of the host has changed the route. Other requests get their response in
-  // `preValidation` and do not reach the handler.
+  // Makes the GET route handle upgrades, even if a plugin of the host has changed the route. Other requests get their
+  // response in `preValidation` and do not reach the handler.
   function acceptUpgrades (route: RouteOptions): void {
     const { preValidation } = route
     route.preValidation = function (request, reply, done) {

@@ -69,10 +69,12 @@ function wantsSocket ({ method, headers }: IncomingMessage): boolean {
 }
 
 /**
- * Handles an upgrade that no listener wants like a plain request. Node does that if there is no listener. With Usher's listener
- * the request would wait forever, so it is passed to the server again without its `Upgrade` header.
+ * Handles an upgrade that no listener wants like a plain request. Node does that if there is no listener. With Usher's
+ * listener the request would wait forever, so it is passed to the server again without its `Upgrade` header.
  */
-function ignoreUpgrade (server: Server, { method, url, httpVersion, rawHeaders }: IncomingMessage, socket: Duplex, head: Buffer): void {
+function ignoreUpgrade (
+  server: Server, { method, url, httpVersion, rawHeaders }: IncomingMessage, socket: Duplex, head: Buffer
+): void {
   const lines = [`${method} ${url} HTTP/${httpVersion}`]
   for (let index = 0; index < rawHeaders.length; index += 2) {
     if (rawHeaders[index]!.toLowerCase() !== 'upgrade') lines.push(`${rawHeaders[index]}: ${rawHeaders[index + 1]}`)
@@ -86,8 +88,9 @@ type Listener = (...values: unknown[]) => void
 // The listeners that were added to a connection when it was last passed to its server again.
 const addedTo = new WeakMap<Duplex, [event: string | symbol, listener: Listener][]>()
 
-// Listeners of the server's connections, such as those of a host, add listeners to the same connection again at each upgrade that
-// its client requests. Node removes its own. The others are removed here, so that a client cannot make them pile up.
+// Listeners of the server's connections, such as those of a host, add listeners to the same connection again at each
+// upgrade that its client requests. Node removes its own. The others are removed here, so that a client cannot make
+// them pile up.
 function reconnect (server: Server, socket: Duplex): void {
   for (const [event, listener] of addedTo.get(socket) ?? []) socket.removeListener(event, listener)
   const before = new Set(listenersOf(socket).map(([, listener]) => listener))

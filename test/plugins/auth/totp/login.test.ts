@@ -33,14 +33,20 @@ async function challengeOf (scope: Scope, { email, password }: LoggedIn): Promis
 async function complete (scope: Scope, challenge: string, given: SecondFactorCode) {
   const { login, totp } = scope.usherAuth
   const caller = strangerOf(scope)
-  return login.withSecondFactor(caller, { challenge, replaced: undefined }, (userId) => totp.prove(caller, userId, given))
+  return login.withSecondFactor(
+    caller, { challenge, replaced: undefined }, (userId) => totp.prove(caller, userId, given)
+  )
     .then(({ token }) => ({ amr: decodeJwt(token)['amr'] }), (error) => error.code as string)
 }
 
 t.test('16.4 a login is completed by a code, or by a recovery code', async (t) => {
   const { one, two, user, app } = await open(t)
   t.strictSame(await complete(two, await challengeOf(one, user), { code: app.code() }), { amr: ['pwd', 'otp', 'mfa'] })
-  t.equal(await complete(one, await challengeOf(one, user), { code: app.code() }), 'INVALID_SECOND_FACTOR', 'a code works once')
+  t.equal(
+    await complete(one, await challengeOf(one, user), { code: app.code() }),
+    'INVALID_SECOND_FACTOR',
+    'a code works once'
+  )
   const recoveryCode = app.recoveryCodes[0]!
   t.strictSame(await complete(one, await challengeOf(one, user), { recoveryCode }), { amr: ['pwd', 'otp', 'mfa'] })
   t.equal(await complete(one, await challengeOf(one, user), { recoveryCode }), 'INVALID_SECOND_FACTOR')
@@ -50,7 +56,9 @@ t.test('16.4 of 100 concurrent logins with one code on two nodes, one succeeds',
   const { one, two, user, app, sql } = await open(t)
   await sql`delete from sessions`
   const challenges = await Promise.all(Array.from({ length: 10 }, () => challengeOf(one, user)))
-  const logins = Array.from({ length: 100 }, (_, index) => complete([one, two][index % 2]!, challenges[index % 10]!, { code: app.code() }))
+  const logins = Array.from(
+    { length: 100 }, (_, index) => complete([one, two][index % 2]!, challenges[index % 10]!, { code: app.code() })
+  )
   t.equal((await Promise.all(logins)).filter((result) => typeof result === 'object').length, 1)
   t.equal((await sql`select from sessions where user_id = ${user.id}`).length, 1)
 })
@@ -60,7 +68,9 @@ t.test('16.4 of 100 concurrent logins with one recovery code on two nodes, one s
   await sql`delete from sessions`
   const challenges = await Promise.all(Array.from({ length: 10 }, () => challengeOf(one, user)))
   const recoveryCode = app.recoveryCodes[0]!
-  const logins = Array.from({ length: 100 }, (_, index) => complete([one, two][index % 2]!, challenges[index % 10]!, { recoveryCode }))
+  const logins = Array.from(
+    { length: 100 }, (_, index) => complete([one, two][index % 2]!, challenges[index % 10]!, { recoveryCode })
+  )
   t.equal((await Promise.all(logins)).filter((result) => typeof result === 'object').length, 1)
   t.equal((await sql`select from sessions where user_id = ${user.id}`).length, 1)
   t.equal((await sql`select from recovery_codes where user_id = ${user.id}`).length, 9)
@@ -69,7 +79,9 @@ t.test('16.4 of 100 concurrent logins with one recovery code on two nodes, one s
 t.test('16.4 a challenge allows five attempts, however many arrive at once', async (t) => {
   const { one, two, user, app } = await open(t)
   const challenge = await challengeOf(one, user)
-  const results = await Promise.all(Array.from({ length: 40 }, (_, index) => complete([one, two][index % 2]!, challenge, { code: '000000' })))
+  const results = await Promise.all(
+    Array.from({ length: 40 }, (_, index) => complete([one, two][index % 2]!, challenge, { code: '000000' }))
+  )
   t.equal(results.filter((result) => result === 'INVALID_SECOND_FACTOR').length, 5)
   t.equal(results.filter((result) => result === 'INVALID_CHALLENGE').length, 35)
   t.equal(await complete(one, challenge, { code: app.code() }), 'INVALID_CHALLENGE', 'the right code comes too late')
@@ -115,10 +127,13 @@ t.test('16.4 logins and resets of the second factor that run at once never lock 
   for (let round = 0; round < 10; round++) {
     const challenge = await challengeOf(one, user)
     const [login] = await Promise.all([
-      complete(two, challenge, round % 2 === 0 ? { code: current.code() } : { recoveryCode: current.recoveryCodes[0]! }),
+      complete(
+        two, challenge, round % 2 === 0 ? { code: current.code() } : { recoveryCode: current.recoveryCodes[0]! }
+      ),
       usher.app.usher.credentials.resetSecondFactor(user.id),
     ])
-    t.ok(typeof login === 'object' || ['INVALID_CHALLENGE', 'INVALID_SECOND_FACTOR', 'INVALID_CREDENTIALS'].includes(login), `${JSON.stringify(login)}`)
+    t.ok(typeof login === 'object' || ['INVALID_CHALLENGE', 'INVALID_SECOND_FACTOR', 'INVALID_CREDENTIALS']
+      .includes(login), `${JSON.stringify(login)}`)
     const again = await usher.login(user)
     current = await enrol(one, await callerOf(one, again), clock)
     clock.pass()

@@ -25,7 +25,9 @@ async function open (t: Test) {
 // Uses a new code on a node with other secrets.
 async function use (t: Test, { options }: TestUsher, secrets: object, userId: string, app: Authenticator) {
   clock.pass(2)
-  const { usherDatabase: { db }, usherAuth: { totp } } = await openAuth(t, { options: { ...options, secret: undefined, ...secrets } } as TestUsher, clock)
+  const { usherDatabase: { db }, usherAuth: { totp } } = await openAuth(
+    t, { options: { ...options, secret: undefined, ...secrets } } as TestUsher, clock
+  )
   return totp.useCode(db, userId, app.code())
 }
 
@@ -52,7 +54,9 @@ t.test('16.4 SECRET is changed without locking anybody out', async (t) => {
   t.equal((await listSigningKeys(db)).length, 2)
   t.ok(await use(t, usher, { secret: SECRET }, user.id, app), 'the former one is not needed any more')
   await sql`update totp set secret = ${app.secret}`
-  t.strictSame(await reencryptTotp(db, { secret: SECRET }), { encrypted: 1, unreadable: 0 }, 'one that was stored without a secret')
+  t.strictSame(
+    await reencryptTotp(db, { secret: SECRET }), { encrypted: 1, unreadable: 0 }, 'one that was stored without a secret'
+  )
   t.ok(await use(t, usher, { secret: SECRET }, user.id, app))
 })
 
@@ -61,9 +65,12 @@ t.test('16.4 if the former secret is lost, recovery codes work, and the log says
   await rotateSigningKey(db, { secret: SECRET, tokenSeconds: 900, leadSeconds: 0, revoke: true })
   t.strictSame(await reencryptTotp(db, { secret: SECRET }), { encrypted: 0, unreadable: 1 })
   await t.rejects(use(t, usher, { secret: SECRET }, user.id, app), {
-    code: 'INTERNAL_ERROR', cause: { message: 'usher: secret must be the one that the secrets of authenticator apps are encrypted with' },
+    code: 'INTERNAL_ERROR',
+    cause: { message: 'usher: secret must be the one that the secrets of authenticator apps are encrypted with' },
   })
-  const { usherAuth: { totp } } = await openAuth(t, { options: { ...usher.options, secret: SECRET } } as TestUsher, clock)
+  const { usherAuth: { totp } } = await openAuth(
+    t, { options: { ...usher.options, secret: SECRET } } as TestUsher, clock
+  )
   t.ok(await totp.useRecoveryCode(db, user.id, app.recoveryCodes[0]!))
 })
 

@@ -39,14 +39,16 @@ t.test('16.4 a code works once, on any node, and not after a later one', async (
 
 t.test('16.4 of 100 concurrent uses of one code on two nodes, one succeeds', async (t) => {
   const { one, two, user, app, db } = await open(t)
-  const uses = Array.from({ length: 100 }, (_, index) => [one, two][index % 2]!.usherAuth.totp.useCode(db, user.id, app.code()))
+  const uses =
+    Array.from({ length: 100 }, (_, index) => [one, two][index % 2]!.usherAuth.totp.useCode(db, user.id, app.code()))
   t.equal((await Promise.all(uses)).filter(Boolean).length, 1)
 })
 
 t.test('16.4 of 100 concurrent uses of one recovery code on two nodes, one succeeds', async (t) => {
   const { one, two, user, app, db } = await open(t)
   const [code] = app.recoveryCodes as [string]
-  const uses = Array.from({ length: 100 }, (_, index) => [one, two][index % 2]!.usherAuth.totp.useRecoveryCode(db, user.id, code))
+  const uses =
+    Array.from({ length: 100 }, (_, index) => [one, two][index % 2]!.usherAuth.totp.useRecoveryCode(db, user.id, code))
   t.equal((await Promise.all(uses)).filter(Boolean).length, 1)
 })
 
@@ -63,7 +65,9 @@ t.test('16.4 there are ten recovery codes of 80 bits, each of which works once, 
     t.ok(await totp.useRecoveryCode(db, user.id, as(codes[index]!)), as('code-code'))
     t.notOk(await totp.useRecoveryCode(db, user.id, codes[index]!), 'once')
   }
-  for (const wrong of ['', 'aaaa-aaaa-aaaa-aaaa', codes[9]!.slice(1), `${codes[9]}a`]) t.notOk(await totp.useRecoveryCode(db, user.id, wrong), wrong)
+  for (const wrong of ['', 'aaaa-aaaa-aaaa-aaaa', codes[9]!.slice(1), `${codes[9]}a`]) {
+    t.notOk(await totp.useRecoveryCode(db, user.id, wrong), wrong)
+  }
 })
 
 t.test('16.4 codes are those of their own user only', async (t) => {
@@ -81,7 +85,9 @@ t.test('16.4 secrets are encrypted with the secret of the node, for their user, 
   const sql = openSql(t, usher)
   const [{ secret }] = await sql<[{ secret: string }]>`select secret from totp where user_id = ${user.id}`
   t.match(secret, /^sealed1\./)
-  t.notMatch(JSON.stringify(await sql`select * from totp, recovery_codes`), new RegExp(`${app.secret}|${app.recoveryCodes[0]}`))
+  t.notMatch(
+    JSON.stringify(await sql`select * from totp, recovery_codes`), new RegExp(`${app.secret}|${app.recoveryCodes[0]}`)
+  )
   const other = await usher.createUser()
   await enrol(one, await callerOf(one, other), clock)
   await sql`update totp set secret = ${secret} where user_id = ${other.id}`
@@ -101,7 +107,11 @@ t.test('16.4 wrong codes are limited for each user, on all nodes, and right ones
   const attempts = Array.from({ length: 100 }, (_, index) => attempt('000000', [one, two][index % 2]))
   const results = Map.groupBy(await Promise.all(attempts), (result) => result)
   t.same([results.get('INVALID_SECOND_FACTOR')?.length, results.get('TOO_MANY_REQUESTS')?.length], [5, 95])
-  t.same([await attempt(app.code()), await attempt(app.code(), two)], ['TOO_MANY_REQUESTS', 'TOO_MANY_REQUESTS'], 'the right one, too')
+  t.same(
+    [await attempt(app.code()), await attempt(app.code(), two)],
+    ['TOO_MANY_REQUESTS', 'TOO_MANY_REQUESTS'],
+    'the right one, too'
+  )
   const recovery = one.usherAuth.totp.prove(caller, user.id, { recoveryCode: app.recoveryCodes[0]! })
   await t.rejects(recovery, { code: 'TOO_MANY_REQUESTS' }, 'recovery codes count with them')
   const sql = openSql(t, usher)
@@ -109,14 +119,19 @@ t.test('16.4 wrong codes are limited for each user, on all nodes, and right ones
 })
 
 t.test('11.6 when the password is reset, wrong codes are forgiven', async (t) => {
-  const { usher: { inject }, one, user, caller, app, inbox } = await open(t, { throttle: { secondFactor: { burst: 1, perMinute: 0.01 } } })
-  const prove = () => one.usherAuth.totp.prove(caller, user.id, { code: app.code() }).then(() => 'right', (error) => error.code)
+  const { usher: { inject }, one, user, caller, app, inbox } = await open(
+    t, { throttle: { secondFactor: { burst: 1, perMinute: 0.01 } } }
+  )
+  const prove = () =>
+    one.usherAuth.totp.prove(caller, user.id, { code: app.code() }).then(() => 'right', (error) => error.code)
   await one.usherAuth.totp.prove(caller, user.id, { code: '000000' }).catch(() => {})
   t.equal(await prove(), 'TOO_MANY_REQUESTS')
   await inject('POST', '/api/auth/password-reset', { payload: { email: user.email } })
   const mail = (await inbox.of(user.email, 2)).find(({ subject }) => /password/i.test(subject))!
   const token = /#token=([\w-]{43})$/m.exec(mail.text)![1]
-  const { statusCode } = await inject('POST', '/api/auth/password-reset/confirm', { payload: { token, password: 'quiet lantern river' } })
+  const { statusCode } = await inject(
+    'POST', '/api/auth/password-reset/confirm', { payload: { token, password: 'quiet lantern river' } }
+  )
   t.equal(statusCode, 204)
   t.equal(await prove(), 'right')
 })
@@ -127,10 +142,17 @@ t.test('16.4 a recovery code that is used is in the account log, and its user ge
   t.strictSame(amr, ['otp', 'mfa'])
   const twice = await one.usherAuth.totp.prove(caller, user.id, { recoveryCode: app.recoveryCodes[3]! })
   await db.transaction().execute((trx) => consume(trx))
-  await t.rejects(db.transaction().execute((trx) => twice.consume(trx)), { code: 'INVALID_SECOND_FACTOR' }, 'it was right when it was checked')
-  const mail = (await inbox.of(user.email, 2)).find(({ subject }) => subject === 'A recovery code of your account was used')
+  await t.rejects(
+    db.transaction().execute((trx) => twice.consume(trx)),
+    { code: 'INVALID_SECOND_FACTOR' },
+    'it was right when it was checked'
+  )
+  const mail =
+    (await inbox.of(user.email, 2)).find(({ subject }) => subject === 'A recovery code of your account was used')
   t.match(mail, { text: /request a link to set a new password/ })
-  const entries = (await usher.inject('GET', `/api/audit?user=${user.id}&action=recovery-code.use`, { headers: usher.admin.headers })).json()
+  const entries = (await usher.inject(
+    'GET', `/api/audit?user=${user.id}&action=recovery-code.use`, { headers: usher.admin.headers }
+  )).json()
   t.match(entries, [{ userId: user.id, address: '203.0.113.1' }])
   t.equal(entries.length, 1)
 })
