@@ -31,7 +31,7 @@ keepDeclarations(
   join(dist, 'app.d.ts'), join(dist, 'client/index.d.ts'), join(dist, 'client/posts.d.ts'),
   join(dist, 'testing/index.d.ts')
 )
-await buildGraphiql(join(dist, 'routes/graphql'))
+await buildGraphiql(join(dist, 'routes/graphql/graphiql'))
 for (const library of ['kysely', '@sinclair/typebox']) await bundleLibrary(library)
 checkImports()
 
@@ -88,12 +88,12 @@ function checkImports (): void {
 // contains.
 async function buildGraphiql (folder: string): Promise<void> {
   const { body, policy } = await createPage()
-  writeFileSync(join(folder, 'graphiql-page.html.gz'), body)
-  writeFileSync(join(folder, 'graphiql-page.js'), `import { readFile } from 'node:fs/promises'
-const file = new URL('graphiql-page.html.gz', import.meta.url)
+  writeFileSync(join(folder, 'page.html.gz'), body)
+  writeFileSync(join(folder, 'page.js'), `import { readFile } from 'node:fs/promises'
+const file = new URL('page.html.gz', import.meta.url)
 export const createPage = async () => ({ body: await readFile(file), policy: ${JSON.stringify(policy)} })
 `)
-  cpSync(join(root, 'scripts/graphiql.LICENSE'), join(folder, 'graphiql-page.LICENSE'))
+  cpSync(join(root, 'scripts/graphiql.LICENSE'), join(folder, 'page.LICENSE'))
 }
 
 // Keeps only the declarations that the entry points need, because the others add internal types to Fastify's types.
