@@ -14,6 +14,9 @@ export class BytePool {
     return true
   }
 
+  /** The bytes that are taken. */
+  get taken (): number { return this.#taken }
+
   /** Gives bytes back. */
   give (bytes: number): void {
     this.#taken -= bytes

@@ -22,11 +22,15 @@ export function createLimits ({ usherOptions: { graphql, deadlines }, usherTelem
     'usher_graphql_running_cost', 'Cost of the operations that run, not counting cheap ones', () => queue.running
   )
   metrics.gauge('usher_graphql_operations_waiting', 'Operations that wait because of their cost', () => queue.waiting)
+  const results = new ResultBudget(graphql)
+  metrics.gauge(
+    'usher_graphql_result_bytes', 'Bytes of large results that are being read or sent', () => results.taken
+  )
   const costs = new WeakMap<OperationDefinitionNode, Cost>()
 
   return {
     documents: new DocumentBudget(graphql),
-    results: new ResultBudget(graphql),
+    results,
     queue,
 
     /** Returns the cost of an operation, or 0 if the document does not have it. Throws `OperationTooCostly`. */

@@ -40,6 +40,9 @@ export class ResultBudget {
     this.#share = Math.max(maxResponseBytes, NETWORK_SHARE * bufferedBytes)
   }
 
+  /** The bytes of all large responses that are being read or sent. */
+  get taken (): number { return this.#total.taken }
+
   /**
    * Counts bytes that have been read for a response. Throws `ResponseTooLarge` if the response exceeds its limit, or
    * `Overloaded` if all large responses of its network, or of all networks together, do.
