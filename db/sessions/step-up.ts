@@ -10,8 +10,9 @@ export interface SessionAuthentication {
   /** Whether the user was authenticated within the given time. */
   isRecent: boolean
   amr: string[]
-  /** Whether the user has a second factor. */
-  hasSecondFactor: boolean
+  /** Whether the user has a confirmed authenticator app. */
+  hasTotp: boolean
+  hasPasskey: boolean
 }
 
 /**
@@ -28,7 +29,9 @@ export async function findAuthentications (
       sql<boolean>`coalesce(auth_time, created_at) > now() - ${seconds(maxAge)}`.as('isRecent'),
       sql<string[]>`to_json(coalesce(amr, '{}'))`.as('amr'),
       exists(selectFrom('totp').select('totp.user_id').whereRef('totp.user_id', '=', 'sessions.user_id')
-        .where('confirmed_at', 'is not', null)).$castTo<boolean>().as('hasSecondFactor'),
+        .where('confirmed_at', 'is not', null)).$castTo<boolean>().as('hasTotp'),
+      exists(selectFrom('passkeys').select('passkeys.id').whereRef('passkeys.user_id', '=', 'sessions.user_id'))
+        .$castTo<boolean>().as('hasPasskey'),
     ]).execute()
   return inOrder(ids, rows)
 }

@@ -70,7 +70,7 @@ export default fp(async function auth (app) {
   const login = createLogin({
     ...core, users, audit, hooks, sessions, tokens, claims, passwords, throttle, secondFactor,
   })
-  const stepUp = createStepUp(core)
+  const stepUp = createStepUp({ ...core, secondFactor })
   const undoLinks = createUndoLinks({ ...core, links, mails })
   const credentials = createCredentials({ ...core, audit, sessions, throttle, undoLinks, users })
   app.decorate('usherAuth', {

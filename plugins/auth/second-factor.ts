@@ -24,7 +24,13 @@ export function createSecondFactor (
     lifecycle, 'challenges of logins', PURGE_SECONDS, () => deleteExpiredLoginChallenges(db, PURGE_BATCH_SIZE)
   )
 
+  /** Returns whether the option requires an actor to have a second factor. */
+  const isRequired = ({ role }: Pick<Actor, 'role'>): boolean =>
+    secondFactor === 'everyone' || (secondFactor === 'admins' && role === 'admin')
+
   return {
+    isRequired,
+
     /**
      * Returns the error that asks for the second factor of a user whose first factor was right. It has a challenge that
      * can be used once within five minutes.
@@ -60,7 +66,6 @@ export function createSecondFactor (
     },
 
     /** Returns whether an actor may only add a second factor, or confirm it, because the option requires one. */
-    isMissing: ({ role, amr }: Pick<Actor, 'role' | 'amr'>): boolean =>
-      secondFactor !== 'optional' && (secondFactor === 'everyone' || role === 'admin') && !amr.includes(MULTI_FACTOR),
+    isMissing: (actor: Pick<Actor, 'role' | 'amr'>): boolean => isRequired(actor) && !actor.amr.includes(MULTI_FACTOR),
   }
 }

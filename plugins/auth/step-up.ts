@@ -6,6 +6,11 @@ import { StepUpRequired } from '../../schema/auth/second-factor.ts'
 import type { Actor } from '../../schema/options/policy.ts'
 import type { Core } from '../core.ts'
 import type { Caller } from './caller.ts'
+import type { SecondFactor } from './second-factor.ts'
+
+interface Dependencies extends Core {
+  secondFactor: SecondFactor
+}
 
 export type StepUp = ReturnType<typeof createStepUp>
 
@@ -13,16 +18,22 @@ export type StepUp = ReturnType<typeof createStepUp>
  * Checks that a user was authenticated recently enough for an operation that a thief of a session must not perform
  * (RFC 9470, contract 16.2). The database knows, because a token may be older than the last authentication.
  */
-export function createStepUp ({ database: { db }, telemetry: { batch }, options: { stepUpSeconds, deadlines } }: Core) {
+export function createStepUp (
+  { database: { db }, telemetry: { batch }, secondFactor, options: { stepUpSeconds, deadlines } }: Dependencies
+) {
   const read = batchCalls((ids: string[]) => findAuthentications(db, ids, stepUpSeconds), {
     timeoutMs: deadlines.batch, telemetry: batch('sessions.authentication'),
   })
 
   async function find (caller: Caller) {
-    const found = await read(caller.getActor().sessionId, caller.client)
+    const actor = caller.getActor()
+    const found = await read(actor.sessionId, caller.client)
     if (!found) throw new InvalidToken()
+    // A passkey makes nothing mandatory by itself. Where a second factor is required, it is one: otherwise somebody who
+    // has only the password could add another.
+    const hasSecondFactor = found.hasTotp || (found.hasPasskey && secondFactor.isRequired(actor))
     // Whoever has a second factor must have used it: the first one alone may be stolen.
-    return { ...found, suffices: found.isRecent && (!found.hasSecondFactor || found.amr.includes(MULTI_FACTOR)) }
+    return { hasSecondFactor, suffices: found.isRecent && (!hasSecondFactor || found.amr.includes(MULTI_FACTOR)) }
   }
 
   return {

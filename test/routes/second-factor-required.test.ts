@@ -3,6 +3,7 @@ import { codeOf } from '../../plugins/auth/totp/codes.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { openSocket } from '../helpers/graphql.ts'
 import { createMailer, tokenIn } from '../helpers/mail.ts'
+import { openPasskeys } from '../helpers/passkeys.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const inbox = createMailer()
@@ -46,6 +47,27 @@ t.test('16.4 sessions from before the option was set can enrol, and then everyth
   const refreshed = await strict.inject('POST', '/api/auth/refresh', { headers: { cookie: user.cookie } })
   t.equal(refreshed.statusCode, 200)
   t.equal(await ask(strict, bearer(refreshed.json().token)), 200, 'a refresh keeps it')
+})
+
+t.test('16.4 where one is required, who has only the password of a user with a passkey can add nothing', async (t) => {
+  const before = await openPasskeys(t, { secret: 'a secret of the node' })
+  const owner = await before.createUser()
+  const { authenticator } = await before.register(owner)
+  const { inject, login, creationOptions } = await openPasskeys(t, { ...before.options, secondFactor: 'everyone' })
+
+  const thief = await login(owner)
+  const refused = await inject('POST', '/api/auth/totp', { headers: thief.headers })
+  t.same([refused.statusCode, refused.json().code], [403, 'STEP_UP_REQUIRED'])
+  await t.rejects(creationOptions(thief), /STEP_UP_REQUIRED/)
+  const withPassword = { headers: thief.headers, payload: { password: owner.password } }
+  t.equal((await inject('POST', '/api/auth/step-up', withPassword)).json().code, 'SECOND_FACTOR_MISSING')
+
+  const { headers } = await login(owner)
+  const credential = authenticator.get((await inject('POST', '/api/auth/step-up/options', { headers })).json())
+  const { token } = (await inject('POST', '/api/auth/step-up', { headers, payload: { credential } })).json()
+  t.equal((await inject('POST', '/api/auth/totp', { headers: bearer(token) })).statusCode, 200, 'the owner can')
+  t.equal((await before.inject('POST', '/api/auth/totp', { headers: (await login(owner)).headers })).statusCode, 200,
+    'where none is required, a passkey makes nothing mandatory')
 })
 
 t.test('16.4 without a second factor, nothing but enrolling is possible', async (t) => {
