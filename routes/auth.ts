@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { clientInfoOf } from '../plugins/http/client-info.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
-import type { LoggedIn } from '../plugins/auth/login.ts'
 import { InvalidToken, Login, LoginReply, ProtectedReply, RefreshReply, Unauthenticated } from '../schema/auth/login.ts'
 import { LoginFailure } from '../schema/auth/second-factor.ts'
 import { InvalidSession } from '../schema/auth/session.ts'
@@ -53,7 +52,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     },
   } = app
   const cookies = await createCookies(app)
-  const { rejectFlood, logIn } = createLogIn(app, cookies)
+  const { rejectFlood, logIn, show } = createLogIn(app, cookies)
   describeTag(app, 'auth', 'Login, sessions, passwords and tokens')
   forbidStoring(app)
 
@@ -110,15 +109,6 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   function invalidSession (reply: FastifyReply): Error {
     cookies.clear(reply)
     return new InvalidSession()
-  }
-
-  function show ({ token, expiresAt, user, actor }: Pick<LoggedIn, 'token' | 'expiresAt' | 'user' | 'actor'>) {
-    return {
-      token,
-      tokenType: 'Bearer',
-      expiresIn: login.secondsLeft(expiresAt),
-      user: policy.viewOf(actor, user.id).show(user),
-    }
   }
 
   // Either a bearer token or the cookie is enough. An `Authorization` that is unusable, such as an expired token or the

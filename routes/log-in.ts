@@ -4,8 +4,14 @@ import type { Login } from '../schema/auth/login.ts'
 import type { Cookies } from './session-cookie.ts'
 
 /** Returns the login by address and password, which the API and the page share (contract 4.1, 15.2). */
-export function createLogIn ({ usherAuth: { callerOf, login, throttle } }: FastifyInstance, cookies: Cookies) {
+export function createLogIn ({ usherAuth: { callerOf, login, policy, throttle } }: FastifyInstance, cookies: Cookies) {
   return {
+    /** Returns the body of the response to a login, a refresh or a step-up. */
+    show ({ token, expiresAt, user, actor }: Pick<LoggedIn, 'token' | 'expiresAt' | 'user' | 'actor'>) {
+      const shown = policy.viewOf(actor, user.id).show(user)
+      return { token, tokenType: 'Bearer', expiresIn: login.secondsLeft(expiresAt), user: shown }
+    },
+
     /**
      * An `onRequest` hook that rejects logins from a network that floods the node, before the body of the request is
      * read.

@@ -15,11 +15,12 @@ import { IdParams, UserPasskeyParams } from '../schema/http/params.ts'
 import { failures, HEADERS, NoContent, NotModified, STEP_UP } from '../schema/http/reply.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
 import { createOnce } from './idempotency.ts'
+import { createLogIn } from './log-in.ts'
+import { idOf } from './params.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 import { createCeremonyCookies, createCookies } from './session-cookie.ts'
 
-// More than the schemas of all members together.
-/** The maximum size of a body with the response of an authenticator. */
+/** The maximum size of a body with the response of an authenticator: more than the schemas of all members together. */
 export const BODY_BYTES = 64 * 1024
 
 const tags = ['auth']
@@ -103,12 +104,11 @@ const schemas = {
 const passkeyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherOptions: { publicPath },
-    usherAuth: {
-      actorOf, allow, authenticate, authenticateAny, callerOf, confirmReader, login, passkeys, policy, throttle,
-    },
+    usherAuth: { actorOf, allow, authenticate, authenticateAny, callerOf, confirmReader, passkeys },
   } = app
   const cookies = await createCookies(app)
   const ceremonies = await createCeremonyCookies(app)
+  const { rejectFlood, show } = createLogIn(app, cookies)
   const once = createOnce(app)
   const ownId = (request: FastifyRequest) => actorOf(request).id
   forbidStoring(app)
@@ -158,11 +158,11 @@ const passkeyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onRename (request: RequestOf<typeof schemas.rename>) {
-    return passkeys.rename(callerOf(request), request.params.id.toLowerCase(), request.body.name)
+    return passkeys.rename(callerOf(request), idOf(request), request.body.name)
   }
 
   async function onRemove (request: RequestOf<typeof schemas.remove>, reply: ReplyOf<typeof schemas.remove>) {
-    await passkeys.remove(callerOf(request), actorOf(request).id, request.params.id.toLowerCase())
+    await passkeys.remove(callerOf(request), actorOf(request).id, idOf(request))
     return reply.code(204).send(null)
   }
 
@@ -184,16 +184,15 @@ const passkeyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onLogin (request: RequestOf<typeof schemas.login>, reply: ReplyOf<typeof schemas.login>) {
-    const { token, cookie, expiresAt, user, actor } = await passkeys.logIn(callerOf(request, { actor: null }), {
+    const loggedIn = await passkeys.logIn(callerOf(request, { actor: null }), {
       credential: request.body.credential,
       party: passkeys.relyingParty.of(request),
       bindings: ceremonies.read(request),
       // The login ends the session of the cookie that the browser has. Only pages of allowed origins may cause that.
       replaced: cookies.serves(request) ? cookies.read(request) : undefined,
     })
-    cookies.set(reply, cookie, expiresAt)
-    const shown = policy.viewOf(actor, user.id).show(user)
-    return { token, tokenType: 'Bearer', expiresIn: login.secondsLeft(expiresAt), user: shown }
+    cookies.set(reply, loggedIn.cookie, loggedIn.expiresAt)
+    return show(loggedIn)
   }
 
   async function onStepUpOptions (request: RequestOf<typeof schemas.stepUpOptions>) {
@@ -208,12 +207,6 @@ const passkeyRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const tag = pageTag(listed.map((row) => ({ ...row, backedUp: `${row.backedUp}` })), 'passkeys 1')
     return revalidate(request, reply, tag) ? sendNotModified(request, reply) : listed
   }
-
-  async function rejectFlood ({ ip: address, socket: client }: FastifyRequest): Promise<void> {
-    await throttle.rejectFlood({ address, client })
-  }
 }
-
-const idOf = ({ params }: FastifyRequest): string => (params as { id: string }).id.toLowerCase()
 
 export default passkeyRoutes

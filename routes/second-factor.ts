@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { findAccount } from '../db/auth/password-tokens.ts'
 import type { Caller } from '../plugins/auth/caller.ts'
-import type { LoggedIn, SecondProof } from '../plugins/auth/login.ts'
+import type { SecondProof } from '../plugins/auth/login.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import { InvalidToken, LoginReply } from '../schema/auth/login.ts'
 import type { AuthenticationResponse } from '../schema/auth/passkey.ts'
@@ -39,11 +39,11 @@ const schemas = {
 const secondFactorRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase: { db }, usherAudit: audit,
-    usherAuth: { authenticateAny, callerOf, login, passkeys, policy, stepUp, totp },
+    usherAuth: { authenticateAny, callerOf, login, passkeys, stepUp, totp },
   } = app
   const cookies = await createCookies(app)
   const ceremonies = await createCeremonyCookies(app)
-  const { rejectFlood } = createLogIn(app, cookies)
+  const { rejectFlood, show } = createLogIn(app, cookies)
   forbidStoring(app)
 
   app.post('/auth/login/second-factor', {
@@ -102,11 +102,6 @@ const secondFactorRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   const ceremonyOf = (request: FastifyRequest, credential: AuthenticationResponse, bindings: readonly string[]) =>
     ({ credential, party: passkeys.relyingParty.of(request), bindings })
-
-  function show ({ token, expiresAt, user, actor }: Pick<LoggedIn, 'token' | 'expiresAt' | 'user' | 'actor'>) {
-    const shown = policy.viewOf(actor, user.id).show(user)
-    return { token, tokenType: 'Bearer', expiresIn: login.secondsLeft(expiresAt), user: shown }
-  }
 }
 
 // The schema demands one of them.

@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
-import { replanned } from '../driver/replanned.ts'
-import { anyOf } from '../batching/any-of.ts'
+import { deleteExpired } from '../batching/delete-expired.ts'
 import { seconds } from '../sessions/sessions.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database } from '../tables/index.ts'
@@ -60,9 +59,5 @@ export async function useLoginChallenge (db: Database, hash: Uint8Array): Promis
 }
 
 /** Deletes at most `limit` expired challenges. Returns the number of deleted rows. */
-export async function deleteExpiredLoginChallenges (db: Database, limit: number): Promise<number> {
-  const { numDeletedRows } = await replanned(db).deleteFrom('login_challenges').where('hash', '=', ({ selectFrom }) =>
-    anyOf(selectFrom('login_challenges').select('hash').where('expires_at', '<=', sql<Date>`now()`)
-      .limit(limit).forUpdate().skipLocked())).executeTakeFirstOrThrow()
-  return Number(numDeletedRows)
-}
+export const deleteExpiredLoginChallenges = (db: Database, limit: number): Promise<number> =>
+  deleteExpired(db, 'login_challenges', { column: 'expires_at', limit })

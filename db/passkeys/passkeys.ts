@@ -1,11 +1,10 @@
 import { sql } from 'kysely'
 import {
-  LastWayToSignIn, PasskeyExists, PasskeyNotFound, PASSKEYS_A_USER, TooManyPasskeys,
+  LastWayToSignIn, PasskeyExists, PasskeyNotFound, MAX_PASSKEYS_PER_USER, TooManyPasskeys,
 } from '../../schema/auth/passkey.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
-import { anyOf } from '../batching/any-of.ts'
+import { deleteExpired } from '../batching/delete-expired.ts'
 import { isUuid } from '../driver/postgres.ts'
-import { replanned } from '../driver/replanned.ts'
 import type { UsedPasskey } from '../sessions/sessions.ts'
 import type { PasskeysTable } from '../tables/auth.ts'
 import type { Database, UserRow } from '../tables/index.ts'
@@ -31,7 +30,7 @@ export async function insertPasskey (trx: Database, passkey: NewPasskey): Promis
   const { id, userId, credentialId, publicKey, counter, transports, name, backedUp } = passkey
   const { count } = await trx.selectFrom('passkeys').select(sql<number>`count(*)::int`.as('count'))
     .where('user_id', '=', userId).executeTakeFirstOrThrow()
-  if (count >= PASSKEYS_A_USER) throw new TooManyPasskeys()
+  if (count >= MAX_PASSKEYS_PER_USER) throw new TooManyPasskeys()
   return trx.insertInto('passkeys').values({
     id,
     user_id: userId,
@@ -118,13 +117,10 @@ export async function useCeremony (
 const SKEW_SECONDS = 60
 
 /** Deletes at most `limit` used challenges that have expired. Returns the number of deleted rows. */
-export async function deleteExpiredCeremonies (db: Database, limit: number): Promise<number> {
-  const { numDeletedRows } = await replanned(db).deleteFrom('used_ceremonies').where('hash', '=', ({ selectFrom }) =>
-    anyOf(selectFrom('used_ceremonies').select('hash')
-      .where('expires_at', '<=', sql<Date>`now() - make_interval(secs => ${sql.lit(SKEW_SECONDS)})`)
-      .limit(limit).forUpdate().skipLocked())).executeTakeFirstOrThrow()
-  return Number(numDeletedRows)
-}
+export const deleteExpiredCeremonies = (db: Database, limit: number): Promise<number> =>
+  deleteExpired(db, 'used_ceremonies', {
+    column: 'expires_at', until: sql`now() - make_interval(secs => ${sql.lit(SKEW_SECONDS)})`, limit,
+  })
 
 /** Records the use of a passkey. Returns false if it was removed meanwhile. */
 export async function usePasskey (db: Database, { id, counter, backedUp }: UsedPasskey): Promise<boolean> {

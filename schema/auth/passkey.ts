@@ -17,7 +17,7 @@ export const LastWayToSignIn = defineError(
 export const InvalidPasskey = defineError('INVALID_CREDENTIALS', 'The passkey was not accepted', 401)
 
 /** How many passkeys a user may have. */
-export const PASSKEYS_A_USER = 20
+export const MAX_PASSKEYS_PER_USER = 20
 
 /** How long a ceremony may take, from its options to its response (WebAuthn Level 3, 15.1). */
 export const CEREMONY_SECONDS = 300

@@ -11,7 +11,7 @@ import type { Database } from '../../../db/tables/index.ts'
 import { lockUser } from '../../../db/users/users.ts'
 import { InvalidCredentials, InvalidToken } from '../../../schema/auth/login.ts'
 import {
-  algorithms, CEREMONY_SECONDS, InvalidPasskey, PASSKEYS_A_USER, TooManyPasskeys,
+  algorithms, CEREMONY_SECONDS, InvalidPasskey, MAX_PASSKEYS_PER_USER, TooManyPasskeys,
   type AuthenticationResponse, type CreationOptions, type RegistrationResponse, type RequestOptions,
 } from '../../../schema/auth/passkey.ts'
 import { InvalidSecondFactor } from '../../../schema/auth/second-factor.ts'
@@ -151,7 +151,7 @@ export function createPasskeys (dependencies: Dependencies) {
       const [user, excludeCredentials] = await Promise.all([users.read(id, caller.client), descriptorsOf(id)])
       await caller.confirm()
       if (!user) throw new InvalidToken()
-      if (excludeCredentials.length >= PASSKEYS_A_USER) throw new TooManyPasskeys()
+      if (excludeCredentials.length >= MAX_PASSKEYS_PER_USER) throw new TooManyPasskeys()
       return {
         rp: { id: party.id, name: party.name },
         user: { id: handleOf(id).toString('base64url'), name: user.email, displayName: user.name },
