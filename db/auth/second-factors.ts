@@ -1,5 +1,11 @@
-import { sql } from 'kysely'
-import type { Database } from '../tables/index.ts'
+import { sql, type ExpressionBuilder } from 'kysely'
+import type { Database, Tables } from '../tables/index.ts'
+
+/** Returns a condition: the user whose id is in this column has a confirmed authenticator app. */
+export const hasTotp = (
+  { exists, selectFrom }: Pick<ExpressionBuilder<Tables, never>, 'exists' | 'selectFrom'>, column: string
+) => exists(selectFrom('totp').select('totp.user_id').where('totp.user_id', '=', sql.ref<string>(column))
+  .where('totp.confirmed_at', 'is not', null)).$castTo<boolean>()
 
 /** What a user has besides a password. */
 export interface SecondFactors {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { MULTI_FACTOR } from '../../schema/auth/session.ts'
+import { hasTotp } from '../auth/second-factors.ts'
 import { inOrder } from '../driver/postgres.ts'
 import type { Database } from '../tables/index.ts'
 import { seconds, type Authentication } from './sessions.ts'
@@ -24,13 +25,12 @@ export async function findAuthentications (
 ): Promise<(SessionAuthentication | undefined)[]> {
   const rows = await db.selectFrom('sessions').where('id', '=', sql<string>`any(${ids}::uuid[])`)
     .where('expires_at', '>', sql<Date>`now()`)
-    .select(({ exists, selectFrom }) => [
+    .select((query) => [
       'id',
       sql<boolean>`coalesce(auth_time, created_at) > now() - ${seconds(maxAge)}`.as('isRecent'),
       sql<string[]>`to_json(coalesce(amr, '{}'))`.as('amr'),
-      exists(selectFrom('totp').select('totp.user_id').whereRef('totp.user_id', '=', 'sessions.user_id')
-        .where('confirmed_at', 'is not', null)).$castTo<boolean>().as('hasTotp'),
-      exists(selectFrom('passkeys').select('passkeys.id').whereRef('passkeys.user_id', '=', 'sessions.user_id'))
+      hasTotp(query, 'sessions.user_id').as('hasTotp'),
+      query.exists(query.selectFrom('passkeys').select('passkeys.id').whereRef('passkeys.user_id', '=', 'sessions.user_id'))
         .$castTo<boolean>().as('hasPasskey'),
     ]).execute()
   return inOrder(ids, rows)
@@ -49,9 +49,8 @@ export async function stepUpSession (
   return db
     .with('owner', (cte) => cte.selectFrom('users').select('id').where('id', '=', userId).where('disabled', '=', false)
       .$if(passwordHash !== undefined, (query) => query.where('password_hash', '=', passwordHash!))
-      .$if(!amr.includes(MULTI_FACTOR), (query) => query.where(({ not, exists, selectFrom }) => not(exists(
-        selectFrom('totp').select('user_id').whereRef('user_id', '=', 'users.id')
-          .where('confirmed_at', 'is not', null)))))
+      .$if(!amr.includes(MULTI_FACTOR), (query) =>
+        query.where((condition) => condition.not(hasTotp(condition, 'users.id'))))
       .forShare())
     .updateTable('sessions').from('owner').whereRef('user_id', '=', 'owner.id')
     .set({

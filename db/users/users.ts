@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { hasTotp } from '../auth/second-factors.ts'
 import { InvalidToken } from '../../schema/auth/login.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { EmailTaken, type ReplaceUser } from '../../schema/users/user.ts'
@@ -66,8 +67,7 @@ export async function findCredentials (
   db: Database, email: string, fields = noFields
 ): Promise<Credentials | undefined> {
   return db.selectFrom('users').select([...userColumns(fields), 'password_hash as passwordHash'])
-    .select(({ exists, selectFrom }) => exists(selectFrom('totp').select('user_id').whereRef('user_id', '=', 'users.id')
-      .where('confirmed_at', 'is not', null)).$castTo<boolean>().as('has_second_factor'))
+    .select((query) => hasTotp(query, 'users.id').as('has_second_factor'))
     .where(hasEmail(email))
     .executeTakeFirst()
 }
