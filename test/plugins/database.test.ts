@@ -16,6 +16,7 @@ import { createLoad } from '../helpers/load.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 t.test('1.10 without a database at the start, ready() rejects with a message, and the process can end', async (t) => {
   const code = `
@@ -62,7 +63,7 @@ t.test('1.10 if the database fails during the start, ready() rejects, and the co
       databaseUrl,
       [failing]: proxy.url,
       schema: uniqueSchema(t.name),
-      uploadsDir: t.testdir(),
+      uploadsDir: temporaryFolder(t),
       // The start does not wait for a failover.
       deadlines: { databaseFailover: 1 },
     })
@@ -113,7 +114,7 @@ t.test('4 notifications may use another URL; if it leads to another database, re
   // None arrives, however long the start waits.
   const deadlines = { ...slow, notificationDelivery: 100 }
   const schema = uniqueSchema(t.name)
-  other.register(usher, { databaseUrl, notificationsUrl: elsewhere, deadlines, schema, uploadsDir: t.testdir() })
+  other.register(usher, { databaseUrl, notificationsUrl: elsewhere, deadlines, schema, uploadsDir: temporaryFolder(t) })
   await t.rejects(async () => other.ready(), { message: /^usher: notificationsUrl must lead to the database itself: / })
 })
 

@@ -42,7 +42,7 @@ async function refusal (t: Test, ...hosts: string[]): Promise<void> {
   t.teardown(() => app.close())
   const schema = uniqueSchema(t.name)
   const deadlines = { databaseFailover: 1 }
-  await app.register(usher, { databaseUrl: urlOf(...hosts), schema, uploadsDir: t.testdir(), deadlines })
+  await app.register(usher, { databaseUrl: urlOf(...hosts), schema, uploadsDir: temporaryFolder(t), deadlines })
 }
 
 t.test('1.10 of several hosts, the one that accepts writes is used, regardless of the order', async (t) => {

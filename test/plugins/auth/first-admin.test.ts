@@ -8,11 +8,14 @@ import { openConnection } from '../../helpers/connection.ts'
 import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
 import { createMailer } from '../../helpers/mail.ts'
 import { openSql } from '../../helpers/sql.ts'
+import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 
 async function start (t: Test, options: UsherOptions) {
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
-  await app.register(usher, { databaseUrl: await testDatabaseUrl(), uploadsDir: t.testdir(), poolSize: 2, ...options })
+  await app.register(usher, {
+    databaseUrl: await testDatabaseUrl(), uploadsDir: temporaryFolder(t), poolSize: 2, ...options,
+  })
   await app.ready()
   const admins = async () =>
     (await app.inject('/api/users')).json().map(({ email, role }: { email: string, role: string }) => [email, role])

@@ -12,6 +12,7 @@ import { createProxy } from '../../helpers/proxy.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { END, fieldPart, filePart, leftovers, nothingLeft, open, upload } from '../../helpers/uploads.ts'
 import { until } from '../../helpers/until.ts'
+import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 
 const HOURS = 3600
 
@@ -171,7 +172,7 @@ t.test('8 an unusable folder stops the start with one sentence', async (t) => {
 
 t.test('1.10 a sweep while the database is unavailable does no harm', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const { app, core } = await openCore(t, { databaseUrl: proxy.url, deadlines: {}, uploadsDir: t.testdir() })
+  const { app, core } = await openCore(t, { databaseUrl: proxy.url, deadlines: {}, uploadsDir: temporaryFolder(t) })
   const { sweep } = await createStorage(core)
   await app.ready()
   await proxy.refuse()
