@@ -46,7 +46,7 @@ async function startHost (t: Test, options: { schema: string, uploadsDir: string
 }
 
 t.test('15.4 three tabs of a browser share a session', async (t) => {
-  const shared = { schema: uniqueSchema('client browser'), uploadsDir: temporaryFolder(t) }
+  const shared = { schema: uniqueSchema('client browser'), uploadsDir: temporaryFolder() }
   const [host, next] = [await startHost(t, shared), await startHost(t, shared)]
   const member = await host.createUser({ name: 'Ada' })
   const proxy = await createCuttingProxy(t, host.url)

@@ -169,7 +169,7 @@ t.test('8 entries of the account log are kept for as long as the database says',
 
 t.test('14.4 a backup says what time it was by the database, and a restore begins an epoch of that time', async (t) => {
   const databaseUrl = await createDatabase(t)
-  const usher = await createUsher(t, { databaseUrl, schema, uploadsDir: temporaryFolder(t) })
+  const usher = await createUsher(t, { databaseUrl, schema, uploadsDir: temporaryFolder() })
   await usher.app.close()
   const { now } = Date
   t.teardown(() => { Date.now = now })

@@ -52,7 +52,7 @@ export async function createUsher (
   const given: UsherOptions = {
     databaseUrl: await testDatabaseUrl(),
     schema: options.schema ?? await takeSchema(t),
-    uploadsDir: options.uploadsDir ?? temporaryFolder(t),
+    uploadsDir: options.uploadsDir ?? temporaryFolder(),
     poolSize: 4,
     admin: ADMIN,
     postsPerHour: 1_000_000,

@@ -57,7 +57,7 @@ export async function testEventFaults (
   const database = await startDatabase(t)
   const secret = `whsec_${randomBytes(24).toString('base64')}`
   const receiver = await startReceiver(t, secret)
-  const cwd = temporaryFolder(t)
+  const cwd = temporaryFolder()
   const settings = {
     DATABASE_URL: database.url,
     ADMIN_EMAIL: admin.email,

@@ -50,7 +50,7 @@ export async function mountOptions (t: Test, prefix = '/accounts'): Promise<Ushe
     prefix,
     databaseUrl: await testDatabaseUrl(),
     schema: uniqueSchema(`${t.name} ${prefix}`),
-    uploadsDir: temporaryFolder(t),
+    uploadsDir: temporaryFolder(),
     poolSize: 2,
     deadlines: slow,
     admin: { email: 'admin@example.com', password: 'horse battery staple' },

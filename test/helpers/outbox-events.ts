@@ -21,7 +21,7 @@ export async function startWithEvents (
   const given: UsherOptions = {
     databaseUrl: await testDatabaseUrl(),
     schema: uniqueSchema(t.name),
-    uploadsDir: temporaryFolder(t),
+    uploadsDir: temporaryFolder(),
     poolSize: 4,
     admin,
     ...options,

@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Test } from 'tap'
 import { temporaryFolder } from './temporary-folder.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -11,8 +10,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
  * Exports the tree of a commit, with the dependencies of this one, to a temporary folder. Returns the module that runs
  * its node. Throws if the commit is not in the history, as in a shallow clone.
  */
-export function exportRelease (t: Test, commit: string): string {
-  const folder = temporaryFolder(t)
+export function exportRelease (commit: string): string {
+  const folder = temporaryFolder()
   try {
     execFileSync('git', ['-C', root, 'cat-file', '-e', `${commit}^{commit}`], { stdio: 'ignore' })
   } catch {

@@ -54,7 +54,7 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     without: [],
     deadlines: slow,
     hookSeconds: 60,
-    uploadsDir: temporaryFolder(t),
+    uploadsDir: temporaryFolder(),
     uploadMaxBytes: 1000,
     uploadQuotaBytes: 10_000,
     uploadQuotaFiles: 10,

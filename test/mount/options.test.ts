@@ -12,7 +12,7 @@ const databaseUrl = 'postgres://somebody:secret@127.0.0.1:1/none'
 t.test('9 with the option sql, Usher uses the client of the host and does not close it', async (t) => {
   const sql = postgres(await testDatabaseUrl(), { max: 2 })
   t.teardown(() => sql.end())
-  const options: UsherOptions = { sql, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), admin }
+  const options: UsherOptions = { sql, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(), admin }
   const app = Fastify({ pluginTimeout: 0 })
   await app.register(usher, options)
   await app.ready()
@@ -101,7 +101,7 @@ t.test('9 Usher does not change the options that the host passes', async (t) => 
   const options: UsherOptions = {
     databaseUrl: await testDatabaseUrl(),
     schema: uniqueSchema(t.name),
-    uploadsDir: temporaryFolder(t),
+    uploadsDir: temporaryFolder(),
     admin: Object.freeze({ ...admin, email: ' admin@example.com ' }),
     policy: Object.freeze({ 'users:create': () => true }),
     publicUrl: undefined,

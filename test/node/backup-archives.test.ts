@@ -12,7 +12,7 @@ type Content = [name: string, content: Buffer][]
 
 const UNKNOWN = 'ffffffff-ffff-7fff-bfff-ffffffffffff'
 
-const emptyPlace = async (t: Test) => ({ database: await createDatabase(t), uploadsDir: temporaryFolder(t) })
+const emptyPlace = async (t: Test) => ({ database: await createDatabase(t), uploadsDir: temporaryFolder() })
 
 // A header of a file with another size, and the checksum for it.
 function withSize (tar: Buffer, name: string, size: string): Buffer {
@@ -27,17 +27,17 @@ function withSize (tar: Buffer, name: string, size: string): Buffer {
 
 t.test('14.4 a restore refuses a hostile or damaged archive with a sentence, and nothing changes', async (t) => {
   const source = await createUsher(t, {
-    databaseUrl: await createDatabase(t), schema, uploadsDir: temporaryFolder(t),
+    databaseUrl: await createDatabase(t), schema, uploadsDir: temporaryFolder(),
   })
   const place = placeOf(source)
   const ids = [(await upload(source, 'the first')).id, (await upload(source, 'the second')).id]
-  const file = join(temporaryFolder(t), 'backup.tar.gz')
+  const file = join(temporaryFolder(), 'backup.tar.gz')
   await backUp(place, file)
   await source.app.close()
   const [before, files] = [await rowsOf(place.database), readdirSync(join(place.uploadsDir, 'files'))]
   const [first, second] = ids.map((id) => `uploads/${id}`) as [string, string]
   const tar = gunzipSync(readFileSync(file))
-  const hostile = join(temporaryFolder(t), 'hostile.tar.gz')
+  const hostile = join(temporaryFolder(), 'hostile.tar.gz')
 
   const refused = async (message: RegExp) => {
     await t.rejects(restore(hostile, place, { replaces: true }), { message })
@@ -87,7 +87,7 @@ t.test('14.4 a restore refuses a hostile or damaged archive with a sentence, and
   ]
   for (const [what, change, message] of changes) {
     await t.test(`14.4 ${what} is refused`, async () => {
-      const copy = join(temporaryFolder(t), 'hostile.tar.gz')
+      const copy = join(temporaryFolder(), 'hostile.tar.gz')
       await rewrite(file, copy, change)
       writeFileSync(hostile, readFileSync(copy))
       await refused(message)

@@ -26,14 +26,14 @@ t.jobs = 2
 /** Starts a service on an empty database. */
 async function startSource (t: Test, options = {}) {
   const source = await createUsher(
-    t, { databaseUrl: await createDatabase(t), schema, uploadsDir: temporaryFolder(t), ...options }
+    t, { databaseUrl: await createDatabase(t), schema, uploadsDir: temporaryFolder(), ...options }
   )
   return { source, place: placeOf(source) }
 }
 
 const emptyPlace = async (t: Test): Promise<Place> =>
-  ({ database: await createDatabase(t), uploadsDir: temporaryFolder(t) })
-const backupFile = (t: Test) => join(temporaryFolder(t), 'backup.tar.gz')
+  ({ database: await createDatabase(t), uploadsDir: temporaryFolder() })
+const backupFile = () => join(temporaryFolder(), 'backup.tar.gz')
 /** Starts a service on a restored place. */
 const startRestored = ({ database, uploadsDir }: Place, t: Test, options = {}) =>
   createUsher(t, { databaseUrl: database, schema, uploadsDir, ...options })
@@ -85,7 +85,7 @@ t.test('14.4 a backup made while clients write has every record that was acknowl
   const before = await rowsOf(place.database)
   for (const [table, rows] of Object.entries(before)) t.ok(rows.length > 0, `there are rows in ${table}`)
 
-  const file = backupFile(t)
+  const file = backupFile()
   const stop = new AbortController()
   const writes = (async () => {
     while (!stop.signal.aborted) {
@@ -129,7 +129,7 @@ t.test('14.4 a backup made while clients write has every record that was acknowl
 t.test('14.4 sessions end with a restore, unless they are kept', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t, { secret: 'a secret of the test' })
   const user = await source.createUser()
-  const file = backupFile(t)
+  const file = backupFile()
   await backUp(place, file)
   await source.app.close()
   const status = async (options: object) => {
@@ -151,7 +151,7 @@ t.test('14.4 sessions end with a restore, unless they are kept', { buffered: tru
 t.test('14.4 a file that is incomplete, damaged, of another program, format or release is refused, and nothing changes', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   await upload(source, 'content '.repeat(10_000))
-  const file = backupFile(t)
+  const file = backupFile()
   await backUp(place, file)
   await source.app.close()
   const [good, target, before] = [readFileSync(file), await emptyPlace(t), await rowsOf(place.database)]
@@ -210,7 +210,7 @@ t.test('14.4 a file that is incomplete, damaged, of another program, format or r
     'another release'
   )
   await t.rejects(restore(`${file}.none`, target), { message: /^There is no file / })
-  await t.rejects(restore(temporaryFolder(t), target), { message: /cannot be read \(EISDIR\)/ })
+  await t.rejects(restore(temporaryFolder(), target), { message: /cannot be read \(EISDIR\)/ })
 
   t.same(await rowsOf(place.database), before)
   t.same(await withSql(target.database, (sql) => sql`select 1 from pg_namespace where nspname = ${schema}`), [])
@@ -219,14 +219,14 @@ t.test('14.4 a file that is incomplete, damaged, of another program, format or r
 
 t.test('14.4 a restore that the database rejects at the very end of a table fails, and nothing changes', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
-  const file = backupFile(t)
+  const file = backupFile()
   await backUp(place, file)
   await source.app.close()
   const before = await rowsOf(place.database)
   const first = partOf('users', 0)
   // PostgreSQL notices a second user with the same id, and a NUL byte, when it has all rows.
   for (const [bytes, code] of [[undefined, '23505'], [Buffer.from('a\0b\n'), '22021']] as const) {
-    const hostile = backupFile(t)
+    const hostile = backupFile()
     await rewrite(file, hostile, (name, content) =>
       name === first ? [[name, content], [partOf('users', 1), bytes ?? content]] : [[name, content]])
     await t.rejects(restore(hostile, place, { replaces: true }), {
@@ -241,7 +241,7 @@ t.test('14.4 a restore that the database rejects at the very end of a table fail
 
 t.test('14.4 of two backups to the same file at once, one fails with a message, and the other is complete', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
-  const folder = temporaryFolder(t)
+  const folder = temporaryFolder()
   const file = join(folder, 'backup.tar.gz')
   const other = await startSource(t)
   // The second one begins and ends while the first one writes.
@@ -260,7 +260,7 @@ t.test('14.4 of two backups to the same file at once, one fails with a message, 
 t.test('14.4 what root restores belongs to the owner of the folder', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   const { id } = await upload(source, 'text')
-  const file = backupFile(t)
+  const file = backupFile()
   await backUp(place, file)
   const target = await emptyPlace(t)
   // Only root can give a folder away. Others own everything in any case.
@@ -275,7 +275,7 @@ t.test('14.4 what root restores belongs to the owner of the folder', { buffered:
 t.test('14.4 data that exist are replaced on request only, and not while a node runs or another table refers to them', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   const kept = await upload(source, 'kept')
-  const file = backupFile(t)
+  const file = backupFile()
   await backUp(place, file)
   const later = await upload(source, 'later')
   await t.rejects(restore(file, place, { replaces: true }), { message: /^Nodes or commands of Usher use the database/ })
@@ -309,7 +309,7 @@ t.test('14.4 data that exist are replaced on request only, and not while a node 
 
 t.test('14.4 files that are deleted while a backup runs are in it, and are removed afterwards', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
-  const file = backupFile(t)
+  const file = backupFile()
   const { id } = await upload(source, 'deleted meanwhile')
   const path = join(place.uploadsDir, 'files', id)
   let isDeleted = false
@@ -330,7 +330,7 @@ t.test('14.4 a missing or damaged file of an upload does not prevent a backup, w
   const [whole, cut, gone] = await Promise.all(['whole', 'cut off', 'gone'].map((text) => upload(source, text)))
   truncateSync(join(place.uploadsDir, 'files', cut!.id), 3)
   execFileSync('rm', [join(place.uploadsDir, 'files', gone!.id)])
-  const file = backupFile(t)
+  const file = backupFile()
   const { missing, missingIds } = await backUp(place, file)
   t.same([missing, missingIds.sort()], [2, [cut!.id, gone!.id].sort()])
   await source.app.close()
@@ -346,7 +346,7 @@ t.test('14.4 after a restore, a subscriber that has seen posts which the backup 
       usher, { query: `mutation { createPost(input: { title: "${title}", content: "" }) { cursor } }` }, usher.admin
     )).data!['createPost'].cursor as string
   const first = await cursorOf(source, 'in the backup')
-  const file = backupFile(t)
+  const file = backupFile()
   await backUp(place, file)
   const lost = await cursorOf(source, 'after the backup')
   await source.app.close()
@@ -377,7 +377,7 @@ t.test('14.4 a backup of an older release is migrated, and one of a newer databa
   await sql`insert into usher.posts (id, author_id, title, content) values ('01a206c2-2318-70d8-a451-e3a64cd02553', '01a206c2-2318-70d8-a451-e3a64cd02552', 'Old', '')`
     .execute(db)
   await close()
-  const file = backupFile(t)
+  const file = backupFile()
   await backUp(old, file)
   const target = await emptyPlace(t)
   await restore(file, target)
@@ -390,16 +390,16 @@ t.test('14.4 a backup of an older release is migrated, and one of a newer databa
   t.same(await structureOf(target.database), await structureOf(migrated.database))
 
   await withSql(migrated.database, (sql) => sql`insert into migrations values ('9999-future', 'later')`)
-  await t.rejects(backUp(migrated, backupFile(t)), {
+  await t.rejects(backUp(migrated, backupFile()), {
     message: 'A newer release of Usher has changed the database (9999-future): make the backup with that release.',
   })
-  await t.rejects(backUp(await emptyPlace(t), backupFile(t)), { message: /there is nothing to back up/ })
+  await t.rejects(backUp(await emptyPlace(t), backupFile()), { message: /there is nothing to back up/ })
 })
 
 t.test('14.4 usher backup and usher restore work on the command line and say what is wrong', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   await upload(source, 'by command')
-  const cwd = temporaryFolder(t)
+  const cwd = temporaryFolder()
   const settings = { DATABASE_URL: place.database, DATA_DIR: cwd }
   const folder = ['--uploads-dir', place.uploadsDir]
   const made = await usher(['backup', 'b.tar.gz', ...folder], settings, cwd)
@@ -449,7 +449,7 @@ t.test('14.4 status and the metrics tell how long ago the last backup was made',
   t.match(await checked(), { state: 'warning', detail: 'none is known: run "backup" every night' })
   t.strictSame(await measured(), [])
 
-  await backUp(place, backupFile(t))
+  await backUp(place, backupFile())
   t.match(await checked(), { state: 'ok', detail: 'the last one was made less than an hour ago' })
   // The metrics are read from the database once a second at most.
   await until('the age is measured', async () => (await measured()).length > 0)
@@ -470,7 +470,7 @@ t.test('14.4 status and the metrics tell how long ago the last backup was made',
 t.test('14.4 a backup that fails is not known as the last one', { buffered: true }, async (t) => {
   const { place } = await startSource(t)
   await t.rejects(
-    backUp(place, backupFile(t), async () => { throw new Error('The disk is full') }), { message: 'The disk is full' }
+    backUp(place, backupFile(), async () => { throw new Error('The disk is full') }), { message: 'The disk is full' }
   )
   const entries = await withSql(place.database, (sql) => sql`select from audit where action = 'backup.create'`)
   t.equal(entries.length, 0)

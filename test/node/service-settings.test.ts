@@ -18,7 +18,7 @@ const ADMIN = { ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
 /** Runs a command and resolves to its output. */
 async function usher (args: string, settings: Record<string, string>): Promise<string> {
   const { command, env } = nodeCommand([server, ...args.split(' ')])
-  const child = spawn(...command, { cwd: temporaryFolder(t), env: { ...env, ...settings } })
+  const child = spawn(...command, { cwd: temporaryFolder(), env: { ...env, ...settings } })
   child.stdin.end('a password from a pipe')
   const [stdout] = await Promise.all([text(child.stdout), once(child, 'close')])
   return stdout
@@ -47,7 +47,7 @@ t.test('8 settings of tokens, sessions, passwords and limits take effect in node
     THROTTLE_ACCOUNT_BURST: '2',
     THROTTLE_ACCOUNT_PER_MINUTE: '0.01',
   }
-  const node = await startNode(t, { cwd: temporaryFolder(t), settings })
+  const node = await startNode(t, { cwd: temporaryFolder(), settings })
   const sql = openSql(t, { options: { databaseUrl: settings.DATABASE_URL, schema: 'usher' } })
   const enter = (password: string) =>
     node.fetch('/api/auth/login', {
@@ -97,23 +97,23 @@ t.test('8 POOL_SIZE: more connections than the database accepts stop the start, 
       '(max_connections without those that it reserves, or a limit of the role or the database): ' +
       'set a smaller POOL_SIZE or fewer WORKERS, or raise the limit of the database.'
 
-  const refused = spawnNode(t, { cwd: temporaryFolder(t), settings: { ...ADMIN, DATABASE_URL, POOL_SIZE: '20' } })
+  const refused = spawnNode(t, { cwd: temporaryFolder(), settings: { ...ADMIN, DATABASE_URL, POOL_SIZE: '20' } })
   t.equal(await refused.ended, 1)
   t.equal(refused.stderr, `${sentence('POOL_SIZE 20', 31)}\n`)
 
   const workers = spawnNode(
-    t, { cwd: temporaryFolder(t), settings: { ...ADMIN, DATABASE_URL, POOL_SIZE: '9', WORKERS: '2' } }
+    t, { cwd: temporaryFolder(), settings: { ...ADMIN, DATABASE_URL, POOL_SIZE: '9', WORKERS: '2' } }
   )
   t.equal(await workers.ended, 1)
   t.match(workers.stderr, sentence('POOL_SIZE 9', 45))
 
   const accepted = await startNode(
-    t, { cwd: temporaryFolder(t), settings: { ...ADMIN, DATABASE_URL, POOL_SIZE: '19' } }
+    t, { cwd: temporaryFolder(), settings: { ...ADMIN, DATABASE_URL, POOL_SIZE: '19' } }
   )
   t.equal((await accepted.fetch('/health/ready')).status, 200)
 
   t.test('8 WORKERS without POOL_SIZE: the node starts and logs a warning', async (t) => {
-    const node = await startNode(t, { cwd: temporaryFolder(t), settings: { ...ADMIN, DATABASE_URL, WORKERS: '2' } })
+    const node = await startNode(t, { cwd: temporaryFolder(), settings: { ...ADMIN, DATABASE_URL, WORKERS: '2' } })
     t.equal(node.stdout.split('\n').filter((line) => line.includes('WORKERS 2 takes up to 48 connections')).length, 1)
   })
 
@@ -121,7 +121,7 @@ t.test('8 POOL_SIZE: more connections than the database accepts stop the start, 
     const DATABASE_URL = await createSmallDatabase(t)
     const pooler = await createPooler(t, DATABASE_URL)
     const node = await startNode(t, {
-      cwd: temporaryFolder(t),
+      cwd: temporaryFolder(),
       settings: { ...ADMIN, DATABASE_URL: pooler.url, NOTIFICATIONS_URL: DATABASE_URL, POOL_SIZE: '20' },
     })
     t.equal((await node.fetch('/health/ready')).status, 200)
@@ -130,7 +130,7 @@ t.test('8 POOL_SIZE: more connections than the database accepts stop the start, 
 
 t.test('8 PASSWORD_HASH_MEMORY_KIB: more than the machine has stops the start', { buffered: true }, async (t) => {
   const settings = { PASSWORD_HASH_MEMORY_KIB: '1048576', PASSWORD_HASH_PASSES: '1', WORKERS: '256' }
-  const node = spawnNode(t, { cwd: temporaryFolder(t), settings })
+  const node = spawnNode(t, { cwd: temporaryFolder(), settings })
   t.equal(await node.ended, 1)
   t.match(
     node.stderr,

@@ -48,7 +48,7 @@ async function startWith (t: Test, algorithm: string): Promise<ServingNode> {
     ADMIN_PASSWORD: admin.password,
     SIGNING_ALGORITHM: algorithm,
   }
-  return startNode(t, { cwd: temporaryFolder(t), settings })
+  return startNode(t, { cwd: temporaryFolder(), settings })
 }
 
 /** Returns tokens that no service may accept. */

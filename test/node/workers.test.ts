@@ -23,7 +23,7 @@ t.jobs = 3
 
 async function startWorkers (t: Test, settings: Record<string, string> = {}) {
   const databaseUrl = await createDatabase(t)
-  const cwd = temporaryFolder(t)
+  const cwd = temporaryFolder()
   const defaults = {
     WORKERS: '2',
     DATABASE_URL: databaseUrl,
@@ -126,7 +126,7 @@ t.test('14.1 two workers', { buffered: true }, async (t) => {
 })
 
 t.test('14.1 with WORKERS=auto on one core, SIGHUP replaces the only worker', { buffered: true }, async (t) => {
-  const cwd = temporaryFolder(t)
+  const cwd = temporaryFolder()
   const settings = { WORKERS: 'auto', DATABASE_URL: await createDatabase(t), DATA_DIR: cwd, LOG_LEVEL: 'debug' }
   const oneCore =
     "import os from 'node:os'; import { syncBuiltinESMExports } from 'node:module'; os.availableParallelism = () => 1; syncBuiltinESMExports()"
@@ -164,7 +164,7 @@ t.test('14.1 workers complete their requests and end if the primary is killed', 
 
 t.test('14.1 a node whose first worker cannot start ends with its sentence', { buffered: true }, async (t) => {
   const node = spawnNode(t, {
-    cwd: temporaryFolder(t),
+    cwd: temporaryFolder(),
     settings: { WORKERS: 'auto', DATABASE_WAIT_SECONDS: '5', DATABASE_URL: 'postgres://usher@127.0.0.1:1/usher' },
   })
   t.equal(await node.ended, 1)
@@ -180,7 +180,7 @@ t.test('14.1 all workers together leave connections of PostgreSQL to others, or 
 })
 
 t.test('14.1 WORKERS is checked', { buffered: true }, async (t) => {
-  const node = spawnNode(t, { cwd: temporaryFolder(t), settings: { WORKERS: 'all' } })
+  const node = spawnNode(t, { cwd: temporaryFolder(), settings: { WORKERS: 'all' } })
   t.equal(await node.ended, 1)
   t.equal(node.stderr, 'WORKERS must be a whole number of processes from 1 to 256, or auto for one per core.\n')
 })

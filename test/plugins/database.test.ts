@@ -63,7 +63,7 @@ t.test('1.10 if the database fails during the start, ready() rejects, and the co
       databaseUrl,
       [failing]: proxy.url,
       schema: uniqueSchema(t.name),
-      uploadsDir: temporaryFolder(t),
+      uploadsDir: temporaryFolder(),
       // The start does not wait for a failover.
       deadlines: { databaseFailover: 1 },
     })
@@ -114,7 +114,7 @@ t.test('4 notifications may use another URL; if it leads to another database, re
   // None arrives, however long the start waits.
   const deadlines = { ...slow, notificationDelivery: 100 }
   const schema = uniqueSchema(t.name)
-  other.register(usher, { databaseUrl, notificationsUrl: elsewhere, deadlines, schema, uploadsDir: temporaryFolder(t) })
+  other.register(usher, { databaseUrl, notificationsUrl: elsewhere, deadlines, schema, uploadsDir: temporaryFolder() })
   await t.rejects(async () => other.ready(), { message: /^usher: notificationsUrl must lead to the database itself: / })
 })
 

@@ -11,13 +11,13 @@ import { temporaryFolder } from '../helpers/temporary-folder.ts'
 import { upload } from '../helpers/uploads.ts'
 
 const server = join(import.meta.dirname, '../../node/server.ts')
-const folder = temporaryFolder(t)
+const folder = temporaryFolder()
 const databaseUrl = await startDebianPostgres(t, folder)
 const file = join(folder, 'backup.tar.gz')
 const content = randomBytes(2 * 1024 * 1024)
 
 t.test('14.4 a backup from an older version of PostgreSQL is restored into a new embedded database, and a node serves it', async (t) => {
-  const source = await createUsher(t, { databaseUrl, schema, uploadsDir: temporaryFolder(t) })
+  const source = await createUsher(t, { databaseUrl, schema, uploadsDir: temporaryFolder() })
   const { fileUrl } = await upload(source, content)
   const made = await usher(
     ['backup', file, '--uploads-dir', placeOf(source).uploadsDir], { DATABASE_URL: databaseUrl }, folder
@@ -30,7 +30,7 @@ t.test('14.4 a backup from an older version of PostgreSQL is restored into a new
   })
   t.match(execFileSync('tar', ['tzf', join(folder, 'out.tar.gz')]).toString(), /^backup\.json\n[^]*\nend\.json\n$/)
 
-  const cwd = temporaryFolder(t)
+  const cwd = temporaryFolder()
   t.match(await usher(['restore', file], { DATA_DIR: cwd }, cwd), { code: 0, stderr: '' })
   const node = await startNode(t, { cwd, settings: { DATA_DIR: cwd } })
   await node.login({ email: 'admin@example.com', password: 'horse battery staple' })
@@ -40,7 +40,7 @@ t.test('14.4 a backup from an older version of PostgreSQL is restored into a new
 t.test('14.4 a restore that finds the disk full says so and changes nothing', async (t) => {
   await withSql(databaseUrl, (sql) => sql`create database other`)
   const DATABASE_URL = databaseUrl.replace(/postgres$/, 'other')
-  const cwd = temporaryFolder(t)
+  const cwd = temporaryFolder()
   const { command: [program, words], env } = nodeCommand([server, 'restore', file])
   const output = execFileSync('sh', ['-c', 'ulimit -f 1000; "$@" 2>&1 || true', 'sh', program, ...words], {
     cwd, env: { ...env, NODE_DISABLE_COMPILE_CACHE: '1', DATABASE_URL },

@@ -21,7 +21,7 @@ const [USERS, POSTS, FILES] = [200_000, 800_000, 1000]
 const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
 const MIB = 1024 * 1024
 
-const folder = temporaryFolder(t)
+const folder = temporaryFolder()
 const source = { database: (await startDatabase(t)).url, uploadsDir: join(folder, 'source/uploads') }
 const target = { database: await startDebianPostgres(t, folder), uploadsDir: join(folder, 'target/uploads') }
 const file = join(folder, 'backup.tar.gz')

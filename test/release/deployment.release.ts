@@ -27,8 +27,8 @@ const parse = async (file: string) => parseAllDocuments(await read(file)).map((d
 
 // Performs the instructions of a Dockerfile without Docker: each stage is a folder, which stands for its working
 // directory.
-async function build (t: Test, dockerfile: string) {
-  const folder = temporaryFolder(t)
+async function build (dockerfile: string) {
+  const folder = temporaryFolder()
   const ignored = (await read('Dockerfile.dockerignore')).split('\n').filter((line) => /^\w|^\.\w/.test(line))
   const image = {
     folder,
@@ -76,11 +76,11 @@ async function build (t: Test, dockerfile: string) {
 
 t.test('the instructions of the Dockerfile build a node that serves, is healthy, and stops in order', async (t) => {
   const databaseUrl = await createDatabase(t)
-  const image = await build(t, await read('Dockerfile'))
+  const image = await build(await read('Dockerfile'))
   t.equal(image.user, 'node')
   t.strictSame(image.skipped, ['mkdir /data && chown node:node /data'])
   // Nothing of the stages before is needed.
-  const folder = join(temporaryFolder(t), 'app')
+  const folder = join(temporaryFolder(), 'app')
   await rename(image.folder, folder)
   const installed = (name: string) =>
     readFile(join(folder, 'node_modules', name, 'package.json')).then(() => true, () => false)
@@ -91,7 +91,7 @@ t.test('the instructions of the Dockerfile build a node that serves, is healthy,
     ...image.env,
     ...SECRETS,
     DATABASE_URL: databaseUrl,
-    DATA_DIR: temporaryFolder(t),
+    DATA_DIR: temporaryFolder(),
     HOST: '127.0.0.1',
     PORT: '0',
     WORKERS: '2',
@@ -163,7 +163,7 @@ t.test('the template of settings for systemd has settings that exist', async (t)
 })
 
 t.test("14.4 the command usher of systemd's installation has the settings of its folder", async (t) => {
-  const folder = temporaryFolder(t)
+  const folder = temporaryFolder()
   const installed = join(folder, 'node_modules/fastify-usher')
   await mkdir(join(installed, 'dist/node'), { recursive: true })
   await symlink(join(root, 'node/server.ts'), join(installed, 'dist/node/server.js'))

@@ -11,7 +11,7 @@ const NEST_FASTIFY = 'fastify@5.11.3'
 // Generators install hundreds of packages.
 t.setTimeout(1_800_000)
 // Outside of the repository, so that the packages there are not found.
-const folder = temporaryFolder(t)
+const folder = temporaryFolder()
 const { path: packed } = await pack(folder)
 const settings = async (name: string) =>
   ({ DATABASE_URL: await testDatabaseUrl(), USHER_SCHEMA: uniqueSchema(name), UPLOADS: join(folder, 'uploads') })

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../helpers/temporary-folder.ts'
 // Installing takes a while with an empty cache.
 t.setTimeout(900_000)
 // Outside of the repository, so that the packages there are not found.
-const folder = temporaryFolder(t)
+const folder = temporaryFolder()
 const guide = await readFile(join(import.meta.dirname, '../../docs/host.md'), 'utf8')
 const { path: packed } = await pack(folder)
 

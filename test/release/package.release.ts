@@ -18,7 +18,7 @@ import { temporaryFolder } from '../helpers/temporary-folder.ts'
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
 // Outside of the repository, so that the packages there are not found.
-const folder = temporaryFolder(t)
+const folder = temporaryFolder()
 const env = { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: '1' }
 
 // Packs like `npm publish` and installs like a host, together with the packages that every host has.

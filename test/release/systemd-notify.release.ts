@@ -22,7 +22,7 @@ type Message = Record<string, string>
 
 /** Takes the place of systemd. Returns the path of its socket and the messages so far, without barriers. */
 async function receive (t: Test): Promise<{ socket: string, messages: Message[] }> {
-  const socket = join(temporaryFolder(t), 'notify')
+  const socket = join(temporaryFolder(), 'notify')
   const receiver = spawn('python3', ['-c', RECEIVER, socket], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => receiver.kill())
   const messages: Message[] = []

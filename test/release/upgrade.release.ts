@@ -18,7 +18,7 @@ const TIMEOUT_MS = 30_000
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
 t.test('14.3 the previous release serves while a new one migrates and serves beside it, and back: no request fails and no event is lost', async (t) => {
-  const program = exportRelease(t, PREVIOUS)
+  const program = exportRelease(PREVIOUS)
   const { url: databaseUrl, dataDir: cwd } = await startDatabase(t)
   const settings = {
     DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'warn',

@@ -30,7 +30,7 @@ const NAME_PROCESS = `
 
 t.test('14.1 two workers under load', async (t) => {
   const databaseUrl = await createDatabase(t)
-  const cwd = temporaryFolder(t)
+  const cwd = temporaryFolder()
   const settings = {
     WORKERS: '2', DATABASE_URL: databaseUrl, DATA_DIR: cwd, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password,
   }

@@ -273,7 +273,7 @@ t.test('4.7 in a host with a mail server, the link leads to the host\'s page, an
   const mounted = {
     ...options,
     schema: uniqueSchema(t.name),
-    uploadsDir: temporaryFolder(t),
+    uploadsDir: temporaryFolder(),
     prefix: '/accounts',
     mailer,
     passwordUrl: 'https://app.example.com/password?set=1',
@@ -296,7 +296,7 @@ t.test('4.7 a mailer that throws or hangs, or a database that fails, does not de
   const lines: string[] = []
   const logger = { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } }
   const start = (mailer: () => Promise<void>) =>
-    createUsher(t, { ...options, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), mailer }, { logger })
+    createUsher(t, { ...options, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(), mailer }, { logger })
   const throwing = await start(async () => { throw Object.assign(new Error('no such mailbox'), { responseCode: 550 }) })
   const hung = Promise.withResolvers<void>()
   const hanging = await start(() => hung.promise)

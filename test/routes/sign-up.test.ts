@@ -149,7 +149,7 @@ t.test('11.2 no name and no address adds a header or a recipient to a mail', asy
   const { mailer, close } = createSmtpMailer(server.url, 'Usher <usher@example.com>')
   t.teardown(close)
   const { inject } = await createUsher(
-    t, { ...options, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), mailer }
+    t, { ...options, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(), mailer }
   )
   const send = async (payload: object) =>
     (await inject('POST', '/api/auth/sign-up', { payload: person(payload) })).statusCode

@@ -13,7 +13,7 @@ import { temporaryFolder } from '../helpers/temporary-folder.ts'
 const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
 
 // All hosts use the same schema and folder, one after the other.
-const shared = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t) }
+const shared = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir: temporaryFolder() }
 
 /** Creates a host that calls `before`, mounts Usher under a prefix, and calls `after`. */
 async function createHost (

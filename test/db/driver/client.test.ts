@@ -152,7 +152,7 @@ t.test('9 the bytes of a server may arrive one by one', async (t) => {
 
 t.test('9 a URL may name the folder of a Unix socket in both forms of psql, even one with a long path', async (t) => {
   const { hostname, port, username, password, pathname } = new URL(await testDatabaseUrl())
-  const short = temporaryFolder(t)
+  const short = temporaryFolder()
   const folder = join(short, 'a,b '.repeat(50))
   await mkdir(folder)
   const server = createServer((socket) => { pipeline(socket, connect(Number(port), hostname), socket, () => {}) })

@@ -20,7 +20,7 @@ import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 t.teardown(() => {})
 const primary = new URL(await testDatabaseUrl())
 const readOnly = await startEmbedded({
-  dataDir: await prepareFolder(t, temporaryFolder(t)),
+  dataDir: await prepareFolder(t, temporaryFolder()),
   tcp: true,
   settings: { fsync: 'off', default_transaction_read_only: 'on' },
   deadlines: slowNode,
@@ -42,7 +42,7 @@ async function refusal (t: Test, ...hosts: string[]): Promise<void> {
   t.teardown(() => app.close())
   const schema = uniqueSchema(t.name)
   const deadlines = { databaseFailover: 1 }
-  await app.register(usher, { databaseUrl: urlOf(...hosts), schema, uploadsDir: temporaryFolder(t), deadlines })
+  await app.register(usher, { databaseUrl: urlOf(...hosts), schema, uploadsDir: temporaryFolder(), deadlines })
 }
 
 t.test('1.10 of several hosts, the one that accepts writes is used, regardless of the order', async (t) => {

@@ -42,7 +42,7 @@ t.test('9 sslmode, sslrootcert and certificates of clients mean what they mean f
     const databaseUrl = `${url}&application_name=${name}`
     const app = Fastify({ pluginTimeout: 0 })
     t.teardown(() => app.close())
-    await app.register(usher, { databaseUrl, uploadsDir: temporaryFolder(t), schema: 'tls' })
+    await app.register(usher, { databaseUrl, uploadsDir: temporaryFolder(), schema: 'tls' })
     await app.ready()
     const sql = openSql(t, { options: { databaseUrl: server.href, schema: 'tls' } }, 1)
     const rows = await sql`select distinct ssl, client_dn from pg_stat_ssl join pg_stat_activity using (pid)

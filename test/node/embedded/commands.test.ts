@@ -74,7 +74,7 @@ t.test('14.4 restore refuses embedded databases and folders that are not empty b
   )
   t.equal(await isDown(`${cwd}/data`), true)
 
-  const other = temporaryFolder(t)
+  const other = temporaryFolder()
   const files = usher(t, ['restore', 'none.tar.gz', '--uploads-dir', `${cwd}/data/uploads`], other)
   t.equal(await files.ended, 1)
   t.match(await files.stderr, /^There is an empty database and 1 files of uploads already: repeat .* with --replace/)

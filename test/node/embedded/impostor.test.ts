@@ -73,7 +73,7 @@ const others = process.getuid?.() === 0 ? t.test : () => {}
 
 others('8 after a crash of node and server, another user of the machine gets no password, and the node starts', { buffered: true }, async (t) => {
   // The path of the socket must not be too long for the other program.
-  const cwd = await prepareFolder(t, temporaryFolder(t))
+  const cwd = await prepareFolder(t, temporaryFolder())
   const settings = { DATA_DIR: cwd, ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' }
   const node = await startNode(t, { cwd, settings })
   const pid = await postmaster(cwd)
@@ -92,7 +92,7 @@ others('8 after a crash of node and server, another user of the machine gets no 
 
 others('8 after a crash of a server with a port, another program on that port gets no password', { buffered: true }, async (t) => {
   for (const tcp of [false, true]) {
-    const dataDir = await prepareFolder(t, temporaryFolder(t))
+    const dataDir = await prepareFolder(t, temporaryFolder())
     const node = await otherNode(t, dataDir, { tcp: true })
     const { port, password } = new URL((await node.server()).tcpUrl!)
     await kill(node.child)

@@ -14,7 +14,7 @@ async function start (t: Test, options: UsherOptions) {
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   await app.register(usher, {
-    databaseUrl: await testDatabaseUrl(), uploadsDir: temporaryFolder(t), poolSize: 2, ...options,
+    databaseUrl: await testDatabaseUrl(), uploadsDir: temporaryFolder(), poolSize: 2, ...options,
   })
   await app.ready()
   const admins = async () =>

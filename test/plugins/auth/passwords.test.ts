@@ -67,7 +67,7 @@ t.test('4 two concurrent logins with a weaker hash both succeed, and the hash is
 })
 
 t.test('4 a host chooses the cost of hashes, and one below the recommended is logged', async (t) => {
-  const shared = { schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t) }
+  const shared = { schema: uniqueSchema(t.name), uploadsDir: temporaryFolder() }
   const start = async (passwordHash: UsherOptions['passwordHash']) => {
     const lines: { msg: string }[] = []
     const logger = { level: 'info', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } }

@@ -148,7 +148,7 @@ t.test('4 a request with a verified token reads nothing from the database', asyn
   const options = {
     sql: client,
     schema: uniqueSchema(t.name),
-    uploadsDir: temporaryFolder(t),
+    uploadsDir: temporaryFolder(),
     admin: { email: 'admin@example.com', password: 'horse battery staple' },
   }
   await host.register(app, options)

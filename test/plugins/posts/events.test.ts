@@ -126,7 +126,7 @@ t.test('7.7 a deleted post is not delivered; failed reads are logged, and delive
   const options = {
     databaseUrl: await testDatabaseUrl(),
     schema: uniqueSchema('unreadable'),
-    uploadsDir: temporaryFolder(t),
+    uploadsDir: temporaryFolder(),
     poolSize: 2,
     admin,
   }

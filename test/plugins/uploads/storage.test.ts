@@ -172,7 +172,7 @@ t.test('8 an unusable folder stops the start with one sentence', async (t) => {
 
 t.test('1.10 a sweep while the database is unavailable does no harm', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const { app, core } = await openCore(t, { databaseUrl: proxy.url, deadlines: {}, uploadsDir: temporaryFolder(t) })
+  const { app, core } = await openCore(t, { databaseUrl: proxy.url, deadlines: {}, uploadsDir: temporaryFolder() })
   const { sweep } = await createStorage(core)
   await app.ready()
   await proxy.refuse()

@@ -349,7 +349,7 @@ t.test('7.3 the response to an unexpected failure reveals no cause; the log cont
   const options = {
     databaseUrl: await testDatabaseUrl(),
     schema: uniqueSchema('failure'),
-    uploadsDir: temporaryFolder(t),
+    uploadsDir: temporaryFolder(),
     poolSize: 2,
     admin: { email: 'admin@example.com', password: 'horse battery staple' },
   }
@@ -388,7 +388,7 @@ t.test('7.1 a rejection by a hook of the host also has status 200, with the host
     }
   })
   await app.register(usherPlugin, {
-    databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('refusal'), uploadsDir: temporaryFolder(t), poolSize: 2,
+    databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('refusal'), uploadsDir: temporaryFolder(), poolSize: 2,
   })
   for (const [word, code] of [['plain', 'BAD_REQUEST'], ['TOO_MANY', 'TOO_MANY']]) {
     const response = await app.inject({

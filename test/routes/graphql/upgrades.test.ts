@@ -115,7 +115,7 @@ t.test('7.7 over TLS, sockets work and other upgrades are ignored', async (t) =>
   const app = Fastify({ pluginTimeout: 0, forceCloseConnections: true, https: { ...shared, pskCallback: () => psk } })
   t.teardown(() => app.close())
   await app.register(usherPlugin, {
-    databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('tls'), uploadsDir: temporaryFolder(t), poolSize: 2,
+    databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('tls'), uploadsDir: temporaryFolder(), poolSize: 2,
   })
   await app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = app.server.address() as AddressInfo
@@ -146,7 +146,7 @@ async function mountIn (t: Test, { before = () => {}, after = () => {}, options 
   await app.register(usherPlugin, {
     databaseUrl: await testDatabaseUrl(),
     schema: uniqueSchema(t.name),
-    uploadsDir: temporaryFolder(t),
+    uploadsDir: temporaryFolder(),
     poolSize: 2,
     deadlines: slow,
   })
@@ -242,7 +242,7 @@ t.test('7.7 each of two mounts has the socket under its own prefix', async (t) =
     prefix,
     schema: uniqueSchema('mount'),
     databaseUrl: await testDatabaseUrl(),
-    uploadsDir: temporaryFolder(t),
+    uploadsDir: temporaryFolder(),
     poolSize: 2,
     decoratorName: prefix.slice(1),
     admin: { email: `${prefix.slice(1)}@example.com`, password: 'horse battery staple' },
@@ -288,7 +288,7 @@ t.test('8 a handshake in progress while the node stops gets 503', async (t) => {
     await goOn.promise
   })
   await app.register(usherPlugin, {
-    databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('stop'), uploadsDir: temporaryFolder(t), poolSize: 2,
+    databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('stop'), uploadsDir: temporaryFolder(), poolSize: 2,
   })
   await app.ready()
   const raw = await talk(t, { app })
