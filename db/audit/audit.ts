@@ -1,10 +1,9 @@
 import { sql } from 'kysely'
 import type { AuditAction } from '../../schema/audit/audit.ts'
-import { anyOf } from '../batching/any-of.ts'
+import { anyOf, isUuid } from '../driver/postgres.ts'
 import { lowestIdWithin, newId } from '../driver/ids.ts'
 import { replanned } from '../driver/replanned.ts'
 import { toPage, type Page } from '../tables/page.ts'
-import { isUuid } from '../driver/postgres.ts'
 import type { Database } from '../tables/index.ts'
 
 /** An entry to be written to the account log: an action that an actor took or attempted. */

@@ -1,16 +1,62 @@
-import { DEADLINES } from '../../schema/options/deadlines.ts'
-import { ClientDisconnected, Overloaded } from '../../schema/http/errors.ts'
+import type { Span } from '@opentelemetry/api'
 import { InvalidToken } from '../../schema/auth/login.ts'
-import type { BatchOptions, Client } from './batch-options.ts'
-import { isAbandoned, type Waiting } from './waiting-item.ts'
-
-export type { BatchOptions, Client }
+import { ClientDisconnected, Overloaded } from '../../schema/http/errors.ts'
+import { DEADLINES } from '../../schema/options/deadlines.ts'
+import type { BatchTelemetry } from '../telemetry/batch.ts'
 
 // The number of turns of the event loop in which a batch gathers its items. Larger batches are cheaper, because each
 // statement costs a write to the socket and wakes a PostgreSQL process.
 const TURNS = 4
 // Milliseconds after which a batch gathers no further turn. While the node is busy, a turn takes that long by itself.
 const GATHER_MS = 10
+const LISTS_IN_FLIGHT = 4
+/** The number of concurrent lists of a kind that may take long, such as searches. */
+export const SLOW_LISTS_IN_FLIGHT = 2
+
+/** The options of `batchCalls`. */
+export interface BatchOptions<Item = never> {
+  /** The maximum number of concurrent batches. More would only make each batch smaller. */
+  inFlight?: number
+  /** The maximum number of items in a batch, or the maximum of their total weight. A single item may be heavier. */
+  size?: number
+  /** Returns the weight of an item. By default, each has a weight of 1. */
+  weigh?: (item: Item) => number
+  /** The maximum number of waiting items. */
+  waiting?: number
+  /** Milliseconds for which an item may wait to be sent. */
+  timeoutMs?: number
+  /** Milliseconds after which a batch gathers no further turn of the event loop. */
+  gathering?: number
+  /** Measures the batches, and gives their statements spans. */
+  telemetry?: BatchTelemetry
+}
+
+/**
+ * The client that an item is processed for, such as the socket of a request. Items whose clients are all destroyed are
+ * dropped.
+ */
+export interface Client {
+  readonly destroyed: boolean
+  /**
+   * Returns whether the client may still act. The permission for a write may end while the write waits to be sent, so
+   * it is checked again when it is sent. Absent for clients that need no permission, such as a socket that reads.
+   */
+  isStillAllowed? (): boolean | Promise<boolean>
+}
+
+/** An item that waits for its batch. */
+interface Waiting<Result> {
+  promise: Promise<Result>
+  resolve: (result: Result) => void
+  reject: (error: unknown) => void
+  since: number
+  /** The client that waits for the item; undefined if the item is processed in any case. */
+  client: Client | undefined
+  /** Further clients that wait for the same item. */
+  others: (Client | undefined)[] | undefined
+  /** The spans of the requests that wait for the item, if there are traces. */
+  spans: readonly Span[] | undefined
+}
 
 /** Returned by `run` in place of a result: the item was not processed, and is put into a later batch. */
 export const postponed = Symbol('postponed')
@@ -203,4 +249,23 @@ export function batchCalls<Item, Result> (
     schedule()
     return promise
   }
+}
+
+/**
+ * Returns a function that reads a list, and that concurrent requests for the same list share. Each statement reads one
+ * list. Queries are compared as JSON.
+ */
+export function batchLists<Query, Page> (
+  list: (query: Query) => Promise<Page>,
+  { telemetry, inFlight = LISTS_IN_FLIGHT, timeoutMs }: Pick<BatchOptions, 'inFlight' | 'timeoutMs'> &
+    { telemetry: BatchTelemetry }
+): (query: Query, client?: Client) => Promise<Page> {
+  const run = async ([query]: string[]) => [await list(JSON.parse(query!) as Query)]
+  const read = batchCalls(run, { size: 1, inFlight, ...timeoutMs !== undefined && { timeoutMs }, telemetry })
+  return (query, client) => read(JSON.stringify(query), client)
+}
+
+/** Returns whether every client that waits for an item is destroyed. */
+function isAbandoned ({ client, others }: Pick<Waiting<unknown>, 'client' | 'others'>): boolean {
+  return client?.destroyed === true && (others === undefined || others.every((other) => other?.destroyed))
 }

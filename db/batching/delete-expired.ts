@@ -1,7 +1,7 @@
 import { sql, type RawBuilder } from 'kysely'
 import { replanned } from '../driver/replanned.ts'
 import type { Database, Tables } from '../tables/index.ts'
-import { anyOf, ctid } from './any-of.ts'
+import { anyOf, ctid } from '../driver/postgres.ts'
 
 /** Which rows of a table are deleted, and at most how many of them. */
 export interface Expired<Table extends keyof Tables> {

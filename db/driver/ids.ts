@@ -1,5 +1,5 @@
 import { v7 } from 'uuid'
-import { keyOf } from './database-key.ts'
+import { keyOf } from './postgres.ts'
 import type { Database } from '../tables/index.ts'
 import type { Clock } from './clock.ts'
 

@@ -1,6 +1,5 @@
-import { sql, type Compilable, type CompiledQuery } from 'kysely'
+import { sql, type Compilable, type CompiledQuery, type Expression, type RawBuilder } from 'kysely'
 import postgres from 'postgres'
-import { schemaOf } from './schema-of.ts'
 import type { Database, Tables } from '../tables/index.ts'
 
 /**
@@ -78,3 +77,30 @@ export async function lock (trx: Database, name: string): Promise<void> {
 /** Returns whether PostgreSQL has reported an error with this SQLSTATE. */
 export const hasSqlState = (error: unknown, code: string): boolean =>
   error instanceof postgres.PostgresError && error.code === code
+
+/**
+ * Returns the right side of `column = …` for rows whose column is among the values that a query selects. PostgreSQL
+ * executes the query once and looks up its values in the index of the column. With `in` or a join it compares each row
+ * with each value if it takes the table for empty. It does so for up to a minute if all rows were deleted when it
+ * analyzed the table, whatever was added since.
+ */
+export const anyOf = <Value>(query: Expression<Record<string, Value>>): RawBuilder<Value> =>
+  sql<Value>`any(array(${query}))`
+
+/** The place of a row in its table, for tables whose key has several columns. It changes if the row does. */
+export const ctid = sql<string>`ctid`
+
+/** Returns an object that an open database shares with its transactions, as the key for what is known of it. */
+export const keyOf = (db: Database): object => db.getExecutor().adapter
+
+const schemas = new WeakMap<object, string>()
+
+/** Sets the schema of a database, which Kysely adds to the names of tables, but not to those of functions. */
+export function setSchema (db: Database, schema: string): void {
+  schemas.set(keyOf(db), schema)
+}
+
+/** Returns the schema of a database or a transaction. */
+export function schemaOf (db: Database): string {
+  return schemas.get(keyOf(db))!
+}

@@ -6,10 +6,8 @@ export const presenceOf = (schema: string): string => `usher nodes of ${schema}`
 
 /**
  * Returns the statement that takes the lock `name` until the connection ends. Every node shares it, so nobody ever
- * waits
- * for it. Unlike the activity of connections, which a pooler lends to many clients and keeps open for none, it tells
- * how
- * many nodes there are: a connection that listens is never shared.
+ * waits for it. Unlike the activity of connections, which a pooler lends to many clients and keeps open for none, it
+ * tells how many nodes there are: a connection that listens is never shared.
  * @param name has no quotation marks
  */
 export const holdPresence = (name: string): string => `select pg_advisory_lock_shared(hashtextextended('${name}', 0))`

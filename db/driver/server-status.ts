@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { countPresent, presenceOf } from './presence.ts'
-import { schemaOf } from './schema-of.ts'
+import { schemaOf } from './postgres.ts'
 import type { Database } from '../tables/index.ts'
 
 /** What is known about a PostgreSQL server. */

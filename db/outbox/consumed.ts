@@ -1,5 +1,5 @@
 import type { EventName } from '../../schema/outbox/events.ts'
-import { keyOf } from '../driver/database-key.ts'
+import { keyOf } from '../driver/postgres.ts'
 import type { Database } from '../tables/index.ts'
 
 // The names of the events that have consumers, for each open database.

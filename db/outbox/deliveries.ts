@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { v4 as uuid } from 'uuid'
-import { anyOf } from '../batching/any-of.ts'
+import { anyOf } from '../driver/postgres.ts'
 import { replanned } from '../driver/replanned.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database } from '../tables/index.ts'
@@ -40,7 +40,7 @@ export async function claimDeliveries (
     .with('first', (cte) => cte.selectFrom('due').innerJoinLateral((lateral) => lateral.selectFrom('outbox')
       .select(['outbox.position as first', 'outbox.due_at', 'outbox.lease'])
       // Only the index `outbox_subject` has this order. With `=` PostgreSQL would read all rows by their positions if
-      // it takes the table for empty (`db/batching/any-of.ts`).
+      // it takes the table for empty (`db/driver/postgres.ts`).
       .where(sql<boolean>`(outbox.consumer, outbox.subject) >= (${consumer}, due.subject)`)
       .orderBy('outbox.consumer').orderBy('outbox.subject')
       .orderBy('outbox.position').limit(1).as('head'), (join) => join.onTrue())

@@ -1,5 +1,5 @@
 import { sql, type Expression } from 'kysely'
-import { anyOf } from '../batching/any-of.ts'
+import { anyOf } from '../driver/postgres.ts'
 import { replanned } from '../driver/replanned.ts'
 import type { Database } from '../tables/index.ts'
 import { deliveryOwner } from './owner.ts'

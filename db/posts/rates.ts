@@ -1,6 +1,6 @@
 import { sql, type RawBuilder } from 'kysely'
 import { TooManyPosts } from '../../schema/posts/post.ts'
-import { anyOf } from '../batching/any-of.ts'
+import { anyOf } from '../driver/postgres.ts'
 import { replanned } from '../driver/replanned.ts'
 import type { Database } from '../tables/index.ts'
 

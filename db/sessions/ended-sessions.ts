@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { AuditAction } from '../../schema/audit/audit.ts'
-import { ctid } from '../batching/any-of.ts'
+import { ctid } from '../driver/postgres.ts'
 import { deleteExpired, placesOfExpired } from '../batching/delete-expired.ts'
 import { auditColumns, type AuditContext } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'

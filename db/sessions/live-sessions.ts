@@ -1,9 +1,8 @@
 import { expressionBuilder, sql, type RawBuilder, type SqlBool } from 'kysely'
 import postgres from 'postgres'
 import { InvalidToken } from '../../schema/auth/login.ts'
-import { schemaOf } from '../driver/schema-of.ts'
+import { schemaOf, prepare } from '../driver/postgres.ts'
 import { areLiveTokens, toTimestamp, type WriterToken } from './live-tokens.ts'
-import { prepare } from '../driver/postgres.ts'
 import type { Database, Tables } from '../tables/index.ts'
 
 // A write may wait behind others on its connection when its session ends, and is then executed after the end was

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { foldEmail } from '../../schema/text/address.ts'
-import { anyOf } from '../batching/any-of.ts'
+import { anyOf } from '../driver/postgres.ts'
 import { deleteExpired } from '../batching/delete-expired.ts'
 import { replanned } from '../driver/replanned.ts'
 import type { Database } from '../tables/index.ts'

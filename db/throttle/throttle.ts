@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
 import { sql, type RawBuilder } from 'kysely'
 import { TooManyRequests } from '../../schema/http/errors.ts'
-import { anyOf } from '../batching/any-of.ts'
+import { anyOf, schemaOf } from '../driver/postgres.ts'
 import { channelOf } from '../driver/channel.ts'
 import { replanned } from '../driver/replanned.ts'
-import { schemaOf } from '../driver/schema-of.ts'
 import type { Database } from '../tables/index.ts'
 
 /** How often something may be attempted: `burst` times at once, and once per `interval` in the long run. */

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { schemaOf } from '../driver/schema-of.ts'
+import { schemaOf } from '../driver/postgres.ts'
 import type { Database } from '../tables/index.ts'
 
 /** What the uploads of a user take. */

@@ -3,7 +3,7 @@ import { toAsciiSearch } from '../../schema/text/address.ts'
 import type { Role } from '../../schema/users/user.ts'
 import type { UserSort } from '../../schema/users/user-list.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
-import { schemaOf } from '../driver/schema-of.ts'
+import { schemaOf } from '../driver/postgres.ts'
 import type { Database, Tables, UserRow } from '../tables/index.ts'
 import { userColumns } from './columns.ts'
 import {

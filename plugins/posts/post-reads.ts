@@ -1,5 +1,4 @@
-import { batchLists } from '../../db/batching/batch-lists.ts'
-import { batchCalls, type Client } from '../../db/batching/batching.ts'
+import { batchLists, batchCalls, type Client } from '../../db/batching/batching.ts'
 import {
   MAX_BYTES_PER_STATEMENT, findPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type ListedPost,
   type ListPostsQuery,

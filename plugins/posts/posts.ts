@@ -1,5 +1,4 @@
-import { SLOW_LISTS_IN_FLIGHT } from '../../db/batching/batch-lists.ts'
-import { batchCalls, type Client } from '../../db/batching/batching.ts'
+import { SLOW_LISTS_IN_FLIGHT, batchCalls, type Client } from '../../db/batching/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import { deletePost, insertPosts, updatePost, type NewPost, type PostConditions } from '../../db/posts/change-posts.ts'
 import type { PostRow } from '../../db/posts/posts.ts'

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { batchLists } from '../../db/batching/batch-lists.ts'
+import { batchLists } from '../../db/batching/batching.ts'
 import { deleteUpload, listUploads, type ListUploadsQuery, type UploadRow } from '../../db/uploads/uploads.ts'
 import type { HookUpload } from '../../schema/options/hooks.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'

@@ -1,6 +1,5 @@
 import fp from 'fastify-plugin'
-import { batchLists, SLOW_LISTS_IN_FLIGHT } from '../../db/batching/batch-lists.ts'
-import { batchCalls, type Client } from '../../db/batching/batching.ts'
+import { batchLists, SLOW_LISTS_IN_FLIGHT, batchCalls, type Client } from '../../db/batching/batching.ts'
 import type { UserRow } from '../../db/tables/index.ts'
 import {
   findUsers, findUsersByEmail, findUserVersions, insertUsers, type UserCreation, type UserVersion,
