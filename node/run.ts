@@ -9,7 +9,6 @@ import { explainListening } from './preflight.ts'
 import { print, printWarning } from './terminal/print.ts'
 import drain from './http/drain.ts'
 import { createFirstAdminNotice } from './terminal/first-admin-notice.ts'
-import { lowerHelperThreads } from './process/helper-threads.ts'
 import home from './pages/home.ts'
 import httpDefaults from './http/defaults.ts'
 import { serverOptions, trustProxy } from './http/server.ts'
@@ -118,7 +117,6 @@ async function serve (
   await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false, isReplaced })
   await app.register(pipelining)
   await app.register(memory)
-  await lowerHelperThreads(app.log)
   await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
   await app.register(home)
   if (METRICS_PORT !== undefined) {

@@ -268,10 +268,9 @@ interface Found {
 const READ_AT_START = ['event_consumers', 'signing_keys', 'users']
 
 // `create table if not exists` would require the right to create tables even if everything exists. `to_regclass` is
-// not reliable here: it
-// reads the cache of its connection, which remembers that the table did not exist and is not updated while the
-// connection waits for an
-// advisory lock. So this reads the catalogue tables. Without parameters, a statement takes one round trip.
+// not reliable here: it reads the cache of its connection, which remembers that the table did not exist and is not
+// updated while the connection waits for an advisory lock. So this reads the catalogue tables. Without parameters, a
+// statement takes one round trip.
 async function find (db: Kysely<Tables>, schema: string, oldest: number): Promise<Found> {
   const { rows: [found] } = await sql<Omit<Found, 'isOurs'> & { version: number, shown: string, columns: string }>`
     with tables as (

@@ -1,12 +1,11 @@
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
-import { getPriority } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createDatabase, prepareFolder } from '../helpers/database.ts'
 import { openSocket } from '../helpers/graphql.ts'
-import { logged, spawnNode, startNode, stopNode, type NodeOptions, type TestNode } from '../helpers/node.ts'
+import { logged, spawnNode, startNode, stopNode, type NodeOptions } from '../helpers/node.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { until } from '../helpers/until.ts'
 
@@ -62,41 +61,6 @@ t.test('1.10 a database that stops responding just when a node has started does 
   proxy.thaw()
   await until('the node serves', async () => (await fetch(`${url}${unknown}`)).status === 404)
 })
-
-t.test('8 requests come before the threads in which V8 collects garbage', { buffered: true }, async (t) => {
-  await requireLowHelpers(t, spawnNode(t, connected(t, { LOG_LEVEL: 'debug' })), 0)
-})
-
-t.test('8 requests come before those threads also in a node with a low priority, as with nice(1)', { buffered: true }, async (t) => {
-  const added = 17 - getPriority()
-  // On a busy machine, a whole node with this priority would take minutes to start.
-  const program = join(t.testdir(), 'program.mjs')
-  await writeFile(program, `
-    import { getPriority, setPriority } from 'node:os'
-    import { lowerHelperThreads } from ${JSON.stringify(new URL('../../node/process/helper-threads.ts', import.meta.url))}
-    setPriority(getPriority() + ${added})
-    await lowerHelperThreads({ debug: (details, msg) => console.log(JSON.stringify({ ...details, msg })) })
-    setInterval(() => {}, 1000)
-  `)
-  await requireLowHelpers(t, spawnNode(t, { cwd: dirname(program), program }), added)
-})
-
-async function requireLowHelpers (t: Test, node: TestNode, added: number): Promise<void> {
-  const pid = node.child.pid!
-  await logged(node, () => node.stdout.includes('The priority of the helper threads was lowered'))
-  const threads = await Promise.all((await readdir(`/proc/${pid}/task`)).map(async (thread) =>
-    ({
-      name: (await readFile(`/proc/${pid}/task/${thread}/comm`, 'utf8')).trim(), priority: getPriority(Number(thread)),
-    })))
-  const helpers = threads.filter(({ name }) => name === 'V8Worker')
-  // Node.js 22 does not name its threads.
-  t.equal(helpers.length > 0, !process.version.startsWith('v22.'))
-  t.match(helpers, helpers.map(() => ({ priority: Math.min(getPriority() + added + 5, 19) })))
-  t.equal(getPriority(pid), getPriority() + added, 'the priority of the main thread is unchanged')
-  t.match(
-    node.stdout, `"status":"fulfilled","value":${helpers.length},"msg":"The priority of the helper threads was lowered"`
-  )
-}
 
 t.test('8 the first start needs no settings, and the data survive restarts and kill -9', { buffered: true }, async (t) => {
   const cwd = t.testdir()
