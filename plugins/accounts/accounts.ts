@@ -90,8 +90,8 @@ export function createAccounts (dependencies: Dependencies) {
      * Changes a user. Demoting or disabling a user, or making the user an admin, ends the user's sessions. If the
      * address changes, the former one gets a mail, with a link that restores it if it is the user's own change. If the
      * actor may not see the addresses of others, the address changes when a link that is sent to it is used. Without a
-     * member to change, not even the time of the last change is set. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`, `EmailTaken`, `LastAdmin`,
-     * `PreconditionFailed`, `InvalidToken`, `NoMailer`.
+     * member to change, not even the time of the last change is set. Throws `Unauthenticated`, `Forbidden`,
+     * `UserNotFound`, `EmailTaken`, `LastAdmin`, `PreconditionFailed`, `InvalidToken`, `NoMailer`.
      * @param given what the schema `PatchUser` accepts, of what `withoutIgnored` has returned
      * @param match the versions that the user may have
      */
