@@ -85,8 +85,9 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
       await caller.confirm()
       await audit.add(caller, { action: 'password.change-failed' })
     }
-    await login.checkOwnPassword(caller, user, currentPassword, logFailure)
-    await accounts.changePassword(caller, user, await passwords.hash(password, socket)).catch(async (error) => {
+    const passwordHash = await login.checkOwnPassword(caller, user, currentPassword, logFailure)
+    const current = { ...user, passwordHash }
+    await accounts.changePassword(caller, current, await passwords.hash(password, socket)).catch(async (error) => {
       if (error instanceof WrongPassword) await logFailure()
       throw error
     })

@@ -83,8 +83,8 @@ const secondFactorRoutes: FastifyPluginAsyncTypebox = async (app) => {
     if (!account) throw new InvalidToken()
     // The password may be what the thief of the session has.
     if (await stepUp.hasSecondFactor(caller)) throw new SecondFactorMissing()
-    await login.checkOwnPassword(caller, account, password, () => recordFailure(caller))
-    return { amr: PASSWORD, passwordHash: account.passwordHash ?? undefined }
+    const passwordHash = await login.checkOwnPassword(caller, account, password, () => recordFailure(caller))
+    return { amr: PASSWORD, passwordHash }
   }
 
   async function proveFactor (request: RequestOf<typeof schemas.stepUp>, caller: Caller): Promise<SecondProof> {

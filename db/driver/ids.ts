@@ -21,6 +21,12 @@ export function setClock (db: Database, clock: Clock): void {
  */
 export const newId = (db: Database): string => known.get(keyOf(db))!.create()
 
+/**
+ * Returns the id of a row that was created at a time in milliseconds since 1970, so that it has its place in the order
+ * of ids.
+ */
+export const idAt = (msecs: number): string => v7({ msecs })
+
 /** Returns the lowest id that a row can have which was created within the last `seconds`. */
 export function lowestIdWithin (db: Database, seconds: number): string {
   const { clock } = known.get(keyOf(db))!

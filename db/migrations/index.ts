@@ -9,6 +9,7 @@ import { createEpochs } from './epochs.ts'
 import { createIdempotencyKeys } from './idempotency.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './initial.ts'
 import { addLiveSessions } from './live-sessions.ts'
+import { addImports } from './imports.ts'
 import { keepOneRequestAKey } from './one-request-a-key.ts'
 import { createMailLimits } from './mail-limits.ts'
 import { createOutbox } from './outbox.ts'
@@ -233,6 +234,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0023-audit-indexes': { indexes: auditIndexes, afterwards: dropAuditLogins },
   '0024-case-folding': foldCases,
   '0025-ways-to-sign-in': addWaysToSignIn,
+  '0029-imports': addImports,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) =>

@@ -203,3 +203,32 @@ export interface UsedCeremoniesTable {
   hash: Uint8Array
   expires_at: Date
 }
+
+/** How far the import of a file of users is. Integers are bigints, which are read as text. */
+export interface UserImportsTable {
+  /** SHA-256 of the file. */
+  file_hash: Uint8Array
+  /** Up to which byte of the file, and which line, it is done. */
+  position: Generated<string>
+  line: Generated<string>
+  imported: Generated<string>
+  /** How many of the imported users are admins. */
+  admins: Generated<string>
+  rejected: Generated<string>
+  /** The size of the file of rejected lines. */
+  rejected_bytes: Generated<string>
+  started_at: Generated<Date>
+  finished_at: Date | null
+}
+
+/**
+ * A kind of password hashes that were imported, as long as a user may have one: see `kind` in
+ * `schema/auth/stored-hash.ts`. Every failed login takes the work of all of them.
+ */
+export interface PasswordKindsTable {
+  kind: string
+  /** The signer key of a Firebase project in base64; encrypted if the node that stored it has a secret. */
+  signer_key: string | null
+  /** When it was last looked for users who have one. */
+  checked_at: Generated<Date>
+}

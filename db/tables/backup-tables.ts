@@ -47,6 +47,8 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   // Logins of five minutes.
   login_challenges: 'left out',
   used_ceremonies: 'sessions',
+  user_imports: 'kept',
+  password_kinds: 'kept',
 }
 
 /** Returns whether a name is that of a table of Usher. */

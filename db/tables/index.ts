@@ -2,9 +2,9 @@ import type { Generated, GeneratedAlways, Kysely, Transaction } from 'kysely'
 import type { Role } from '../../schema/users/user.ts'
 import type { ColumnOf, Row } from './row.ts'
 import type {
-  EmailTokensTable, EndedSessionsTable, LoginChallengesTable, LoginFailuresTable, PasskeysTable, PasswordTokensTable,
-  RecognisedNetworksTable, RecoveryCodesTable, SessionsTable, SignUpsTable, SigningKeysTable, ThrottleTable, TotpTable,
-  UndoTokensTable, UsedCeremoniesTable,
+  EmailTokensTable, EndedSessionsTable, LoginChallengesTable, LoginFailuresTable, PasskeysTable, PasswordKindsTable,
+  PasswordTokensTable, RecognisedNetworksTable, RecoveryCodesTable, SessionsTable, SignUpsTable, SigningKeysTable,
+  ThrottleTable, TotpTable, UndoTokensTable, UsedCeremoniesTable, UserImportsTable,
 } from './auth.ts'
 import type { CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, UploadsTable } from './content.ts'
 import type { IdempotencyKeysTable } from './idempotency.ts'
@@ -17,7 +17,10 @@ export interface UsersTable {
   name: string
   email: string
   role: Role
-  /** argon2id in PHC format; null for a user who has no password yet. */
+  /**
+   * argon2id in PHC format, or what was imported (`schema/auth/stored-hash.ts`); null for a user who has no password
+   * yet.
+   */
   password_hash: string | null
   /** Whether a link that was sent to the current address was used. */
   email_verified: Generated<boolean>
@@ -99,6 +102,8 @@ export interface Tables {
   recovery_codes: RecoveryCodesTable
   login_challenges: LoginChallengesTable
   used_ceremonies: UsedCeremoniesTable
+  user_imports: UserImportsTable
+  password_kinds: PasswordKindsTable
 }
 
 /** The first argument of every function in `db/`: the database, or a transaction on it. */

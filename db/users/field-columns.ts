@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import type { UserFields } from '../../schema/users/user-fields.ts'
 import type { Database } from '../tables/index.ts'
 
-interface ColumnRow { name: string, type: string, required: boolean }
+/** A column of users: its name, its type in SQL, and whether it may not be null. */
+export interface ColumnRow { name: string, type: string, required: boolean }
 
 /**
  * Returns the fields without a column. Throws an `Error` that says what to do if a column has another type than its
@@ -35,8 +36,11 @@ export async function addColumns (db: Database, schema: string, fields: UserFiel
   }
 }
 
-// This reads the catalogue tables, because `information_schema` only shows what the database user may access.
-async function listColumns (db: Database, schema: string): Promise<ColumnRow[]> {
+/**
+ * Returns the columns of users. This reads the catalogue tables, because `information_schema` only shows what the
+ * database user may access.
+ */
+export async function listColumns (db: Database, schema: string): Promise<ColumnRow[]> {
   const { rows } = await sql<ColumnRow>`
     select attname as name, format_type(atttypid, atttypmod) as type, attnotnull as required
     from pg_attribute join pg_class on pg_class.oid = attrelid join pg_namespace on pg_namespace.oid = relnamespace

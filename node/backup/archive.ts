@@ -80,24 +80,31 @@ export async function * archive (fill: (archive: Archive) => Promise<void>): Asy
 }
 
 /**
- * Writes bytes to a file, compressed. The file gets its name when it is complete and durable. Before, it has another
- * name, and if writing fails, it is removed. Throws `BackupError` if the file exists or cannot be written, and the
- * errors of `bytes`.
+ * Writes bytes to a file, compressed, as `publishFile` does.
  * @param onBytes receives the number of compressed bytes so far
  */
-export async function writeArchive (
+export const writeArchive = (
   file: string, bytes: AsyncIterable<Uint8Array>, onBytes: (total: number) => void
-): Promise<number> {
-  // Another backup may be writing to the same name.
+): Promise<number> => publishFile(file, (output) => compress(bytes, output, onBytes))
+
+/**
+ * Creates a file that only its owner may read, and returns what `write` returns. The file gets its name when it is
+ * complete and durable. Before, it has another name, and if writing fails, it is removed. Throws `BackupError` if the
+ * file exists or cannot be written, and the errors of `write`.
+ */
+export async function publishFile<Result> (
+  file: string, write: (output: Writable) => Promise<Result>
+): Promise<Result> {
+  // Another process may be writing to the same name.
   const partial = `${file}.${randomBytes(6).toString('hex')}.partial`
   const removePartial = () => rmSync(partial, { force: true })
   process.once('exit', removePartial)
   try {
     const output = createWriteStream(partial, { flags: 'wx', mode: 0o600, flush: true })
-    const size = await compress(bytes, output, onBytes)
+    const result = await write(output)
     await publish(partial, file)
     await syncFolder(dirname(file))
-    return size
+    return result
   } catch (error) {
     await rm(partial, { force: true }).catch(() => {})
     throw explainWrite(error as NodeJS.ErrnoException, file, partial)

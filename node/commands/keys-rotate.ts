@@ -1,4 +1,5 @@
 import { insertAuditEntries } from '../../db/audit/audit.ts'
+import { reencryptSignerKeys } from '../../db/auth/password-kinds.ts'
 import { LEAD_SECONDS, reencryptSigningKeys, rotateSigningKey } from '../../db/auth/signing-keys.ts'
 import { reencryptTotp } from '../../db/totp/totp.ts'
 import { longestLifeOf } from '../../plugins/auth/token-lifetime.ts'
@@ -14,10 +15,11 @@ export default {
     'every 30 days, or as SIGNING_KEY_SECONDS says.\n\n' +
     'The new key has the algorithm of SIGNING_ALGORITHM, or that of the current key.\n\n' +
     'With another SECRET and the former one as FORMER_SECRET, everything that stays in the database is then encrypted with\n' +
-    'SECRET: signing keys and the secrets of authenticator apps.\n\n' +
+    'SECRET: signing keys, the secrets of authenticator apps, and the signer keys of Firebase projects.\n\n' +
     '  --now  sign with the new key at once and revoke all others: access tokens that they have signed become invalid.\n' +
     '         Sessions do not end, and clients can refresh their tokens',
-  json: '{ id, signsInSeconds: number, authenticatorApps: { encrypted: number, unreadable: number } }',
+  json: '{ id, signsInSeconds: number, authenticatorApps: { encrypted: number, unreadable: number }, ' +
+    'signerKeys: { encrypted: number, unreadable: number } }',
   options: { now: { type: 'boolean' } },
   run: ({ now }) => withDatabase(async ({ db, options }) => {
     const id = await rotateSigningKey(db, {
@@ -31,6 +33,9 @@ export default {
     const apps = secret === undefined
       ? { encrypted: 0, unreadable: 0 }
       : await reencryptTotp(db, { secret, formerSecret })
+    const signerKeys = secret === undefined
+      ? { encrypted: 0, unreadable: 0 }
+      : await reencryptSignerKeys(db, { secret, formerSecret })
     if (secret !== undefined) await reencryptSigningKeys(db, { secret, formerSecret })
     return {
       text: [
@@ -44,8 +49,12 @@ export default {
           ? [`Secrets of authenticator apps that cannot be decrypted: ${apps.unreadable}. Set FORMER_SECRET to the secret that has encrypted them,\n` +
             'and repeat this. If it is lost, their users need a recovery code, or users reset-second-factor.']
           : [],
+        ...signerKeys.unreadable > 0
+          ? [`Signer keys of Firebase projects that cannot be decrypted: ${signerKeys.unreadable}. Set FORMER_SECRET to the secret that has\n` +
+            'encrypted them, and repeat this. If it is lost, their users need a new password.']
+          : [],
       ].join('\n'),
-      json: { id, signsInSeconds: now ? 0 : LEAD_SECONDS, authenticatorApps: apps },
+      json: { id, signsInSeconds: now ? 0 : LEAD_SECONDS, authenticatorApps: apps, signerKeys },
     }
   }),
 } satisfies Command

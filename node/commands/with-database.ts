@@ -18,6 +18,7 @@ export interface CommandContext {
   /** The options of the plugin that come from the settings. */
   readonly options: Options
   readonly settings: Settings
+  readonly databaseUrl: string
   /** A description of where the data are, for people. */
   readonly location: string
 }
@@ -27,12 +28,15 @@ export interface CommandContext {
  * started if none runs, and must exist. Nodes may run meanwhile and are notified of changes. Throws an `Error` with a
  * sentence.
  * @param options.creates whether an embedded database is created if there is none
+ * @param options.schema the PostgreSQL schema, by default that of a node
  * @param options.waits whether to wait for a database that cannot be reached, as a node does
  * @param options.report receives what the migrations do
  */
 export async function withDatabase<Result> (
   work: (context: CommandContext) => Promise<Result>,
-  { creates = false, waits = false, report }: { creates?: boolean, waits?: boolean, report?: ReportStep } = {}
+  { creates = false, waits = false, schema, report }: {
+    creates?: boolean, waits?: boolean, schema?: string, report?: ReportStep
+  } = {}
 ): Promise<Result> {
   const settings = readEnvironment()
   if (!creates) requireDatabase(settings)
@@ -44,7 +48,9 @@ export async function withDatabase<Result> (
   }
   const data = await openCommandData(settings)
   try {
-    const options = readOptions({ ...serviceOptions(settings), databaseUrl: data.url, secret: data.secret })
+    const options = readOptions({
+      ...serviceOptions(settings), databaseUrl: data.url, secret: data.secret, ...schema !== undefined && { schema },
+    })
     const log = { warn () {}, info () {}, error () {} }
     const { deadlines } = options
     const { db, measureClock, close } = openDatabase({
@@ -54,7 +60,7 @@ export async function withDatabase<Result> (
       await migrate(db, options.schema, { ...report && { report } })
       await loadConsumed(db)
       await measureClock()
-      return await work({ db, options, settings, location: data.location })
+      return await work({ db, options, settings, databaseUrl: data.url, location: data.location })
     } finally {
       await close()
     }

@@ -1,5 +1,6 @@
 import { fastifyCookie } from '@fastify/cookie'
-import type { Account } from '../../db/auth/password-tokens.ts'
+import type { Client } from '../../db/batching/batching.ts'
+import { findAccount, type Account } from '../../db/auth/password-tokens.ts'
 import { stepUpSession } from '../../db/sessions/step-up.ts'
 import type { UsedPasskey } from '../../db/sessions/sessions.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
@@ -120,14 +121,14 @@ export function createLogin (
   }
 
   // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts
-  // exist. So does a disabled user, whose right password must not be confirmed.
+  // exist. So does a disabled user, whose right password must not be confirmed: none is checked.
   async function verify (
     caller: Caller, credentials: GivenCredentials, attempt: LoginAttempt
   ): Promise<Credentials & { passwordHash: string }> {
     const { email, password } = credentials
     const user = await findCredentials(db, email, userFields)
-    const match = await passwords.verify(password, user?.passwordHash, caller.client!)
-    if (!match || user!.disabled) return reject(caller, user?.id, attempt)
+    const match = await passwords.verify(password, user?.disabled ? null : user?.passwordHash, caller.client!)
+    if (!match) return reject(caller, user?.id, attempt)
     const { passwordHash } = user as { passwordHash: string }
     if (!match.isOutdated) return { ...user!, passwordHash }
     const renewed = await passwords.hash(password)
@@ -135,6 +136,21 @@ export function createLogin (
     // The hash has changed meanwhile, usually because another login has renewed it. The password is verified against
     // the new one.
     return verify(caller, credentials, attempt)
+  }
+
+  // Returns the hash of a user who has this password, hashed anew if the one that was found is outdated. Returns
+  // undefined if the password is wrong.
+  async function verifyAccount (
+    { id, passwordHash }: Pick<Account, 'id' | 'passwordHash'>, password: string, client: Client
+  ): Promise<string | undefined> {
+    const match = await passwords.verify(password, passwordHash, client)
+    if (!match) return undefined
+    if (!match.isOutdated) return passwordHash!
+    const renewed = await passwords.hash(password, client)
+    if (await updatePasswordHash(db, id, passwordHash!, renewed)) return renewed
+    // The hash has changed meanwhile, usually because a login has renewed it.
+    const current = await findAccount(db, id)
+    return current && verifyAccount(current, password, client)
   }
 
   async function reject (caller: Caller, userId: string | undefined, attempt: LoginAttempt): Promise<never> {
@@ -153,19 +169,22 @@ export function createLogin (
       Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - clock.now()) / 1000)),
 
     /**
-     * Checks the password of the caller's own account, with the limits of logins. Throws `WrongPassword`, after
-     * `onWrong`, and `TooManyRequests`.
+     * Checks the password of the caller's own account, with the limits of logins. Returns the hash that the user has
+     * now, since an outdated one is renewed. Throws `WrongPassword`, after `onWrong`, and `TooManyRequests`.
      */
     async checkOwnPassword (
-      { address, client }: Caller, { email, passwordHash }: Pick<Account, 'email' | 'passwordHash'>, password: string,
+      { address, client }: Caller, account: Pick<Account, 'id' | 'email' | 'passwordHash'>, password: string,
       onWrong: () => Promise<void>
-    ): Promise<void> {
-      const attempt = await throttle.login({ email, address, ...client && { client } })
-      const isCorrect = await passwords.verify(password, passwordHash, client!).catch((error) => {
+    ): Promise<string> {
+      const attempt = await throttle.login({ email: account.email, address, ...client && { client } })
+      const passwordHash = await verifyAccount(account, password, client!).catch((error) => {
         attempt.withdraw()
         throw error
       })
-      if (isCorrect) return attempt.succeeded()
+      if (passwordHash !== undefined) {
+        await attempt.succeeded()
+        return passwordHash
+      }
       await Promise.all([attempt.failed(), onWrong()])
       throw new WrongPassword()
     },

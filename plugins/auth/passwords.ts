@@ -1,13 +1,22 @@
-import { hash, verify } from '@node-rs/argon2'
+import { hash } from '@node-rs/argon2'
 import fastq from 'fastq'
+import {
+  forgetPasswordKinds, listPasswordKinds, openSignerKey, type PasswordKind,
+} from '../../db/auth/password-kinds.ts'
 import type { Client } from '../../db/batching/batching.ts'
 import { ClientDisconnected, DatabaseUnavailable, Overloaded } from '../../schema/http/errors.ts'
 import { normalizePassword } from '../../schema/auth/password.ts'
+import {
+  impossibleHash, LOGIN_LIMITS, parseHash, UnsupportedHash, workOf, type StoredHash,
+} from '../../schema/auth/stored-hash.ts'
 import type { Options } from '../../schema/options/options.ts'
 import { MAX_CONCURRENT_HASHES, MINIMUM_KIB } from '../../schema/options/password-hash.ts'
 import type { Core } from '../core.ts'
+import { purgeRegularly } from '../support/purge.ts'
+import { checkHash, doWork, remainingWork } from './check-hash.ts'
 
 const WAITING = 200
+const PURGE_SECONDS = 3600
 
 const argon2id = ({ memoryKiB, passes }: Options['passwordHash']) =>
   ({ memoryCost: memoryKiB, timeCost: passes, parallelism: 1 })
@@ -16,11 +25,15 @@ const argon2id = ({ memoryKiB, passes }: Options['passwordHash']) =>
 export const hashPassword = (password: string, cost: Options['passwordHash']): Promise<string> =>
   hash(normalizePassword(password), argon2id(cost))
 
+/** Returns the kind of the hashes that are made at a cost: see `kind` in `schema/auth/stored-hash.ts`. */
+export const kindOfNewHashes = ({ memoryKiB, passes }: Options['passwordHash']): string =>
+  `$argon2id$v=19$m=${memoryKiB},t=${passes},p=1$`
+
 /** What is known about a hash that a password has matched. */
 export interface PasswordMatch {
   /**
-   * Whether the password must be hashed again: the hash has weaker parameters than new ones, or is that of the password
-   * as it was typed, from before passwords were normalized.
+   * Whether the password must be hashed again: the hash has another algorithm or weaker parameters than new ones, or is
+   * that of the password as it was typed, from before passwords were normalized.
    */
   isOutdated: boolean
 }
@@ -28,17 +41,19 @@ export interface PasswordMatch {
 export type Passwords = ReturnType<typeof createPasswords>
 
 /**
- * Hashes and checks passwords with argon2id, in a bounded pool, so that logins do not slow down other requests
- * (contract 4).
+ * Hashes passwords with argon2id, and checks them against hashes of that and of other systems (contract 16.7), in a
+ * bounded pool, so that logins do not slow down other requests (contract 4).
  */
 export function createPasswords (
-  { lifecycle: { log }, database: { breaker }, telemetry: { metrics }, options: { passwordHash: cost } }: Core
+  { lifecycle, database: { breaker, db }, telemetry: { metrics }, options }: Core
 ) {
+  const { log } = lifecycle
+  const { passwordHash: cost } = options
   const parameters = argon2id(cost)
-  const { memoryCost, timeCost, parallelism } = parameters
-  // A hash that no password has. Checking it takes as long as any other check, because the time depends on the
-  // parameters only.
-  const impossible = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${'A'.repeat(22)}$${'A'.repeat(43)}`
+  const { memoryCost, timeCost } = parameters
+  const ownKind = kindOfNewHashes(cost)
+  // A hash that no password has. Checking it takes as long as checking any other of its kind.
+  const impossible = impossibleHash(ownKind)
   if (memoryCost * timeCost < MINIMUM_KIB) {
     log.info({ passwordHash: cost }, 'The option passwordHash is weaker than recommended: use it for tests only')
   }
@@ -46,11 +61,48 @@ export function createPasswords (
   const pool = fastq.promise((job: () => Promise<unknown>) => job(), MAX_CONCURRENT_HASHES)
   const hashed = metrics.counter('usher_password_hashes_total', 'Passwords that were hashed or checked')
   metrics.gauge('usher_password_hashes_pending', 'Passwords that wait to be hashed or checked', () => pool.length())
+  purgeRegularly(lifecycle, 'kinds of password hashes', PURGE_SECONDS, async () => {
+    while (await forgetPasswordKinds(db) > 0);
+    return 0
+  })
+  const reported = new Set<string>()
 
-  // Returns whether a hash has weaker parameters than new ones.
-  function isWeak (passwordHash: string): boolean {
-    const [, memory, passes] = /\$m=(\d+),t=(\d+),/.exec(passwordHash)!
-    return Number(memory) < memoryCost || Number(passes) < timeCost
+  // Says once what is wrong with hashes. Their users cannot log in, and a request must not fill the log.
+  function report (problem: string, err?: unknown): void {
+    if (reported.has(problem)) return
+    reported.add(problem)
+    log.error({ err }, problem)
+  }
+
+  // Returns the hash of a user, or undefined if there is none that can be checked.
+  function read (passwordHash: string | null | undefined): StoredHash | undefined {
+    if (passwordHash === null || passwordHash === undefined) return undefined
+    try {
+      return parseHash(passwordHash, LOGIN_LIMITS)
+    } catch (error) {
+      if (!(error instanceof UnsupportedHash)) throw error
+      report(`A stored password hash ${error.message}. Its user needs a new password`)
+      return undefined
+    }
+  }
+
+  // Returns whether a hash has another algorithm or weaker parameters than new ones.
+  const isOutdated = (hash: StoredHash): boolean =>
+    hash.family !== 'argon2' || hash.variant !== 'argon2id' || hash.version !== 19 ||
+    hash.memoryKiB < memoryCost || hash.passes < timeCost
+
+  function signerKeyOf ({ kind }: StoredHash, kinds: readonly PasswordKind[]): Buffer | undefined {
+    const stored = kinds.find((one) => one.kind === kind)?.signerKey
+    if (stored === undefined || stored === null) {
+      report('Hashes of Firebase cannot be checked without the signer key of their project: import them once more')
+      return undefined
+    }
+    try {
+      return openSignerKey(options, kind, stored)
+    } catch (err) {
+      report('The signer key of a Firebase project cannot be decrypted: secret must be the one it is encrypted with', err)
+      return undefined
+    }
   }
 
   async function run<Result> (job: () => Promise<Result>, client: Client | undefined): Promise<Result> {
@@ -73,18 +125,29 @@ export function createPasswords (
       run(() => hash(normalizePassword(password), parameters), client),
 
     /**
-     * Returns what is known about a hash that a password matches, or undefined if it does not. Without a hash this
-     * takes the same time and returns undefined: how many forms of the password are tried depends on the password only.
-     * Throws `Overloaded`, `DatabaseUnavailable`, `ClientDisconnected`.
+     * Returns what is known about a hash that a password matches, or undefined if it does not. Every failure takes the
+     * same work, with whatever hash, or without one: one check of each kind of hash that there is. How many forms of
+     * the password are tried depends on the password only. Throws `Overloaded`, `DatabaseUnavailable`,
+     * `ClientDisconnected`.
      */
     async verify (
       password: string, passwordHash: string | null | undefined, client: Client
     ): Promise<PasswordMatch | undefined> {
       const normalized = normalizePassword(password)
       const forms = normalized === password ? [normalized] : [normalized, password]
+      const stored = read(passwordHash)
+      const isFirebase = stored?.family === 'scrypt' && stored.firebase !== undefined
+      let kinds = isFirebase ? await listPasswordKinds(db) : undefined
+      const signerKey = isFirebase ? signerKeyOf(stored, kinds!) : undefined
+      const checked = stored ?? impossible
       for (const form of forms) {
-        const matches = await run(() => verify(passwordHash ?? impossible, form), client)
-        if (matches && passwordHash != null) return { isOutdated: form !== normalized || isWeak(passwordHash) }
+        const bytes = Buffer.from(form)
+        const matches = await run(() => checkHash(checked, bytes, signerKey), client)
+        if (matches && stored) return { isOutdated: form !== normalized || isOutdated(stored) }
+        // They are read at each failure, because an import adds some at any time. A match need not know them.
+        kinds ??= await listPasswordKinds(db)
+        const rest = remainingWork([ownKind, ...kinds.map(({ kind }) => kind)], workOf(checked))
+        if (rest.length > 0) await run(() => doWork(rest, bytes), client)
       }
       return undefined
     },

@@ -7,11 +7,11 @@ export const auditActions = [
   'login', 'login.failed', 'login.second-factor-failed', 'logout', 'step-up', 'step-up.failed',
   'session.refresh-reuse', 'session.end',
   'password.change', 'password.change-failed', 'password.reset-request', 'password.reset',
-  'user.create', 'user.sign-up', 'user.invite', 'user.email-change', 'user.email-verify', 'user.undo-change',
+  'user.create', 'user.sign-up', 'user.invite', 'user.import', 'user.email-change', 'user.email-verify', 'user.undo-change',
   'user.role-change', 'user.disable',
   'user.enable', 'user.delete',
   'passkey.add', 'passkey.rename', 'passkey.remove', 'totp.add', 'totp.remove', 'recovery-codes.create',
-  'recovery-code.use', 'keys.rotate', 'backup.create',
+  'recovery-code.use', 'keys.rotate', 'backup.create', 'users.export',
   // A request that got 403 or 429. The log records at most one a minute from the same source.
   'access.denied', 'access.throttled',
 ] as const

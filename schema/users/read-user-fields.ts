@@ -45,6 +45,28 @@ export function readUserFields (given: unknown): UserFields {
   return Object.freeze(entries.map(([name, schema]) => readField(name, schema, (required as string[]).includes(name))))
 }
 
+const inputs: Readonly<Record<UserField['type'], Schema>> = {
+  string: { type: ['string', 'null'], text: 'block', maxBytes: BYTES },
+  integer: { type: ['integer', 'null'], minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER },
+  number: { type: ['number', 'null'] },
+  boolean: { type: ['boolean', 'null'] },
+  json: { storedJson: { bytes: BYTES, schema: {} } },
+}
+
+/**
+ * Returns the fields of a host as far as columns of users tell about them, for whoever does not know the option
+ * `userFields`: names and types, but neither what values the host allows, nor defaults. Columns that cannot be fields
+ * are left out.
+ */
+export function fieldsOfColumns (given: readonly { name: string, type: string }[]): UserFields {
+  return given.flatMap(({ name, type: column }) => {
+    const type = (Object.keys(columns) as UserField['type'][]).find((one) => columns[one] === column)
+    if (!type || !NAME.test(name) || RESERVED.has(name) || name.startsWith('usher')) return []
+    const unknown = { graphql: 'JSON', read: 'admin', write: 'admin', default: undefined, description: undefined } as const
+    return [Object.freeze({ name, type, column, bytes: BYTES, input: inputs[type], output: {}, ...unknown })]
+  })
+}
+
 function readField (name: string, given: unknown, isRequired: boolean): UserField {
   const problem = (message: string, cause?: unknown) => new Error(`usher: userFields.${name} ${message}`, { cause })
   if (!NAME.test(name)) {

@@ -2,5 +2,5 @@ import { runTogether } from '../helpers/run-together.ts'
 
 runTogether(
   'routes/{docs,entity-tags,errors,health,openapi,pages*,redirect,slow-bodies,unix-socket,waiting-{requests,writes}}.test.ts',
-  'node/{home,http-server,pipelining,settings}.test.ts'
+  'node/{home,http-server,import-lines,pipelining,settings}.test.ts'
 )

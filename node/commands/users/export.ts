@@ -1,0 +1,56 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { insertAuditEntries } from '../../../db/audit/audit.ts'
+import { listColumns } from '../../../db/users/field-columns.ts'
+import { fieldsOfColumns } from '../../../schema/users/read-user-fields.ts'
+import { publishFile } from '../../backup/archive.ts'
+import { exportUsers } from '../../imports/export-users.ts'
+import { print } from '../../terminal/print.ts'
+import { showProgress } from '../../terminal/progress.ts'
+import { terminalContext } from '../audit.ts'
+import { isInterrupted } from '../command-data.ts'
+import type { Command } from '../command.ts'
+import { withDatabase } from '../with-database.ts'
+
+export default {
+  summary: 'Write all users with the hashes of their passwords to a file.',
+  details: 'Nodes may run meanwhile. The file has one user a line, as JSON (NDJSON), all of one moment, as "users import" reads them, and\n' +
+    'only its owner may read it. FILE may be - for standard output. It contains personal data and password hashes. Passkeys,\n' +
+    'authenticator apps, sessions, posts and uploads are not in it: "backup" has everything.\n\n' +
+    '  --schema <name>  the PostgreSQL schema, by default usher',
+  arguments: ['FILE'],
+  json: '{ file, users: number, admins: number }',
+  options: { schema: { type: 'string' } },
+
+  async run ({ schema }, [file = '']) {
+    const path = resolve(file)
+    if (file !== '-' && existsSync(path)) throw new Error(`${path} exists: choose another name.`)
+    if (file === '-' && process.stdout.isTTY) {
+      throw new Error('Hashes of passwords are not written to a terminal: redirect the output, or name a file.')
+    }
+    const progress = showProgress('Exporting', (users) => `${users} users`)
+    try {
+      const result = await withDatabase(async ({ db, options, settings, databaseUrl }) => {
+        const source = {
+          database: settings.NOTIFICATIONS_URL ?? databaseUrl,
+          schema: options.schema,
+          fields: fieldsOfColumns(await listColumns(db, options.schema)),
+        }
+        // First, because whoever reads the output may already have it when something fails.
+        await insertAuditEntries(db, [{ ...terminalContext, action: 'users.export' }])
+        return file === '-'
+          ? exportUsers(source, process.stdout, progress.update)
+          : publishFile(path, (output) => exportUsers(source, output, progress.update))
+      }, schema === undefined ? {} : { schema: String(schema) })
+      progress.end()
+      const { users, admins } = result
+      const text = `${users} user${users === 1 ? '' : 's'}, ${admins} admin${admins === 1 ? '' : 's'} among them, ` +
+        `${users === 1 ? 'is' : 'are'} in ${file === '-' ? 'standard output' : path}.`
+      if (file !== '-') return { text, json: { file: path, ...result } }
+      // Standard output has the users.
+      if (!isInterrupted()) print(text)
+    } finally {
+      progress.end()
+    }
+  },
+} satisfies Command

@@ -1,0 +1,241 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import {
+  insertPasswordKinds, listPasswordKinds, sealSignerKey, type PasswordKind,
+} from '../../db/auth/password-kinds.ts'
+import { allowPauses } from '../../db/driver/postgres.ts'
+import type { Database } from '../../db/tables/index.ts'
+import {
+  checkUsers, createSeenUsers, importUsers, type ImportConflict, type ImportedUser,
+} from '../../db/users/import-users.ts'
+import {
+  beginImport, findImport, lockImport, updateImport, type ImportProgress,
+} from '../../db/users/user-imports.ts'
+import { kindOfNewHashes } from '../../plugins/auth/passwords.ts'
+import { impossibleHash, IMPORT_LIMITS, workOf, type HashLimits, type StoredHash } from '../../schema/auth/stored-hash.ts'
+import type { Options } from '../../schema/options/options.ts'
+import type { UserFields } from '../../schema/users/user-fields.ts'
+import { terminalContext } from '../commands/audit.ts'
+import type { FirebaseConfig } from './firebase-config.ts'
+import { MAX_LINE_BYTES, readLines } from './lines.ts'
+import { contentOf, createUserParser, RejectedLine, type ParsedUser } from './parse-user.ts'
+import { RejectedLines } from './rejected-lines.ts'
+
+// A transaction of so many users takes a fraction of a second, so that nothing waits long for its locks.
+const BATCH_LINES = 1000
+const BATCH_BYTES = 4 * 1024 * 1024
+
+/** How many kinds of hashes there may be. Every failed login takes the work of all of them. */
+export const MAX_KINDS = 10
+
+// How many problems a check without an import returns.
+const MAX_PROBLEMS = 20
+
+export interface ImportOptions {
+  readonly db: Database
+  readonly options: Pick<Options, 'passwordHash' | 'secret' | 'formerSecret'>
+  readonly fields: UserFields
+  readonly path: string
+  readonly rejectedPath: string
+  readonly firebase?: FirebaseConfig | undefined
+  /** Whether nothing is written: neither users nor rejected lines. */
+  readonly dryRun?: boolean
+  /** Whether a file is imported once more that was imported. */
+  readonly again?: boolean
+  /** Receives how much of the file is done, in bytes. */
+  readonly onProgress?: (done: number, total: number) => void
+}
+
+export interface ImportResult {
+  /** How many users were imported, of which how many are admins, and how many lines were rejected: by all runs. */
+  readonly imported: number
+  readonly admins: number
+  readonly rejected: number
+  /** How many users an earlier run of the same file has imported. */
+  readonly resumed: number
+  /** When the file was imported, if that was done before. */
+  readonly finishedAt: Date | null
+  /** What is wrong with the first rejected lines. Only for `dryRun`. */
+  readonly problems: readonly { readonly line: number, readonly reason: string }[]
+}
+
+const reasons: Readonly<Record<ImportConflict, string>> = {
+  email: 'email is the address of a user, or of an earlier line',
+  id: 'id is that of a user, or of an earlier line',
+  deleted: 'id is that of a user who is being deleted: try again in a minute',
+}
+
+interface Entry extends ParsedUser { readonly line: number, readonly bytes: Buffer }
+interface Rejection { readonly line: number, readonly reason: string, readonly bytes: Buffer | undefined }
+
+/**
+ * Imports the users of a file, in constant memory and in transactions of some of its lines, each of which also stores
+ * how far it is. So an interrupted import continues there when it is run again. Lines that are not imported are written
+ * to another file. Throws an `Error` with a sentence.
+ */
+export async function importFile (given: ImportOptions): Promise<ImportResult> {
+  const { db, path, dryRun = false } = given
+  const { size, hash } = await describeFile(path)
+  if (dryRun) {
+    return db.transaction().execute(async (trx) => {
+      await createSeenUsers(trx)
+      return run(given, { size, hash }, none, new RejectedLines(given.rejectedPath, 0), trx)
+    })
+  }
+  const stored = given.again ? undefined : await findImport(db, hash)
+  if (stored?.finishedAt) return { ...stored, resumed: stored.imported, problems: [] }
+  const rejectedLines = new RejectedLines(given.rejectedPath, stored?.rejectedBytes ?? 0)
+  if (!stored) {
+    await rejectedLines.requireAbsent()
+    await beginImport(db, hash)
+  }
+  try {
+    return await run(given, { size, hash }, stored ?? none, rejectedLines)
+  } finally {
+    await rejectedLines.close()
+  }
+}
+
+const none: ImportProgress = { position: 0, line: 0, imported: 0, admins: 0, rejected: 0, rejectedBytes: 0 }
+
+async function run (
+  { db, options, fields, path, firebase, onProgress }: ImportOptions, file: { size: number, hash: Buffer },
+  { ...progress }: ImportProgress, rejectedLines: RejectedLines, dryRun?: Database
+): Promise<ImportResult> {
+  const resumed = progress.imported
+  const problems: ImportResult['problems'][number][] = []
+  const parse = createUserParser({ fields, limits: limitsOf(options), firebase, now: Date.now() })
+  const kinds = await createKinds(db, options, firebase)
+  let entries: Entry[] = []
+  let rejections: Rejection[] = []
+  let [lines, bytes] = [0, 0]
+
+  async function flush (isLast: boolean): Promise<void> {
+    if (dryRun) count(await checkUsers(dryRun, usersOf(entries)))
+    else await db.transaction().execute((trx) => store(trx, isLast))
+    started = progress.position
+    onProgress?.(progress.position, file.size);
+    [entries, rejections, lines, bytes] = [[], [], 0, 0]
+  }
+
+  async function store (trx: Database, isLast: boolean): Promise<void> {
+    // Writing rejected lines to a slow disk may take long, and delays nobody else.
+    await allowPauses(trx)
+    if (!await lockImport(trx, file.hash, started)) throw new Error('Another process imports the same file.')
+    await insertPasswordKinds(trx, kinds.toStore(entries))
+    count(await importUsers(trx, usersOf(entries), terminalContext, fields))
+    await rejectedLines.append(rejections.map(toText))
+    progress.rejectedBytes = rejectedLines.size
+    await updateImport(trx, file.hash, progress, isLast)
+  }
+
+  function count (conflicts: readonly (ImportConflict | undefined)[]): void {
+    for (const [index, { line, bytes, user }] of entries.entries()) {
+      const conflict = conflicts[index]
+      if (conflict) rejections.push({ line, reason: reasons[conflict], bytes })
+      else progress.imported++
+      if (!conflict && user.role === 'admin') progress.admins++
+    }
+    rejections.sort((one, other) => one.line - other.line)
+    progress.rejected += rejections.length
+    for (const { line, reason } of rejections) if (problems.length < MAX_PROBLEMS) problems.push({ line, reason })
+  }
+
+  let started = progress.position
+  for await (const { number, end, bytes: line } of readLines(path, progress)) {
+    try {
+      if (!line) throw new RejectedLine(`The line has more than ${MAX_LINE_BYTES} bytes`)
+      const parsed = parse(line)
+      kinds.admit(parsed?.hash)
+      if (parsed) entries.push({ ...parsed, line: number, bytes: line })
+    } catch (error) {
+      if (!(error instanceof RejectedLine)) throw error
+      rejections.push({ line: number, reason: error.message, bytes: line })
+    }
+    [progress.position, progress.line] = [end, number]
+    lines++
+    bytes += line?.length ?? 0
+    if (lines >= BATCH_LINES || bytes >= BATCH_BYTES) await flush(false)
+  }
+  if (progress.position !== file.size) throw new Error(`${path} has changed while it was read: import it again.`)
+  await flush(true)
+  const { imported, admins, rejected } = progress
+  return { imported, admins, rejected, resumed, finishedAt: null, problems: dryRun ? problems : [] }
+}
+
+const toText = ({ line, reason, bytes }: Rejection): string =>
+  `{"line":${line},"reason":${JSON.stringify(reason)}${bytes ? `,${contentOf(bytes)}` : ''}}`
+
+const usersOf = (entries: readonly Entry[]): ImportedUser[] => entries.map(({ user }) => user)
+
+// A cost that is usual here is no attack.
+function limitsOf ({ passwordHash: { memoryKiB, passes } }: Pick<Options, 'passwordHash'>): HashLimits {
+  const { argon2 } = IMPORT_LIMITS
+  return {
+    argon2: {
+      memoryKiB: Math.max(argon2.memoryKiB, memoryKiB),
+      passes: Math.max(argon2.passes, passes),
+      memoryTimesPasses: Math.max(argon2.memoryTimesPasses, memoryKiB * passes),
+    },
+  }
+}
+
+// The kinds of hashes that there are, and those that a file adds.
+async function createKinds (
+  db: Database, options: ImportOptions['options'], firebase: FirebaseConfig | undefined
+) {
+  const own = kindOfNewHashes(options.passwordHash)
+  const stored = new Map((await listPasswordKinds(db)).map((kind) => [kind.kind, kind]))
+  const groupOf = (hash: StoredHash) => workOf(hash).group
+  const groups = new Set([own, ...stored.keys()].map((kind) => groupOf(impossibleHash(kind))))
+  const sealed = new Map<string, PasswordKind>()
+
+  function kindOf (hash: StoredHash): PasswordKind {
+    const { kind } = hash
+    const found = stored.get(kind) ?? sealed.get(kind)
+    if (found) return found
+    const isFirebase = hash.family === 'scrypt' && hash.firebase !== undefined
+    const added = { kind, signerKey: isFirebase && firebase ? sealSignerKey(options, kind, firebase.signerKey) : null }
+    sealed.set(kind, added)
+    return added
+  }
+
+  return {
+    /** Throws `RejectedLine` if a hash could not be checked without another key, or if it is of one kind too many. */
+    admit (hash: StoredHash | undefined): void {
+      if (!hash) return
+      const key = hash.family === 'scrypt' ? hash.firebase?.keyId : undefined
+      if (key !== undefined && key !== firebase?.keyId && !stored.has(hash.kind)) {
+        throw new RejectedLine('passwordHash is of another Firebase project than --firebase-config')
+      }
+      const group = groupOf(hash)
+      if (!groups.has(group) && groups.size >= MAX_KINDS) {
+        throw new RejectedLine(`passwordHash is of one kind more than the ${MAX_KINDS} that there may be`)
+      }
+      groups.add(group)
+    },
+
+    /** Returns the kinds of the hashes of users, without the one of this installation. */
+    toStore: (entries: readonly Entry[]): PasswordKind[] => {
+      const all = entries.flatMap(({ hash }) => hash && hash.kind !== own ? [kindOf(hash)] : [])
+      return [...new Map(all.map((kind) => [kind.kind, kind])).values()]
+    },
+  }
+}
+
+async function describeFile (path: string): Promise<{ size: number, hash: Buffer }> {
+  try {
+    const stats = await stat(path)
+    if (!stats.isFile()) throw Object.assign(new Error('not a file'), { code: 'not a regular file' })
+    const hash = createHash('sha256')
+    let size = 0
+    for await (const chunk of createReadStream(path, { highWaterMark: 256 * 1024 })) {
+      hash.update(chunk as Buffer)
+      size += (chunk as Buffer).length
+    }
+    return { size, hash: hash.digest() }
+  } catch (error) {
+    throw new Error(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`, { cause: error })
+  }
+}
