@@ -8,8 +8,6 @@ const runScrypt = promisify<
 >(scrypt)
 const runPbkdf2 = promisify(pbkdf2)
 
-// bcrypt uses no more bytes of a password. Whatever follows them was ignored where the hash was made.
-const BCRYPT_BYTES = 72
 const BITS = 32
 
 /**
@@ -22,7 +20,8 @@ export async function checkHash (hash: StoredHash, password: Buffer, signerKey?:
     case 'bcrypt': {
       // Loaded when it is first needed: most installations have no such hash.
       const bcrypt = await import('@node-rs/bcrypt')
-      return bcrypt.verify(password.subarray(0, BCRYPT_BYTES), hash.text)
+      // It uses the first 72 bytes. Whatever follows them was ignored where the hash was made.
+      return bcrypt.verify(password, hash.text)
     }
     case 'pbkdf2': {
       const { salt, iterations, digest } = hash

@@ -18,7 +18,7 @@ const modulesOf: Record<Part, RegExp> = {
 const parts = Object.keys(modulesOf) as Part[]
 
 // Only requests to the reference need these, or a host that imports `node:http`: then Node.js loads undici with it.
-const lazy = /schema\/openapi\.|\/@fastify\/swagger|deps\/undici\/undici$/
+const lazy = /@node-rs\/bcrypt|schema\/openapi\.|\/@fastify\/swagger|deps\/undici\/undici$/
 
 async function modulesWith (options: UsherOptions): Promise<string[]> {
   const script = join(import.meta.dirname, 'fixtures/loaded-modules.ts')

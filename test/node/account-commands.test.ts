@@ -63,7 +63,7 @@ t.test('14.4 every command has help, and docs/operations/commands.md describes i
     Object.keys(commands).sort()
   )
   const group = await describeGroup(commands, 'users')
-  t.equal(group.match(/^ {2}users /gm)?.length, 10)
+  t.equal(group.match(/^ {2}users /gm)?.length, 12)
   t.notMatch(group, 'sessions list')
 })
 

@@ -61,6 +61,8 @@ const fillTables = (database: string, userId: string) => withSql(database, async
   await sql`insert into recovery_codes (user_id, hash) values (${id}, ${hash})`
   await sql`insert into login_challenges (hash, user_id, amr, expires_at) values (${hash}, ${id}, array['pwd'], ${later})`
   await sql`insert into used_ceremonies (hash, expires_at) values (${hash}, ${later})`
+  await sql`insert into user_imports (file_hash, position) values (${hash}, 9007199254740993)`
+  await sql`insert into password_kinds (kind, signer_key) values ('$2b$10$', ${text})`
 })
 
 t.test('14.4 every table of the schema is either backed up or deliberately left out', { buffered: true }, async (t) => {
