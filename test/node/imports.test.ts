@@ -254,7 +254,7 @@ t.test('16.7 an import that was interrupted continues where it was, without a du
   await t.rejects(importFile({ ...given, onProgress: failing }), interrupted)
   t.equal((await sql`select 1 from users where role = 'user'`).length, 2000 - 4)
   // What a process has written that was killed before its transaction ended.
-  await appendFile(rejectedPath, '{"line":2008,"reason":"half of a')
+  await appendFile(rejectedPath, `{"line":2008,"reason":"half of a${' long'.repeat(1000)}`)
   t.match(await importFile(given), { imported: 2495, rejected: 5, resumed: 1996 })
   t.equal((await sql`select 1 from users where role = 'user'`).length, 2495)
   t.strictSame(linesOf(rejectedPath).map(({ line }) => line), [8, 508, 1008, 1508, 2008])
