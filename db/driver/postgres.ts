@@ -104,3 +104,11 @@ export function setSchema (db: Database, schema: string): void {
 export function schemaOf (db: Database): string {
   return schemas.get(keyOf(db))!
 }
+
+/**
+ * Returns why PostgreSQL has refused values: a type or a constraint does not allow them, or a trigger has raised an
+ * exception. Returns undefined for other errors.
+ */
+export function refusalOf (error: unknown): string | undefined {
+  return error instanceof postgres.PostgresError && /^(22|23|P0001)/.test(error.code) ? error.message : undefined
+}

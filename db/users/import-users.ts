@@ -25,9 +25,10 @@ export interface ImportedUser {
 }
 
 /**
- * Why a user was not imported: another one has the address or the id, or the id is that of one who is being deleted.
+ * Why a user was not imported: another one has the address or the id, the id is that of one who is being deleted, or
+ * another one has a value that is unique for the host.
  */
-export type ImportConflict = 'email' | 'id' | 'deleted'
+export type ImportConflict = 'email' | 'id' | 'deleted' | 'field'
 
 /**
  * Creates users of another system, their entries in the account log and their events, as one statement. No existing
@@ -115,8 +116,7 @@ async function insertImported (
   if (rows.every((row) => row !== undefined)) return rows.map(() => undefined)
   const refused = users.flatMap((user, index) => rows[index] ? [] : [user])
   const conflicts = await findConflicts(trx, refused)
-  // The index of the previous release may fold the case of an address in another way.
-  return users.map((user, index) => rows[index] ? undefined : conflicts[refused.indexOf(user)] ?? 'email')
+  return users.map((user, index) => rows[index] ? undefined : conflicts[refused.indexOf(user)] ?? 'field')
 }
 
 /** Returns why users cannot be imported, in the order of `users`: undefined for those that can. */

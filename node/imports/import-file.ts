@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises'
 import {
   insertPasswordKinds, listPasswordKinds, sealSignerKey, type PasswordKind,
 } from '../../db/auth/password-kinds.ts'
-import { allowPauses } from '../../db/driver/postgres.ts'
+import { allowPauses, refusalOf } from '../../db/driver/postgres.ts'
 import type { Database } from '../../db/tables/index.ts'
 import {
   checkUsers, createSeenUsers, importUsers, type ImportConflict, type ImportedUser,
@@ -64,10 +64,18 @@ const reasons: Readonly<Record<ImportConflict, string>> = {
   email: 'email is the address of a user, or of an earlier line',
   id: 'id is that of a user, or of an earlier line',
   deleted: 'id is that of a user who is being deleted: try again in a minute',
+  field: 'a value that must be unique is that of another user',
 }
 
-interface Entry extends ParsedUser { readonly line: number, readonly bytes: Buffer }
-interface Rejection { readonly line: number, readonly reason: string, readonly bytes: Buffer | undefined }
+/** A line of a batch: a user, or why it is rejected. */
+interface Item {
+  readonly line: number
+  /** The byte of the file at which the next line begins. */
+  readonly end: number
+  readonly bytes: Buffer | undefined
+  readonly parsed?: ParsedUser | undefined
+  readonly reason?: string | undefined
+}
 
 /**
  * Imports the users of a file, in constant memory and in transactions of some of its lines, each of which also stores
@@ -107,67 +115,93 @@ async function run (
   const problems: ImportResult['problems'][number][] = []
   const parse = createUserParser({ fields, limits: limitsOf(options), firebase, now: Date.now() })
   const kinds = await createKinds(db, options, firebase)
-  let entries: Entry[] = []
-  let rejections: Rejection[] = []
-  let [lines, bytes] = [0, 0]
+  let items: Item[] = []
+  let bytes = 0
 
   async function flush (isLast: boolean): Promise<void> {
-    if (dryRun) count(await checkUsers(dryRun, usersOf(entries)))
-    else await db.transaction().execute((trx) => store(trx, isLast))
-    started = progress.position
+    if (dryRun) count(items, await checkUsers(dryRun, usersOf(items)))
+    else await store(items, isLast)
     onProgress?.(progress.position, file.size);
-    [entries, rejections, lines, bytes] = [[], [], 0, 0]
+    [items, bytes] = [[], 0]
   }
 
-  async function store (trx: Database, isLast: boolean): Promise<void> {
+  // Imports a batch. If PostgreSQL refuses it, for example by a constraint of the host, its halves are imported, and
+  // the user that it refuses is rejected.
+  async function store (batch: readonly Item[], isLast: boolean): Promise<void> {
+    const before = { ...progress }
+    try {
+      return await db.transaction().execute((trx) => storeIn(trx, batch, isLast))
+    } catch (error) {
+      const refusal = refusalOf(error)
+      if (refusal === undefined || batch.every(({ parsed }) => !parsed)) throw error
+      Object.assign(progress, before)
+      // A constraint may be checked at the commit.
+      await rejectedLines.rewind(before.rejectedBytes)
+      if (batch.length === 1) {
+        const { parsed, ...item } = batch[0]!
+        return store([{ ...item, reason: `PostgreSQL refuses the user: ${refusal}` }], isLast)
+      }
+      const half = Math.ceil(batch.length / 2)
+      await store(batch.slice(0, half), false)
+      await store(batch.slice(half), isLast)
+    }
+  }
+
+  async function storeIn (trx: Database, batch: readonly Item[], isLast: boolean): Promise<void> {
     // Writing rejected lines to a slow disk may take long, and delays nobody else.
     await allowPauses(trx)
-    if (!await lockImport(trx, file.hash, started)) throw new Error('Another process imports the same file.')
-    await insertPasswordKinds(trx, kinds.toStore(entries))
-    count(await importUsers(trx, usersOf(entries), terminalContext, fields))
-    await rejectedLines.append(rejections.map(toText))
+    if (!await lockImport(trx, file.hash, progress.position)) throw new Error('Another process imports the same file.')
+    await insertPasswordKinds(trx, kinds.toStore(batch))
+    const rejected = count(batch, await importUsers(trx, usersOf(batch), terminalContext, fields))
+    await rejectedLines.append(rejected.map(toText))
     progress.rejectedBytes = rejectedLines.size
     await updateImport(trx, file.hash, progress, isLast)
   }
 
-  function count (conflicts: readonly (ImportConflict | undefined)[]): void {
-    for (const [index, { line, bytes, user }] of entries.entries()) {
-      const conflict = conflicts[index]
-      if (conflict) rejections.push({ line, reason: reasons[conflict], bytes })
-      else progress.imported++
-      if (!conflict && user.role === 'admin') progress.admins++
-    }
-    rejections.sort((one, other) => one.line - other.line)
-    progress.rejected += rejections.length
-    for (const { line, reason } of rejections) if (problems.length < MAX_PROBLEMS) problems.push({ line, reason })
+  // Counts a batch. Returns the lines that are rejected.
+  function count (batch: readonly Item[], conflicts: readonly (ImportConflict | undefined)[]): Item[] {
+    let place = 0
+    const checked = batch.map((item) => {
+      const conflict = item.parsed && conflicts[place++]
+      return conflict ? { ...item, reason: reasons[conflict] } : item
+    })
+    const rejected = checked.filter(({ reason }) => reason !== undefined)
+    const imported = usersOf(checked.filter(({ reason }) => reason === undefined))
+    progress.imported += imported.length
+    progress.admins += imported.filter(({ role }) => role === 'admin').length
+    progress.rejected += rejected.length
+    for (const { line, reason = '' } of rejected) if (problems.length < MAX_PROBLEMS) problems.push({ line, reason })
+    const { end: position, line } = batch.at(-1) ?? { end: progress.position, line: progress.line }
+    Object.assign(progress, { position, line })
+    return rejected
   }
 
-  let started = progress.position
-  for await (const { number, end, bytes: line } of readLines(path, progress)) {
+  let read = progress.position
+  for await (const { number: line, end, bytes: given } of readLines(path, progress)) {
+    const item = { line, end, bytes: given }
     try {
-      if (!line) throw new RejectedLine(`The line has more than ${MAX_LINE_BYTES} bytes`)
-      const parsed = parse(line)
+      if (!given) throw new RejectedLine(`The line has more than ${MAX_LINE_BYTES} bytes`)
+      const parsed = parse(given)
       kinds.admit(parsed?.hash)
-      if (parsed) entries.push({ ...parsed, line: number, bytes: line })
+      items.push({ ...item, parsed })
     } catch (error) {
       if (!(error instanceof RejectedLine)) throw error
-      rejections.push({ line: number, reason: error.message, bytes: line })
+      items.push({ ...item, reason: error.message })
     }
-    [progress.position, progress.line] = [end, number]
-    lines++
-    bytes += line?.length ?? 0
-    if (lines >= BATCH_LINES || bytes >= BATCH_BYTES) await flush(false)
+    read = end
+    bytes += given?.length ?? 0
+    if (items.length >= BATCH_LINES || bytes >= BATCH_BYTES) await flush(false)
   }
-  if (progress.position !== file.size) throw new Error(`${path} has changed while it was read: import it again.`)
+  if (read !== file.size) throw new Error(`${path} has changed while it was read: import it again.`)
   await flush(true)
   const { imported, admins, rejected } = progress
   return { imported, admins, rejected, resumed, finishedAt: null, problems: dryRun ? problems : [] }
 }
 
-const toText = ({ line, reason, bytes }: Rejection): string =>
+const toText = ({ line, reason, bytes }: Item): string =>
   `{"line":${line},"reason":${JSON.stringify(reason)}${bytes ? `,${contentOf(bytes)}` : ''}}`
 
-const usersOf = (entries: readonly Entry[]): ImportedUser[] => entries.map(({ user }) => user)
+const usersOf = (items: readonly Item[]): ImportedUser[] => items.flatMap(({ parsed }) => parsed?.user ?? [])
 
 // A cost that is usual here is no attack.
 function limitsOf ({ passwordHash: { memoryKiB, passes } }: Pick<Options, 'passwordHash'>): HashLimits {
@@ -217,8 +251,9 @@ async function createKinds (
     },
 
     /** Returns the kinds of the hashes of users, without the one of this installation. */
-    toStore: (entries: readonly Entry[]): PasswordKind[] => {
-      const all = entries.flatMap(({ hash }) => hash && hash.kind !== own ? [kindOf(hash)] : [])
+    toStore: (items: readonly Item[]): PasswordKind[] => {
+      const all = items.flatMap(({ parsed }) =>
+        parsed?.hash && parsed.hash.kind !== own ? [kindOf(parsed.hash)] : [])
       return [...new Map(all.map((kind) => [kind.kind, kind])).values()]
     },
   }

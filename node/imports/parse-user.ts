@@ -1,4 +1,6 @@
 import { Type } from '@sinclair/typebox'
+import { NIL } from 'uuid'
+import { isUuid } from '../../db/driver/postgres.ts'
 import type { ImportedUser } from '../../db/users/import-users.ts'
 import {
   MAX_HASH_LENGTH, parseHash, UnsupportedHash, type FirebaseParameters, type HashLimits, type StoredHash,
@@ -11,7 +13,7 @@ import type { UserFields } from '../../schema/users/user-fields.ts'
 
 /** A line of an import as it is checked, without a password that is not hashed: those do not belong into a file. */
 const ImportLine = Type.Object({
-  id: Type.Optional(Type.String({ pattern: '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' })),
+  id: Type.Optional(Type.String()),
   name: Name,
   email: Email,
   emailVerified: Type.Optional(Type.Boolean()),
@@ -99,6 +101,7 @@ export function createUserParser ({ fields, limits, firebase, now }: ParserOptio
     const {
       id, emailVerified = false, role = 'user', disabled = false, createdAt, passwordHash, ...rest
     } = parse(present)
+    if (id !== undefined && (!isUuid(id) || id === NIL)) throw new InvalidInput('id must be a UUID')
     const hash = passwordHash === undefined ? undefined : readHash(passwordHash)
     return {
       user: {

@@ -47,6 +47,13 @@ export class RejectedLines {
     }
   }
 
+  /** Removes what was appended since the file had a size. */
+  async rewind (size: number): Promise<void> {
+    if (size === this.#size) return
+    this.#size = size
+    await this.#file?.truncate(size).catch((error: NodeJS.ErrnoException) => { throw this.#explain(error) })
+  }
+
   async close (): Promise<void> {
     await this.#file?.close()
     this.#file = undefined

@@ -187,7 +187,9 @@ t.test('16.7 lines that are wrong are rejected with a reason, and the others are
     [userOf('a', { constructor: 'x' }), /^constructor is not a member of a user$/],
     [userOf('a', { role: 'king' }), /role must be one of admin, user/],
     [userOf('a', { emailVerified: 'true' }), /emailVerified must be a boolean/],
-    [userOf('a', { id: '1' }), /id must match/],
+    [userOf('a', { id: '1' }), /id must be a UUID/],
+    [userOf('a', { id: '00000000-0000-0000-0000-000000000000' }), /id must be a UUID/],
+    [userOf('a', { id: `urn:uuid:${taken}` }), /id must be a UUID/],
     [userOf('a', { createdAt: '2023-02-29T00:00:00Z' }), /createdAt must be a date/],
     [userOf('a', { createdAt: '2023-01-01' }), /createdAt must be a date/],
     [userOf('a', { createdAt: '2023-01-01T24:00:00Z' }), /createdAt must be a date/],
@@ -214,7 +216,7 @@ t.test('16.7 lines that are wrong are rejected with a reason, and the others are
   const checked = await run('users import', path, { 'dry-run': true })
   t.match(checked, { imported: 4, rejected: bad.length + 2, isFailure: true, rejectedFile: null })
   t.equal(checked.problems.length, 20)
-  t.match(checked.text, /^4 users can be imported, 0 admins among them: .*\n38 lines were rejected:\n {2}line 6: The line is not JSON\n/)
+  t.match(checked.text, /^4 users can be imported, 0 admins among them: .*\n40 lines were rejected:\n {2}line 6: The line is not JSON\n/)
   t.equal((await sql`select 1 from users`).length, 1, 'nobody was imported')
   t.notOk(existsSync(`${path}.rejected.ndjson`))
   t.equal((await sql`select 1 from user_imports`).length, 0)
@@ -415,6 +417,31 @@ t.test('16.7 there are at most ten kinds of hashes, since every failed login tak
   const result = await run('users import', write('users.ndjson', [...bcrypt, ...users, userOf('none')]))
   t.match(result, { imported: 2 + 8 + 1, rejected: 4 })
   t.match(linesOf(result.rejectedFile)[0], { reason: /of one kind more than the 10 / })
+})
+
+t.test('16.7 a user whom a constraint or a trigger of the host refuses is rejected, and the others are imported', async (t) => {
+  const { usher, sql, write, run } = await open(t, { userFields })
+  await sql`alter table users add constraint short check (length(bio) < 10)`
+  await sql`create unique index on users (points)`
+  await sql`create function refuse() returns trigger language plpgsql as 'begin raise exception ''not this one''; end'`
+  await sql`create constraint trigger refuse after insert on users deferrable initially deferred
+    for each row when (new.ratio = 7) execute function refuse()`
+  const users = Array.from({ length: 300 }, (_, index) => userOf(`user${index}`, {
+    ...index % 100 === 7 && { bio: 'much too long' },
+    ...[11, 12].includes(index) && { points: 1 },
+    ...index === 20 && { ratio: 7 },
+    passwordHash: '$2b$05$abcdefghijklmnopqrstuuD3mHdCr44zlIZ.VZCaYRpfQhXMYnEo.',
+  }))
+  const result = await run('users import', write('users.ndjson', ['broken', ...users, 'broken']))
+  t.match(result, { imported: 295, rejected: 7 })
+  t.match(linesOf(result.rejectedFile), [
+    { line: 1 }, { line: 9, reason: /^PostgreSQL refuses the user: .*constraint "short"/, user: users[7] },
+    { line: 14, reason: 'a value that must be unique is that of another user' },
+    { line: 22, reason: 'PostgreSQL refuses the user: not this one' }, { line: 109 }, { line: 209 }, { line: 302 },
+  ])
+  t.equal((await sql`select 1 from users where role = 'user'`).length, 295)
+  t.equal((await sql`select 1 from audit where action = 'user.import'`).length, 295)
+  t.equal(await statusOf(usher, 'user299@example.com', 'correct horse battery'), 200)
 })
 
 t.test('16.7 no user is imported with the id of one who is being deleted', async (t) => {
