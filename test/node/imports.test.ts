@@ -37,7 +37,7 @@ const open = async (t: Test, options: UsherOptions = {}) =>
   commandsOf(t, await createUsher(t, { secret: SECRET, ...options }))
 
 function commandsOf (t: Test, usher: TestUsher) {
-  const folder = temporaryFolder(t)
+  const folder = temporaryFolder()
   return {
     usher,
     folder,

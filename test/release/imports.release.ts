@@ -20,7 +20,7 @@ const MIB = 1024 * 1024
 const SECRET = 'a secret of many words'
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
-const folder = temporaryFolder(t)
+const folder = temporaryFolder()
 const database = await createDatabase(t)
 
 // With usual costs. Each hash is that of many users, because making a hundred thousand would take an hour.
