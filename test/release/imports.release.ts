@@ -183,8 +183,8 @@ function distance (one: readonly number[], other: readonly number[]): number {
 }
 
 const ROUNDS = 40
-// Two samples of the same distribution differ by more in one of a thousand cases.
-const SAME = 1.95 * Math.sqrt(2 / ROUNDS)
+// Two samples of the same distribution differ by more in one of ten thousand cases.
+const SAME = 2.2 * Math.sqrt(2 / ROUNDS)
 
 t.test('16.7 the time of a failed login reveals neither the family of the hash nor whether there is an account', async (t) => {
   // Lower costs than usual, so that it does not take minutes, but each is far from the others.
