@@ -24,9 +24,9 @@ export const hashers = {
   argon2id: (password: string) => argon2(password, { memoryCost: 1024, timeCost: 1, parallelism: 2 }),
   argon2i: (password: string) => argon2(password, { algorithm: 1, memoryCost: 1024, timeCost: 1, parallelism: 1 }),
   argon2d: (password: string) => argon2(password, { algorithm: 0, memoryCost: 1024, timeCost: 1, parallelism: 1 }),
-  bcrypt: (password: string, cost = 4) => bcrypt(password, { cost }),
-  'bcrypt of PHP': async (password: string, cost = 4) => (await bcrypt(password, { cost })).replace('$2b$', '$2y$'),
-  'bcrypt of old libraries': async (password: string, cost = 4) => (await bcrypt(password, { cost })).replace('$2b$', '$2a$'),
+  bcrypt: (password: string, cost = 4) => bcrypt(password, cost),
+  'bcrypt of PHP': async (password: string, cost = 4) => (await bcrypt(password, cost)).replace('$2b$', '$2y$'),
+  'bcrypt of old libraries': async (password: string, cost = 4) => (await bcrypt(password, cost)).replace('$2b$', '$2a$'),
   scrypt: async (password: string, logN = 4) => {
     const salt = randomBytes(16)
     return `$scrypt$ln=${logN},r=8,p=1$${base64(salt)}$${base64(scryptSync(password, salt, 64, { N: 2 ** logN, r: 8, p: 1 }))}`
