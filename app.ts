@@ -24,6 +24,7 @@ import accountSafetyRoutes from './routes/account-safety.ts'
 import auditRoutes from './routes/audit.ts'
 import authRoutes from './routes/auth.ts'
 import healthRoutes from './routes/health.ts'
+import apiKeyRoutes from './routes/api-keys.ts'
 import passkeyRoutes from './routes/passkeys.ts'
 import passwordRoutes from './routes/passwords.ts'
 import redirect from './routes/redirect.ts'
@@ -172,6 +173,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(authRoutes)
     await api.register(sessionRoutes)
     await api.register(passkeyRoutes)
+    await api.register(apiKeyRoutes)
     await api.register(passwordRoutes)
     await api.register(secondFactorRoutes)
     await api.register(totpRoutes)

@@ -23,13 +23,18 @@ const schema = {
 /** Adds the route that reads the account log. Admins read all entries, other users those of their own account. */
 const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherAudit: audit, usherAuth: { actorOf, authenticate, callerOf, confirmReader, policy },
+    usherAudit: audit, usherAuth: { actorOf, authenticate, callerOf, confirmReader, policy, requireGranted },
     usherOptions: { publicPath },
   } = app
   describeTag(app, 'audit', 'The account log')
   forbidStoring(app)
 
-  app.get('/audit', { schema, exposeHeadRoute: true, onRequest: authenticate, preValidation: authorizeUser }, onList)
+  app.get('/audit', {
+    schema,
+    exposeHeadRoute: true,
+    onRequest: [authenticate, requireGranted('audit:read')],
+    preValidation: authorizeUser,
+  }, onList)
 
   async function authorizeUser (request: FastifyRequest): Promise<void> {
     const { user } = request.query as { user?: unknown }

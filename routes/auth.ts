@@ -1,7 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { clientInfoOf } from '../plugins/http/client-info.ts'
+import { requireSession } from '../plugins/auth/policy.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
+import { SessionRequired } from '../schema/auth/api-key.ts'
 import { InvalidToken, Login, LoginReply, ProtectedReply, RefreshReply, Unauthenticated } from '../schema/auth/login.ts'
 import { LoginFailure } from '../schema/auth/second-factor.ts'
 import { InvalidSession } from '../schema/auth/session.ts'
@@ -85,7 +87,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onLogout (request: RequestOf<typeof schemas.logout>, reply: ReplyOf<typeof schemas.logout>) {
     const actor = actors.in(request)
     const entry = { ...audit.contextOf(callerOf(request)), action: 'logout', byUser: true } as const
-    if (actor) await sessions.end({ id: actor.sessionId }, entry)
+    if (actor) await sessions.end({ id: requireSession(actor) }, entry)
     if (cookies.serves(request)) {
       // The browser loses its cookie, so the session of the cookie ends as well, if it is another one: nobody could end
       // it later, and a copy of the cookie would work on.
@@ -119,7 +121,9 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
       try {
         return await authenticateAny(request, reply)
       } catch (error) {
-        if ((error as FastifyError).statusCode !== 401 || !cookies.isSent(request)) throw error
+        // An API key logs nobody out.
+        const isUnusable = (error as FastifyError).statusCode === 401 || error instanceof SessionRequired
+        if (!isUnusable || !cookies.isSent(request)) throw error
         reply.removeHeader('www-authenticate')
       }
     }

@@ -96,7 +96,7 @@ const schemas = {
     tags,
     security,
     summary: 'Get the options with which a browser authenticates the user of the session once more by passkey',
-    response: { 200: RequestOptions, ...failures(401, 409) },
+    response: { 200: RequestOptions, ...failures(401, 403, 409) },
   },
 }
 
@@ -104,7 +104,7 @@ const schemas = {
 const passkeyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherOptions: { publicPath },
-    usherAuth: { actorOf, allow, authenticate, authenticateAny, callerOf, confirmReader, passkeys },
+    usherAuth: { actorOf, allow, authenticateAny, authenticateSession, callerOf, confirmReader, passkeys },
   } = app
   const cookies = await createCookies(app)
   const ceremonies = await createCeremonyCookies(app)
@@ -119,7 +119,7 @@ const passkeyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.get('/auth/passkeys', {
     schema: schemas.list, exposeHeadRoute: true, onRequest: allow('passkeys:list', ownId),
   }, onList)
-  app.patch('/auth/passkeys/:id', { schema: schemas.rename, onRequest: authenticate }, onRename)
+  app.patch('/auth/passkeys/:id', { schema: schemas.rename, onRequest: authenticateSession }, onRename)
   app.delete('/auth/passkeys/:id', { schema: schemas.remove, onRequest: allow('passkeys:remove', ownId) }, onRemove)
   app.get('/users/:id/passkeys', {
     schema: schemas.listOfUser, exposeHeadRoute: true, onRequest: allow('passkeys:list', idOf),

@@ -11,7 +11,7 @@ import {
   RequestReset, WrongPassword,
 } from '../schema/auth/password.ts'
 import { failures, HEADERS, NoContent, STEP_UP } from '../schema/http/reply.ts'
-import { UserDisabled, UserNotFound } from '../schema/users/user.ts'
+import { ServiceUser, UserDisabled, UserNotFound } from '../schema/users/user.ts'
 import { createOnce } from './idempotency.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
@@ -133,6 +133,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function invite (request: RequestOf<typeof schemas.invite>, key: ResultKey | undefined): Promise<void> {
     const user = await findAccount(db, request.params.id)
     if (!user) throw new UserNotFound()
+    if (user.kind === 'service') throw new ServiceUser()
     if (user.disabled) throw new UserDisabled()
     if (user.passwordHash !== null) throw new PasswordIsSet()
     await links.invite(user.id, callerOf(request), key)

@@ -59,14 +59,18 @@ const schemas = {
  * Adds the routes that list and end the actor's sessions (contract 4.4, 4.5), and those of any user (contract 11.4).
  */
 const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { actorOf, allow, authenticate, callerOf, confirmReader, userSessions: sessions } } = app
+  const {
+    usherAuth: { actorOf, allow, authenticate, callerOf, confirmReader, requireGranted, userSessions: sessions },
+  } = app
   const ownId = (request: FastifyRequest) => actorOf(request).id
   forbidStoring(app)
 
   app.get('/auth/sessions', {
     schema: schemas.list, exposeHeadRoute: true, onRequest: allow('sessions:list', ownId),
   }, onList)
-  app.delete('/auth/sessions/:id', { schema: schemas.end, onRequest: authenticate }, onEnd)
+  app.delete('/auth/sessions/:id', {
+    schema: schemas.end, onRequest: [authenticate, requireGranted('sessions:end')],
+  }, onEnd)
   app.delete('/auth/sessions', { schema: schemas.endOthers, onRequest: allow('sessions:end', ownId) }, onEndOthers)
   app.get(
     '/users/:id/sessions',
@@ -91,7 +95,7 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onEndOthers (request: RequestOf<typeof schemas.endOthers>, reply: ReplyOf<typeof schemas.endOthers>) {
     const { id, sessionId } = actorOf(request)
-    await sessions.endAll(callerOf(request), id, sessionId)
+    await sessions.endAll(callerOf(request), id, sessionId ?? undefined)
     return reply.code(204).send(null)
   }
 

@@ -64,7 +64,9 @@ const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const { token, signUpId = cookie.read(request), ...given } = request.body
     const caller = callerOf(request, { actor: null, via: 'sign-up-confirmation' })
     const user = await newUsers.confirmSignUp(caller, await signUps.open(token, signUpId), given)
-    const self = { id: user.id, role: user.role, sessionId: '', amr: [], authTime: 0, claims: {} }
+    const self = {
+      id: user.id, role: user.role, sessionId: null, keyId: null, actions: null, amr: [], authTime: 0, claims: {},
+    }
     const etag = policy.viewOf(self, user.id).tagOf(user)
     const location = `${usherOptions.publicPath}/api/users/${user.id}`
     cookie.clear(reply)

@@ -11,7 +11,10 @@ export interface NewAuditEntry {
   action: AuditAction
   actorId: string | null
   userId: string | null
+  /** The session in which the actor did it; null for an API key. */
   sessionId: string | null
+  /** The API key with which the actor did it; null for a session. */
+  keyId: string | null
   address: string
   userAgent: string
 }
@@ -24,8 +27,10 @@ export interface AuditEntryRow extends NewAuditEntry {
 /** The origin of an entry that the statement of the change writes: the actor, the session and the client. */
 export type AuditContext = Omit<NewAuditEntry, 'action' | 'userId'>
 
-/** The columns to fill when a statement writes an entry along with its change. */
+/** The columns to fill when a statement writes an entry about a session along with its change. */
 export const auditColumns = ['id', 'action', 'actor_id', 'user_id', 'session_id', 'address', 'user_agent'] as const
+/** Those of an entry about what an actor does, who may use an API key. */
+export const actorAuditColumns = [...auditColumns, 'key_id'] as const
 
 /**
  * Writes entries to the account log, as one statement. Returns an array of `undefined`, one per entry, as a batch
@@ -33,16 +38,16 @@ export const auditColumns = ['id', 'action', 'actor_id', 'user_id', 'session_id'
  */
 export async function insertAuditEntries (db: Database, entries: readonly NewAuditEntry[]): Promise<undefined[]> {
   const all = <Name extends keyof NewAuditEntry> (name: Name) => entries.map((entry) => entry[name])
-  const given = sql<{
-    id: string, action: string, actor: string, user: string, session: string, address: string, agent: string
-  }>`unnest(
+  const given = sql<
+    Record<'id' | 'action' | 'actor' | 'user' | 'session' | 'address' | 'agent' | 'key', string>
+  >`unnest(
     ${entries.map(() => newId(db))}::uuid[], ${all('action')}::text[], ${all('actorId')}::uuid[], ${all('userId')}::uuid[],
-    ${all('sessionId')}::uuid[], ${all('address')}::text[], ${all('userAgent')}::text[]
-  )`.as<'given'>(sql`given(id, action, actor, "user", session, address, agent)`)
+    ${all('sessionId')}::uuid[], ${all('address')}::text[], ${all('userAgent')}::text[], ${all('keyId')}::uuid[]
+  )`.as<'given'>(sql`given(id, action, actor, "user", session, address, agent, key)`)
   await db.insertInto('audit')
-    .columns(auditColumns)
+    .columns(actorAuditColumns)
     .expression(({ selectFrom }) =>
-      selectFrom(given).select(['id', 'action', 'actor', 'user', 'session', 'address', 'agent']))
+      selectFrom(given).select(['id', 'action', 'actor', 'user', 'session', 'address', 'agent', 'key']))
     .execute()
   return entries.map(() => undefined)
 }
@@ -64,7 +69,7 @@ export async function listAuditEntries (
   const rows = await db.selectFrom('audit')
     .select([
       'id', 'action', 'created_at as at', 'actor_id as actorId', 'user_id as userId', 'session_id as sessionId',
-      'address', 'user_agent as userAgent',
+      'key_id as keyId', 'address', 'user_agent as userAgent',
     ])
     .$narrowType<{ action: AuditAction }>()
     .$if(userId !== undefined, (query) => query.where('user_id', '=', userId!))

@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import { InvalidToken } from '../../schema/auth/login.ts'
 import { invalidMailToken } from '../../schema/auth/mail-token.ts'
 import { WrongPassword } from '../../schema/auth/password.ts'
-import { UserNotFound } from '../../schema/users/user.ts'
+import { ServiceUser, UserNotFound, type UserKind } from '../../schema/users/user.ts'
+import { deleteApiKeysOf } from '../api-keys/api-keys.ts'
 import { deleteExpired } from '../batching/delete-expired.ts'
 import { insertAuditEntries, type NewAuditEntry } from '../audit/audit.ts'
 import { deleteSessionsOf } from '../sessions/ended-sessions.ts'
@@ -13,16 +14,17 @@ import type { Row } from '../tables/row.ts'
 import type { Database, UsersTable } from '../tables/index.ts'
 import { deleteOutrankedTokens, insertUndoToken, undoPeriod } from './undo-tokens.ts'
 import { lockUser } from '../users/users.ts'
-import { voidIssued, voidLinks } from './void-issued.ts'
+import { voidIssued, voidLinks, type Voided } from './void-issued.ts'
 
 // More than one, because a mail may arrive late, and its link should work even if another mail was requested meanwhile.
 const MAX_TOKENS_PER_USER = 3
 
 /** A user with the password hash. */
-export type Account = Row<UsersTable, 'id' | 'name' | 'email' | 'password_hash' | 'disabled'>
+export type Account = Row<UsersTable, 'id' | 'name' | 'email' | 'password_hash' | 'disabled'> & { kind: UserKind }
 
 const account = [
   'users.id', 'users.name', 'users.email', 'users.password_hash as passwordHash', 'users.disabled',
+  'users.account_kind as kind',
 ] as const
 
 /** A token of a link to set a password. */
@@ -42,8 +44,8 @@ export async function findAccount (db: Database, id: string): Promise<Account | 
 /**
  * Stores a token that expires after `seconds`, the entry `note` of the account log, and the mail with the token to the
  * user's current address, in one transaction. Deletes the user's oldest tokens, or this one if the limit of mails is
- * used up. If there is no such user, the user is disabled, or the address may not get a token, it sends the same
- * statements and stores a mail to nobody, so that neither the response time nor the load reveals it.
+ * used up. If there is no such user, the user is disabled or a service, or the address may not get a token, it sends
+ * the same statements and stores a mail to nobody, so that neither the response time nor the load reveals it.
  * @param onlyIfProven whether no token is stored for an address that was changed in the last seven days and is not
  *   verified. As long as the owner of the former address can undo the change, whoever has made it must not be able to
  *   take the account over.
@@ -60,6 +62,7 @@ export async function insertPasswordToken (
     const now = sql<Date>`clock_timestamp()`
     const stored = await trx.insertInto('password_tokens').columns(['hash', 'user_id', 'created_at', 'expires_at'])
       .expression(({ selectFrom, val }) => selectFrom('users').where('id', '=', userId).where('disabled', '=', false)
+        .where('account_kind', '=', 'person')
         .$if(onlyIfProven, (query) => query.where(({ or, eb }) => or([
           eb('email_verified', '=', true), eb('email_changed_at', 'is', null),
           eb('email_changed_at', '<=', sql<Date>`now() - ${undoPeriod}`),
@@ -94,7 +97,7 @@ export async function getTokenOwner (db: Database, hash: Uint8Array): Promise<Ac
 
 /** What a new password has changed. */
 export interface PasswordChange {
-  /** The ids of the sessions that it has ended. */
+  /** The ids of the sessions and API keys that it has ended. */
   ended: string[]
   /** The user's address, to which the mail about it is sent. */
   email: string
@@ -104,8 +107,9 @@ export interface PasswordChange {
 
 /**
  * Sets the password of a token's owner, whose address is verified by this. Ends all their sessions and deletes their
- * tokens, except those that may undo what was done before the address was theirs (`deleteOutrankedTokens`). Call it
- * in a transaction. Throws `InvalidInput` if the token was used or has expired, or the user was disabled meanwhile.
+ * API keys and tokens, except those that may undo what was done before the address was theirs
+ * (`deleteOutrankedTokens`). Call it in a transaction. Throws `InvalidInput` if the token was used or has expired, or
+ * the user was disabled meanwhile.
  * @param undo the hash of a token that undoes it, if mails can be sent
  */
 export async function resetPassword (
@@ -130,7 +134,9 @@ export async function resetPassword (
     })
     .where('id', '=', userId).execute()
   await voidLinks(trx, userId, ['password_tokens', 'email_tokens'])
-  const ended = await deleteSessionsOf(trx, userId, userId)
+  // Whoever made the reset necessary may have created API keys.
+  const keys = await deleteApiKeysOf(trx, userId, userId)
+  const ended = [...keys, ...await deleteSessionsOf(trx, userId, userId)]
   await storeUserEvent(trx, 'password.changed', userId, userId)
   if (!user.emailVerified) await storeUserEvent(trx, 'user.updated', userId, userId)
   return { ended, email: user.email, isUndoable }
@@ -163,14 +169,15 @@ export async function changePassword (
 
 /**
  * Sets the password of a user who is neither asked for the current one nor has a link, and makes everything void that
- * was issued to the user. Call it in a transaction. Returns the user's address and the ids of the ended sessions.
- * Throws `UserNotFound`.
+ * was issued to the user. Call it in a transaction. Returns the user's address and what has ended. Throws
+ * `UserNotFound`, and `ServiceUser`, who has no password.
  */
 export async function replacePassword (
   trx: Database, { userId, passwordHash, actorId }: { userId: string, passwordHash: string, actorId: string | null }
-): Promise<{ email: string, ended: string[] }> {
+): Promise<{ email: string, ended: Voided }> {
   const user = await lockUser(trx, userId)
   if (!user) throw new UserNotFound()
+  if (user.kind === 'service') throw new ServiceUser()
   await trx.updateTable('users').set({ password_hash: passwordHash }).where('id', '=', userId).execute()
   const ended = await voidIssued(trx, userId, actorId)
   await storeUserEvent(trx, 'password.changed', userId, actorId)

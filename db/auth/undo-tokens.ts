@@ -4,6 +4,7 @@ import type { CredentialKind } from '../../schema/outbox/events.ts'
 import { foldEmail } from '../../schema/text/address.ts'
 import { EmailTaken } from '../../schema/users/user.ts'
 import { deleteExpired } from '../batching/delete-expired.ts'
+import { deleteApiKeysOf } from '../api-keys/api-keys.ts'
 import { deleteSessionsOf } from '../sessions/ended-sessions.ts'
 import { storeCredentialEvent, storeUserEvent } from '../outbox/store.ts'
 import { isEmailTaken } from '../driver/postgres.ts'
@@ -108,7 +109,7 @@ export async function getUndoTokenOwner (db: Database, hash: Uint8Array): Promis
 
 /** What an undo has changed. */
 export interface Undo {
-  /** The ids of the sessions that it has ended. */
+  /** The ids of the sessions and API keys that it has ended. */
   ended: string[]
   /** Whether the address was restored. If not, another user has it. */
   restored: boolean
@@ -117,14 +118,16 @@ export interface Undo {
   email: string
   /** Whether the password was another one until then. */
   passwordChanged: boolean
-  /** Each passkey and authenticator app that it has removed. */
+  /** Each passkey, authenticator app and API key that it has removed. */
   removed: CredentialKind[]
 }
 
 // Removes what a user, or whoever acted for them, has added since a token was stored, in the same transaction or later:
 // it would let a thief in again. An authenticator app counts from its confirmation. `time` has the precision of the
 // database.
-async function deleteAddedSince (trx: Database, userId: string, time: string): Promise<CredentialKind[]> {
+async function deleteAddedSince (
+  trx: Database, userId: string, time: string
+): Promise<{ removed: CredentialKind[], keys: string[] }> {
   const since = sql<Date>`${time}::timestamptz`
   const passkeys = await trx.deleteFrom('passkeys').where('user_id', '=', userId).where('created_at', '>=', since)
     .returning('id').execute()
@@ -133,17 +136,18 @@ async function deleteAddedSince (trx: Database, userId: string, time: string): P
     .where(({ or, eb }) => or([eb('confirmed_at', 'is', null), eb('confirmed_at', '>=', since)]))
     .returning('confirmed_at as confirmedAt').execute()
   const apps = totp.filter(({ confirmedAt }) => confirmedAt !== null)
-  return [...passkeys.map(() => 'passkey' as const), ...apps.map(() => 'totp' as const)]
+  const keys = await deleteApiKeysOf(trx, userId, userId, time)
+  return { removed: [...passkeys.map(() => 'passkey' as const), ...apps.map(() => 'totp' as const)], keys }
 }
 
 /**
- * Restores the address and the password that a user had before a change, removes the passkeys, the authenticator app
- * and the recovery codes that were added since, and ends all their sessions. Deletes the token, the tokens of all later
- * changes, those of other mailboxes that are later than the first one of the restored address, and all other tokens of
- * mails to the user. If another user has the address meanwhile, everything else is done and the token stays valid, so
- * that it can be used again. Call it in a transaction. Throws `InvalidInput` if the token was used or has expired or
- * the user was disabled meanwhile, and `EmailTaken` if another user is taking the address at the moment: call it again
- * then.
+ * Restores the address and the password that a user had before a change, removes the passkeys, the authenticator app,
+ * the recovery codes and the API keys that were added since, and ends all their sessions. Deletes the token, the tokens
+ * of all later changes, those of other mailboxes that are later than the first one of the restored address, and all
+ * other tokens of mails to the user. If another user has the address meanwhile, everything else is done and the token
+ * stays valid, so that it can be used again. Call it in a transaction. Throws `InvalidInput` if the token was used or
+ * has expired or the user was disabled meanwhile, and `EmailTaken` if another user is taking the address at the moment:
+ * call it again then.
  */
 export async function undoChange (
   trx: Database, { hash, userId }: { hash: Uint8Array, userId: string }
@@ -162,7 +166,7 @@ export async function undoChange (
   await trx.deleteFrom('undo_tokens').where('user_id', '=', userId)
     .where('position', restored ? '>=' : '>', former.position).execute()
   await voidLinks(trx, userId, ['password_tokens', 'email_tokens'])
-  const removed = await deleteAddedSince(trx, userId, former.time)
+  const { removed, keys } = await deleteAddedSince(trx, userId, former.time)
   await trx.updateTable('users')
     .set({ password_hash: former.password_hash, updated_at: sql`now()`, ...restored && { email: former.email } })
     .where('id', '=', userId).execute()
@@ -178,12 +182,12 @@ export async function undoChange (
   await storeUserEvent(trx, 'user.updated', userId, userId)
   for (const kind of removed) await storeCredentialEvent(trx, 'credential.removed', { userId, actorId: userId, kind })
   return {
-    ended,
+    ended: [...keys, ...ended],
     restored,
     replaced: user.email,
     email: restored ? former.email : user.email,
     passwordChanged: password !== former.password_hash,
-    removed,
+    removed: [...removed, ...keys.map(() => 'api-key' as const)],
   }
 }
 

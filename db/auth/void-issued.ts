@@ -1,3 +1,4 @@
+import { deleteApiKeysOf } from '../api-keys/api-keys.ts'
 import { deleteSessionsOf } from '../sessions/ended-sessions.ts'
 import type { Database } from '../tables/index.ts'
 import { lockUser } from '../users/users.ts'
@@ -16,15 +17,22 @@ export async function voidLinks (
   for (const table of tables) await trx.deleteFrom(table).where('user_id', '=', userId).execute()
 }
 
+/** The ids of what a repair has ended. */
+export interface Voided { sessions: string[], keys: string[] }
+
+/** Returns the ids of everything whose tokens and keys nodes reject from now on. */
+export const endedOf = ({ sessions, keys }: Voided): string[] => [...sessions, ...keys]
+
 /**
- * Makes everything void that was issued to a user, to whoever has it now: ends all sessions, and voids logins that wait
- * for a second factor and the links that set a password, verify an address or undo a change. Every repair of an account
- * calls it in its transaction (contract 11.3). The user is locked first, so that a change by one of the sessions either
- * precedes it or fails. Returns the ids of the ended sessions.
+ * Makes everything void that was issued to a user, to whoever has it now: ends all sessions, deletes the API keys, and
+ * voids logins that wait for a second factor and the links that set a password, verify an address or undo a change.
+ * Every repair of an account calls it in its transaction (contract 11.3). The user is locked first, so that a change by
+ * one of the sessions either precedes it or fails.
  * @param actorId the user who repairs; null if it is the operator or the host
  */
-export async function voidIssued (trx: Database, userId: string, actorId: string | null): Promise<string[]> {
+export async function voidIssued (trx: Database, userId: string, actorId: string | null): Promise<Voided> {
   await lockUser(trx, userId)
   await voidLinks(trx, userId)
-  return deleteSessionsOf(trx, userId, actorId)
+  const keys = await deleteApiKeysOf(trx, userId, actorId)
+  return { sessions: await deleteSessionsOf(trx, userId, actorId), keys }
 }

@@ -1,6 +1,7 @@
 import { sql, type Kysely } from 'kysely'
 import { secureAccounts } from './account-safety.ts'
 import { createAccounts } from './accounts.ts'
+import { addApiKeys } from './api-keys.ts'
 import { auditIndexes, dropAuditLogins } from './audit-indexes.ts'
 import { foldCases } from './case-folding.ts'
 import { createDeletedUsers } from './deleted-users.ts'
@@ -234,6 +235,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0023-audit-indexes': { indexes: auditIndexes, afterwards: dropAuditLogins },
   '0024-case-folding': foldCases,
   '0025-ways-to-sign-in': addWaysToSignIn,
+  '0026-api-keys': addApiKeys,
   '0029-imports': addImports,
 }
 

@@ -75,7 +75,7 @@ async function insertAll (
   const authors = posts.map(({ authorId }) => isUuid(authorId) ? authorId : null)
   const actors = posts.map(({ actorId = null }) => actorId)
   const keyed = keyedOf(ids, posts.map(({ once }) => once))
-  const sessions = posts.map(({ token }) => token?.sessionId ?? null)
+  const sessions = posts.map(({ token }) => token?.id ?? null)
   const isLimited = perHour > 0 && actors.some((actor) => actor !== null)
   const admitted = keyed
     ? sql<boolean>`${hasLiveSession('session')} and ${isAdmitted('given.id')}`
@@ -190,7 +190,7 @@ export async function deletePost (
 
 // Throws why a change has matched no row.
 async function whyUnchanged (db: Database, id: string, match: Match, token: NewPost['token']): Promise<never> {
-  await requireLiveSession(db, token?.sessionId)
+  await requireLiveSession(db, token?.id)
   if (versionsOf(match) === null) throw new PostNotFound()
   throw await db.selectFrom('posts').select('id').where('id', '=', id).executeTakeFirst()
     ? new PreconditionFailed()

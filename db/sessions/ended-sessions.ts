@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { AuditAction } from '../../schema/audit/audit.ts'
 import { ctid } from '../driver/postgres.ts'
 import { deleteExpired, placesOfExpired } from '../batching/delete-expired.ts'
-import { auditColumns, type AuditContext } from '../audit/audit.ts'
+import { actorAuditColumns, type AuditContext } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'
 import { replanned } from '../driver/replanned.ts'
 import { actorValue, sessionEndOf, withEvents } from '../outbox/store.ts'
@@ -10,13 +10,15 @@ import { seconds } from './sessions.ts'
 import type { Database } from '../tables/index.ts'
 
 /** The data for the account log about the end of a session. */
-export interface EndContext extends Omit<AuditContext, 'sessionId'> {
+export interface EndContext extends Omit<AuditContext, 'sessionId' | 'keyId'> {
   action: AuditAction
   /**
    * Whether the actor is the session's user instead of `actorId`. For requests with only a cookie, the actor is not
    * known before.
    */
   byUser?: boolean
+  /** The API key with which the actor ends it, if that is how. */
+  keyId?: string | null
 }
 
 /**
@@ -26,16 +28,16 @@ export interface EndContext extends Omit<AuditContext, 'sessionId'> {
 export async function deleteSession (
   db: Database, { id, secretHash }: { id: string, secretHash?: Uint8Array }, note: EndContext
 ): Promise<string | undefined> {
-  const { action, actorId, byUser = false, address, userAgent } = note
+  const { action, actorId, keyId = null, byUser = false, address, userAgent } = note
   const statement = db
     .with('ended', (cte) => cte.deleteFrom('sessions').where('id', '=', id)
       .$if(secretHash !== undefined, (query) => query.where('secret_hash', '=', secretHash!))
       .returning(['id', 'user_id']))
-    .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
+    .with('noted', (cte) => cte.insertInto('audit').columns(actorAuditColumns)
       .expression(({ selectFrom, val }) => selectFrom('ended').select(({ ref }) => [
         val(newId(db)).as('entry'), val(action).as('action'),
         byUser ? ref('user_id').as('actor') : val(actorId).as('actor'), 'user_id as user', 'ended.id as session',
-        val(address).as('address'), val(userAgent).as('agent'),
+        val(address).as('address'), val(userAgent).as('agent'), val(keyId).as('key'),
       ])))
   const actor = byUser ? 'ended.user_id' : actorValue(actorId)
   const ended = await withEvents(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actor) })

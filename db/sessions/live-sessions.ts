@@ -5,6 +5,8 @@ import { schemaOf, prepare } from '../driver/postgres.ts'
 import { areLiveTokens, toTimestamp, type WriterToken } from './live-tokens.ts'
 import type { Database, Tables } from '../tables/index.ts'
 
+// What this file says of sessions also holds for API keys, which take the place of a session.
+
 // A write may wait behind others on its connection when its session ends, and is then executed after the end was
 // acknowledged. So permission is checked once more by the statement itself (contract 1.12): when it begins, and when it
 // has written, because it may have waited for locks. By then, its token may also have expired or lost its signing key.
@@ -22,8 +24,9 @@ const toSql = (given: Sql) => typeof given === 'string' ? sql.raw(given) : given
 
 const { selectFrom, exists } = expressionBuilder<Tables, never>()
 
-const isAmong = (ids: ReturnType<typeof sql<string>>) => selectFrom('sessions').select('sessions.id')
-  .where('sessions.id', '=', ids)
+const isAmong = (ids: ReturnType<typeof sql<string>>) =>
+  selectFrom('sessions').select('sessions.id').where('sessions.id', '=', ids)
+    .unionAll(selectFrom('api_keys').select('api_keys.id').where('api_keys.id', '=', ids))
 
 /**
  * Returns a condition: the session in a column of the rows `given` has not ended when PostgreSQL begins the statement.
@@ -34,7 +37,7 @@ export const hasLiveSession = (column: string) => sql<boolean>`(${sql.ref(`given
 
 /** Returns the same condition for a statement of one session. */
 export const isLiveSession = (writer: Writer) =>
-  writer ? exists(isAmong(sql<string>`${writer.sessionId}`)) : sql<SqlBool>`true`
+  writer ? exists(isAmong(sql<string>`${writer.id}`)) : sql<SqlBool>`true`
 
 /**
  * Returns a condition for the last query of a statement, which fails if a session of a written row has ended, or if one
@@ -49,14 +52,14 @@ export function confirmSessions (db: Database, from: Sql, session: Sql, writers:
   const requireLive = sql.id(schemaOf(db), 'require_live_sessions')
   // Without parameters, because prepared statements have only those that they are called with.
   if (tokens.length === 0) return sql<boolean>`(select ${requireLive}(${sessions}, '{}', 'infinity'))`
-  const kids = [...new Set(tokens.map(({ kid }) => kid))]
+  const kids = [...new Set(tokens.map(({ kid }) => kid).filter((kid) => kid !== ''))]
   const until = toTimestamp(Math.min(...tokens.map(({ expires }) => expires)))
   return sql<boolean>`(select ${requireLive}(${sessions}, ${kids}::text[], ${until}::timestamptz))`
 }
 
 /** Returns the same condition for a statement of one token. It is always true without one. */
 export const confirmSession = (db: Database, from: Sql, writer: Writer) =>
-  writer ? confirmSessions(db, from, sql`${writer.sessionId}::uuid`, [writer]) : sql<boolean>`true`
+  writer ? confirmSessions(db, from, sql`${writer.id}::uuid`, [writer]) : sql<boolean>`true`
 
 /** Runs a statement of one session with the condition of `confirmSession`. Throws `InvalidToken` if that fails. */
 export async function rejectEnded<Result> (run: () => Promise<Result>): Promise<Result> {
@@ -98,7 +101,8 @@ async function findLive (db: Database, writers: readonly Writer[]): Promise<Read
 }
 
 const selectSessions = prepare((db, ids: readonly string[]) =>
-  db.selectFrom('sessions').select('id').where('id', '=', sql<string>`any(${ids}::uuid[])`))
+  db.selectFrom('sessions').select('id').where('id', '=', sql<string>`any(${ids}::uuid[])`)
+    .unionAll(db.selectFrom('api_keys').select('id').where('id', '=', sql<string>`any(${ids}::uuid[])`)))
 
 /** Returns those of the sessions that have ended, to find why writes were not made. */
 export async function findEndedSessions (db: Database, ids: readonly SessionId[]): Promise<ReadonlySet<SessionId>> {

@@ -3,17 +3,18 @@ import { prepare } from '../driver/postgres.ts'
 import type { Database } from '../tables/index.ts'
 
 /**
- * A session, and the signing key of one of its tokens: `<id> <kid>`. A text, so that equal keys share one read of a
- * batch.
+ * A session or an API key, and the signing key of one of the session's tokens: `<id> <kid>`, or `<id> `. A text, so
+ * that equal keys share one read of a batch.
  */
 export type TokenKey = `${string} ${string}`
 
-/** The token of an actor, on whose behalf something is written. */
+/** The token or the API key of an actor, on whose behalf something is written. */
 export interface WriterToken {
-  readonly sessionId: string
-  /** The id of the key that signed it. */
+  /** The id of the session, or of the API key, which takes its place. */
+  readonly id: string
+  /** The id of the signing key of a token; empty for an API key. */
   readonly kid: string
-  /** When it expires, in milliseconds since 1970. */
+  /** When it expires, in milliseconds since 1970, or `Infinity`. */
   readonly expires: number
 }
 
@@ -25,17 +26,19 @@ const selectLive = prepare((db, ids: readonly string[], kids: readonly string[],
   .selectFrom(sql<{ session: string, kid: string, expires: string, place: string }>`unnest(
     ${ids}::uuid[], ${kids}::text[], ${expiries}::timestamptz[]
   ) with ordinality`.as<'token'>(sql`token(session, kid, expires, place)`))
-  .innerJoin('sessions', 'sessions.id', 'token.session').innerJoin('signing_keys', 'signing_keys.id', 'token.kid')
-  .where('sessions.expires_at', '>', sql<Date>`now()`)
+  .leftJoin('sessions', 'sessions.id', 'token.session').leftJoin('signing_keys', 'signing_keys.id', 'token.kid')
+  .leftJoin('api_keys', 'api_keys.id', 'token.session')
+  .where(sql<SqlBool>`(sessions.expires_at > now() and signing_keys.id is not null
+    or api_keys.id is not null and coalesce(api_keys.expires_at > now(), true))`)
   .where(sql<SqlBool>`token.expires > clock_timestamp()`).select('place'))
 
 /**
- * Returns which tokens are live, in their order: whether the token has not expired, its session has not ended and its
- * key has not been revoked.
+ * Returns which tokens and API keys are live, in their order: whether the token has not expired, its session has not
+ * ended and its signing key has not been revoked; whether the API key exists and has not expired.
  */
 export async function areLiveTokens (db: Database, tokens: readonly WriterToken[]): Promise<boolean[]> {
   const expiries = tokens.map(({ expires }) => toTimestamp(expires))
-  const rows = await selectLive(db, tokens.map(({ sessionId }) => sessionId), tokens.map(({ kid }) => kid), expiries)
+  const rows = await selectLive(db, tokens.map(({ id }) => id), tokens.map(({ kid }) => kid), expiries)
   const live = new Set(rows.map(({ place }) => Number(place)))
   return tokens.map((_, index) => live.has(index + 1))
 }
@@ -43,8 +46,8 @@ export async function areLiveTokens (db: Database, tokens: readonly WriterToken[
 /** Returns which tokens are live, whenever they expire, in their order: `true` if one is. */
 export async function findLiveTokens (db: Database, keys: readonly TokenKey[]): Promise<(true | undefined)[]> {
   const tokens = keys.map((key) => {
-    const [sessionId, kid] = key.split(' ') as [string, string]
-    return { sessionId, kid, expires: Infinity }
+    const [id, kid] = key.split(' ') as [string, string]
+    return { id, kid, expires: Infinity }
   })
   return (await areLiveTokens(db, tokens)).map((isLive) => isLive || undefined)
 }

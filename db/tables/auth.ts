@@ -159,6 +159,27 @@ export interface PasskeysTable {
   last_used_at: Date | null
 }
 
+/**
+ * An API key of a user, which takes the place of a session. When a row is deleted, by whatever means, a trigger adds
+ * its id to `ended_sessions`. Another trigger deletes the keys of a user who is disabled or gets another role.
+ */
+export interface ApiKeysTable {
+  id: string
+  user_id: string
+  /** SHA-256 of the key. */
+  hash: Uint8Array
+  name: string
+  /** The actions of the policy that it permits; null if it permits all. */
+  actions: string[] | null
+  /** Whether it was created in a session that was authenticated with a second factor. */
+  multi_factor: boolean
+  created_at: Generated<Date>
+  /** Nodes write it at most once a minute. */
+  last_used_at: Date | null
+  /** Null if it does not expire. */
+  expires_at: Date | null
+}
+
 /** The secret from which a user's authenticator app computes codes (RFC 6238). */
 export interface TotpTable {
   user_id: string

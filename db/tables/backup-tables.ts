@@ -42,6 +42,8 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   // The limits of an hour.
   post_rates: 'left out',
   passkeys: 'kept',
+  // A key that was deleted after the backup may have been stolen.
+  api_keys: 'sessions',
   totp: 'kept',
   recovery_codes: 'kept',
   // Logins of five minutes.

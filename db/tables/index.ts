@@ -1,10 +1,10 @@
 import type { Generated, GeneratedAlways, Kysely, Transaction } from 'kysely'
-import type { Role } from '../../schema/users/user.ts'
+import type { Role, UserKind } from '../../schema/users/user.ts'
 import type { ColumnOf, Row } from './row.ts'
 import type {
-  EmailTokensTable, EndedSessionsTable, LoginChallengesTable, LoginFailuresTable, PasskeysTable, PasswordKindsTable,
-  PasswordTokensTable, RecognisedNetworksTable, RecoveryCodesTable, SessionsTable, SignUpsTable, SigningKeysTable,
-  ThrottleTable, TotpTable, UndoTokensTable, UsedCeremoniesTable, UserImportsTable,
+  ApiKeysTable, EmailTokensTable, EndedSessionsTable, LoginChallengesTable, LoginFailuresTable, PasskeysTable,
+  PasswordKindsTable, PasswordTokensTable, RecognisedNetworksTable, RecoveryCodesTable, SessionsTable, SignUpsTable,
+  SigningKeysTable, ThrottleTable, TotpTable, UndoTokensTable, UsedCeremoniesTable, UserImportsTable,
 } from './auth.ts'
 import type { CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, UploadsTable } from './content.ts'
 import type { IdempotencyKeysTable } from './idempotency.ts'
@@ -17,6 +17,8 @@ export interface UsersTable {
   name: string
   email: string
   role: Role
+  /** It never changes. A service user has no password and no sessions. No field of a host has a name like this. */
+  account_kind: Generated<UserKind>
   /**
    * argon2id in PHC format, or what was imported (`schema/auth/stored-hash.ts`); null for a user who has no password
    * yet.
@@ -36,8 +38,8 @@ export interface UsersTable {
 
 /** The columns of a user's public data. `userColumns` adds the fields of the host. */
 export const ownUserColumns = [
-  'id', 'name', 'email', 'email_verified as emailVerified', 'role', 'disabled', 'created_at as createdAt',
-  'updated_at as updatedAt', 'row_version as rowVersion',
+  'id', 'name', 'email', 'email_verified as emailVerified', 'role', 'account_kind as kind', 'disabled',
+  'created_at as createdAt', 'updated_at as updatedAt', 'row_version as rowVersion',
 ] as const
 
 /**
@@ -51,7 +53,8 @@ export const writableUserColumns = { name: 'text', email: 'text', role: 'text' }
 >
 
 /** The public data of a user. At runtime it also has the fields of the host (`db/users/columns.ts`). */
-export type UserRow = Row<UsersTable, ColumnOf<typeof ownUserColumns[number]>>
+export type UserRow = Row<UsersTable, Exclude<ColumnOf<typeof ownUserColumns[number]>, 'account_kind'>> &
+  { kind: UserKind }
 
 /** An entry of the account log: who did what and when. It remains when the users it refers to are deleted. */
 export interface AuditTable {
@@ -67,6 +70,8 @@ export interface AuditTable {
    */
   user_id: string | null
   session_id: string | null
+  /** The API key with which the actor did it; null without one. */
+  key_id: string | null
   address: string
   user_agent: string
   created_at: Generated<Date>
@@ -98,6 +103,7 @@ export interface Tables {
   upload_usage: UploadUsageTable
   post_rates: PostRatesTable
   passkeys: PasskeysTable
+  api_keys: ApiKeysTable
   totp: TotpTable
   recovery_codes: RecoveryCodesTable
   login_challenges: LoginChallengesTable

@@ -82,7 +82,7 @@ export async function deleteUpload (
     .updateTable('uploads').from('old').whereRef('uploads.id', '=', 'old.id').where(isLive).set({ user_id: null })
   const { numUpdatedRows } = await rejectEnded(() => query.executeTakeFirstOrThrow())
   if (numUpdatedRows > 0n) return true
-  await requireLiveSession(db, actor?.token.sessionId)
+  await requireLiveSession(db, actor?.token.id)
   return false
 }
 
@@ -132,7 +132,7 @@ export async function insertUpload (
       .selectFrom('shown').select('id').where(isLive)
     const rows = await detectConflict(db, () => rejectEnded(() => query.execute()))
     if (rows.length > 0) return
-    await requireLiveSession(db, token.sessionId)
+    await requireLiveSession(db, token.id)
     throw new KeyTaken()
   } catch (error) {
     if (violates(db, error, 'uploads', 'upload_quota')) throw new QuotaExceeded()

@@ -22,8 +22,8 @@ export interface UserUpdate {
   id: string
   changes: Changes
   actorId: string | null
-  /** The session of the actor, which must not have ended; null if there is none. */
-  sessionId: string | null
+  /** The session or the API key of the actor, which must not have ended; null if there is none. */
+  writerId: string | null
   /** The versions that the user may have. */
   match: Match
 }
@@ -57,7 +57,7 @@ export async function updateUsers (
     columns.map(({ name }) => changes[name as keyof Changes] === undefined ? '1' : '0').join(''))
   const versions = known.map(({ match }) => toArray(versionsOf(match)))
   const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
-  const [actors, sessions] = [known.map(({ actorId }) => actorId), known.map(({ sessionId }) => sessionId)]
+  const [actors, sessions] = [known.map(({ actorId }) => actorId), known.map(({ writerId }) => writerId)]
   const rows = await change(db, known.map(({ id }) => id), kept, versions, actors, sessions, ...values, until)
     .catch((error) => {
       // A value that a constraint of the host forbids, for example. Each change then has its own result.
@@ -79,12 +79,12 @@ async function explain (
 ): Promise<(UserRow | Error | typeof separate)[]> {
   const others = updates.filter((_, index) => !changed[index])
   const found = await Promise.all([
-    findUsers(db, others.map(({ id }) => id), fields), findEndedSessions(db, others.map(({ sessionId }) => sessionId)),
+    findUsers(db, others.map(({ id }) => id), fields), findEndedSessions(db, others.map(({ writerId }) => writerId)),
   ]).catch((error: Error) => error)
   const results = others.map((update, index) => {
     if (found instanceof Error) return found
     const [users, ended] = found
-    return ended.has(update.sessionId) ? new InvalidToken() : resultOf(update, users[index])
+    return ended.has(update.writerId) ? new InvalidToken() : resultOf(update, users[index])
   })
   return changed.map((user) => user ?? results.shift()!)
 }

@@ -10,7 +10,7 @@ import { StartError } from '../driver/start-errors.ts'
 import type { Database, UserRow } from '../tables/index.ts'
 import { userColumns } from './columns.ts'
 import { emailKey, hasEmail, keyOfEmail } from './user-keys.ts'
-import { voidIssued } from '../auth/void-issued.ts'
+import { endedOf, voidIssued } from '../auth/void-issued.ts'
 
 /** The first admin, and what else happens in the transaction. */
 export interface FirstAdmin {
@@ -25,19 +25,19 @@ export interface FirstAdmin {
 
 /** The first admin that was created. */
 export interface CreatedAdmin {
-  /** The ids of the sessions that ended, if it is an existing user. */
+  /** The ids of the sessions and API keys that ended, if it is an existing user. */
   ended: string[]
 }
 
 // No user and no client has caused it.
-const context: AuditContext = { actorId: null, sessionId: null, address: '', userAgent: 'usher first admin' }
+const context: AuditContext = { actorId: null, sessionId: null, keyId: null, address: '', userAgent: 'usher first admin' }
 
 /**
  * Creates the first admin if there is no admin. If many nodes start at the same time, only one creates it. An
  * existing user with that address becomes an admin, gets the password, and is not disabled any more. Everything is
  * void that was issued to that user before, because only the password makes somebody the admin. Returns undefined if
  * there is an admin. Throws a `StartError` if the user has never had the role `admin` and the address is not verified:
- * everybody can set their own address to one that is not theirs.
+ * everybody can set their own address to one that is not theirs. So it does if the user is a service.
  */
 export async function insertFirstAdmin (
   db: Database, { name = 'Admin', email, passwordHash, fields = noFields, inTransaction }: FirstAdmin
@@ -48,8 +48,9 @@ export async function insertFirstAdmin (
     await lock(trx, 'first-admin')
     if (await hasAdmin(trx)) return undefined
     const id = newId(trx)
-    const existing = await trx.selectFrom('users').select(['role', 'email_verified as emailVerified'])
+    const existing = await trx.selectFrom('users').select(['role', 'account_kind as kind', 'email_verified as emailVerified'])
       .where(hasEmail(email)).forNoKeyUpdate().executeTakeFirst()
+    if (existing?.kind === 'service') throw service(email)
     if (existing && existing.role !== 'admin' && !existing.emailVerified) throw unverified(email)
     const user = await trx.insertInto('users')
       .values({ id, name, email, role: 'admin', password_hash: passwordHash })
@@ -59,7 +60,7 @@ export async function insertFirstAdmin (
     const isNew = user.id === id
     // The user was created at this moment.
     if (!isNew && !existing) throw unverified(email)
-    const ended = isNew ? [] : await voidIssued(trx, user.id, null)
+    const ended = isNew ? [] : endedOf(await voidIssued(trx, user.id, null))
     await storeUserEvent(trx, isNew ? 'user.created' : 'user.updated', user.id, null)
     if (!isNew) await storeUserEvent(trx, 'password.changed', user.id, null)
     const actions = isNew ? ['user.create'] as const : ['user.role-change', 'password.change'] as const
@@ -69,6 +70,9 @@ export async function insertFirstAdmin (
     return { ended }
   })
 }
+
+const service = (email: string) => new StartError(`there is no admin, and the address of the first one, ${email}, is that of a service user, ` +
+  'who cannot log in. Choose another address for the first admin (ADMIN_EMAIL, or the option admin), and start again')
 
 const unverified = (email: string) => new StartError(`there is no admin, and the address of the first one, ${email}, is that of a user who has ` +
   `not verified it, so it may be somebody else who claims it. If the user is the right one, run "${PROGRAM} users promote ${email}", and ` +

@@ -4,7 +4,8 @@ import type { AuditAction } from '../../schema/audit/audit.ts'
 import type { Match } from '../../schema/http/entity-tag.ts'
 import { EmailTaken, UserNotFound, type PatchUser, type ReplaceUser, type Role } from '../../schema/users/user.ts'
 import type { UserFields } from '../../schema/users/user-fields.ts'
-import { auditColumns, type AuditContext } from '../audit/audit.ts'
+import { actorAuditColumns, type AuditContext } from '../audit/audit.ts'
+import { listApiKeyIds } from '../api-keys/api-keys.ts'
 import { newId } from '../driver/ids.ts'
 import { isInTime } from '../driver/write-in-time.ts'
 import { deleteSessionsOf } from '../sessions/ended-sessions.ts'
@@ -12,14 +13,15 @@ import { confirmSessions, rejectEnded } from '../sessions/live-sessions.ts'
 import { whileLocked } from './locked-users.ts'
 import { isConsumed } from '../outbox/consumed.ts'
 import { mailColumns, mailValues, type NewMail } from '../outbox/mails.ts'
-import { userData, withEvents } from '../outbox/store.ts'
+import { storeCredentialEvent, userData, withEvents } from '../outbox/store.ts'
 import { isEmailTaken, isUuid, prepare } from '../driver/postgres.ts'
 import { hasVersion, versionsOf, whyUnchanged } from './preconditions.ts'
 import type { Database, UserRow } from '../tables/index.ts'
 import { hasUndoRoom, isRestorable, undoColumns, undoExpiry } from '../auth/undo-tokens.ts'
 import { forFields, textOf, userColumns, writableColumns, type WritableColumn } from './columns.ts'
 import { isSameEmail } from './user-keys.ts'
-import { voidIssued, voidLinks } from '../auth/void-issued.ts'
+import { lockUser } from './users.ts'
+import { endedOf, voidIssued, voidLinks } from '../auth/void-issued.ts'
 
 /** The members of a user to change. At runtime they may include fields of the host. */
 export type Changes = { [Name in keyof PatchUser]?: PatchUser[Name] | null }
@@ -55,7 +57,7 @@ export interface ChangeContext extends AuditContext {
 /** A user after a change. */
 export interface ChangedUser {
   user: UserRow
-  /** The ids of the sessions that it has ended. */
+  /** The ids of the sessions and API keys that it has ended. */
   ended: string[]
 }
 
@@ -72,10 +74,10 @@ export interface UpdateOptions {
  * Changes the data of a user. Members that are undefined remain as they are. The same statement writes to the account
  * log what it changes of the address, the role and whether the user is disabled, and stores the token that undoes a
  * change of the address, the mail about it, and the event. A demotion of an admin ends the user's sessions, because
- * their tokens still contain the role `admin`. Disabling a user and making one an admin void everything that was
- * issued to the user, and another address by somebody else all links. Throws `UserNotFound`, `EmailTaken`,
- * `LastAdmin` or `PreconditionFailed`, and `InvalidToken` if the actor's session has ended, as it does when an
- * earlier change is undone.
+ * their tokens still contain the role `admin`, and deletes the API keys. Disabling a user and making one an admin void
+ * everything that was issued to the user, and another address by somebody else all links. Throws `UserNotFound`,
+ * `EmailTaken`, `LastAdmin` or `PreconditionFailed`, and `InvalidToken` if the actor's session has ended, as it does
+ * when an earlier change is undone.
  *
  * @param confirm runs before the transaction is committed, and throws if it must not take effect
  */
@@ -92,9 +94,10 @@ export async function updateUser (
       if (user.role !== 'user') throw await whyUnchanged(db, id, user.email)
     }
     return await whileLocked(db, id, async (trx) => {
+      const keys = await listApiKeyIds(trx, id)
       const updated = await update(trx, true)
       if (!updated) throw await whyUnchanged(trx, id, user.email)
-      const changed = await voidFor(trx, updated, true)
+      const changed = await voidFor(trx, updated, true, keys)
       await inTransaction?.(trx, changed.user)
       await confirm()
       return changed
@@ -107,36 +110,46 @@ export async function updateUser (
   // one, statements of other requests would wait behind it.
   async function updateOnly (): Promise<ChangedUser | undefined> {
     return db.transaction().execute(async (trx) => {
+      const isPromotion = user.role === 'admin'
+      if (isPromotion) await lockUser(trx, id)
+      const keys = isPromotion ? await listApiKeyIds(trx, id) : []
       const updated = await update(trx, user.role !== 'user')
       if (!updated) return undefined
-      const changed = await voidFor(trx, updated, false)
+      const changed = await voidFor(trx, updated, false, keys)
       await inTransaction?.(trx, changed.user)
       await confirm()
       return changed
     })
   }
 
-  // Voids what a change makes void. Returns the user and the ended sessions.
+  // Voids what a change makes void. A trigger has deleted the API keys if the user has another role or is disabled.
+  // Returns the user, and what has ended.
   async function voidFor (
-    trx: Database, { former_email: email, former_role: role, ...changed }: UpdatedUser, endsSessions: boolean
+    trx: Database, { former_email: email, former_role: role, ...changed }: UpdatedUser, endsSessions: boolean,
+    keysBefore: readonly string[]
   ): Promise<ChangedUser> {
-    const isPromoted = changed.role === 'admin' && role !== 'admin'
-    if (user.disabled || isPromoted) return { user: changed, ended: await voidIssued(trx, changed.id, context.actorId) }
-    if (context.actorId !== changed.id && foldEmail(changed.email) !== foldEmail(email)) {
+    const { actorId } = context
+    const keys = user.disabled || changed.role !== role ? keysBefore : []
+    const removed = { userId: changed.id, kind: 'api-key', actorId } as const
+    for (let count = 0; count < keys.length; count++) await storeCredentialEvent(trx, 'credential.removed', removed)
+    if (user.disabled || (changed.role === 'admin' && role !== 'admin')) {
+      return { user: changed, ended: [...keys, ...endedOf(await voidIssued(trx, changed.id, actorId))] }
+    }
+    if (actorId !== changed.id && foldEmail(changed.email) !== foldEmail(email)) {
       await voidLinks(trx, changed.id)
     }
-    return { user: changed, ended: endsSessions ? await deleteSessionsOf(trx, changed.id, context.actorId) : [] }
+    return { user: changed, ended: [...keys, ...endsSessions ? await deleteSessionsOf(trx, changed.id, actorId) : []] }
   }
 
   async function update (db: Database, anyRole: boolean): Promise<UpdatedUser | undefined> {
-    const { actorId, sessionId, address, userAgent, until, undo, mails } = context
+    const { actorId, sessionId, keyId, address, userAgent, until, undo, mails } = context
     const changeable = changeableColumns(fields)
     const values = changeable.map((column) => textOf(column, user[column.name as keyof Changes]))
     const kept = changeable.map(({ name }) => name).filter((name) => user[name as keyof Changes] === undefined)
     const entries = notable.map(() => newId(db))
     const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
     const [row] = await rejectEnded(() => (mails ? change.withMail : change.plain)(
-      db, id, anyRole, versionsOf(match), until, values, kept, sessionId, undo, actorId,
+      db, id, anyRole, versionsOf(match), until, values, kept, sessionId, keyId, undo, actorId,
       mails?.linked?.id ?? null, mails?.linked?.content ?? null, mails?.plain.id ?? null, mails?.plain.content ?? null,
       mails?.plain.seconds ?? null, address, userAgent, entries
     ))
@@ -170,8 +183,9 @@ const otherMailbox = sql<boolean>`not ('email' = any(given.kept) or ${isSameEmai
 // not wait for the statement.
 const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => prepare((
   db, id: string, anyRole: boolean, versions: readonly string[] | null, until: string,
-  values: readonly (string | null)[], kept: readonly string[], session: string | null, undo: Uint8Array | null,
-  actor: string | null, linked: string | null, linkedContent: string | null, plain: string | null,
+  values: readonly (string | null)[], kept: readonly string[], session: string | null, key: string | null,
+  undo: Uint8Array | null, actor: string | null, linked: string | null, linkedContent: string | null,
+  plain: string | null,
   plainContent: string | null, seconds: number | null, address: string, agent: string, entries: readonly string[]
 ) => {
   const statement = db
@@ -183,7 +197,8 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
       .where(hasVersion(sql.ref('row_version'), sql`${versions}`)).where(isInTime(until)).forNoKeyUpdate())
     .with('given', (cte) => cte.selectNoFrom([
       sql<string[]>`${values}::text[]`.as('values'), sql<string[]>`${kept}::text[]`.as('kept'),
-      sql<string | null>`${session}::uuid`.as('session'), sql<Uint8Array>`${undo}::bytea`.as('undo'),
+      sql<string | null>`${session}::uuid`.as('session'), sql<string | null>`${key}::uuid`.as('key'),
+      sql<Uint8Array>`${undo}::bytea`.as('undo'),
       sql<string | null>`${actor}::uuid`.as('actor'), sql<string | null>`${linked}::uuid`.as('linked'),
       sql<string | null>`${linkedContent}::text`.as('linked_content'), sql<string | null>`${plain}::uuid`.as('plain'),
       sql<string | null>`${plainContent}::text`.as('plain_content'),
@@ -207,7 +222,7 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
         .where(otherMailbox).where('given.undo', 'is not', null).where(hasUndoRoom(query, 'former.id'))
         .where(query.not(isRestorable(query, 'former.id', sql`updated.email`))))
       .returning('hash'))
-    .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
+    .with('noted', (cte) => cte.insertInto('audit').columns(actorAuditColumns)
       .expression(({ selectFrom, val }) => selectFrom('updated').innerJoin('former', 'former.id', 'updated.id')
         .innerJoin('given', (join) => join.onTrue())
         .innerJoin(sql<{ entry: string, action: string }>`unnest(
@@ -216,7 +231,7 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
           case note.action ${sql.raw(notable.map(([action, condition]) => `when '${action}' then ${condition}`).join(' '))} end`))
         .select([
           'note.entry', 'note.action', 'given.actor', 'updated.id as user',
-          'given.session', val(address).as('address'), val(agent).as('agent'),
+          'given.session', val(address).as('address'), val(agent).as('agent'), 'given.key',
         ])))
   const mailed = mails ? withMail(statement) : statement
   const from = 'updated cross join given'
@@ -225,7 +240,7 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
     : mailed
   return stored.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').selectAll('updated')
     .select(['former.email as former_email', 'former.role as former_role'])
-    .where(confirmSessions(db, from, 'given.session'))
+    .where(confirmSessions(db, from, 'coalesce(given.session, given.key)'))
 })
 
 // Stores the mail to a former address, with the link if its token was stored.

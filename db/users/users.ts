@@ -2,9 +2,9 @@ import { sql } from 'kysely'
 import { hasTotp } from '../auth/second-factors.ts'
 import { InvalidToken } from '../../schema/auth/login.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
-import { EmailTaken, type ReplaceUser } from '../../schema/users/user.ts'
+import { EmailTaken, type ReplaceUser, type UserKind } from '../../schema/users/user.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
-import { auditColumns, type AuditContext } from '../audit/audit.ts'
+import { actorAuditColumns, type AuditContext } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'
 import { userData, withEvents } from '../outbox/store.ts'
 import { isAdmitted, isolateConflicts, keyedOf, KeyTaken, withIdempotencyKeys } from '../idempotency/idempotency.ts'
@@ -78,8 +78,8 @@ export async function findCredentials (
  */
 export async function lockUser (
   trx: Database, id: string
-): Promise<Row<UsersTable, 'email' | 'email_verified' | 'disabled'> | undefined> {
-  return trx.selectFrom('users').select(['email', 'email_verified as emailVerified', 'disabled'])
+): Promise<Row<UsersTable, 'email' | 'email_verified' | 'disabled'> & { kind: UserKind } | undefined> {
+  return trx.selectFrom('users').select(['email', 'email_verified as emailVerified', 'disabled', 'account_kind as kind'])
     .where('id', '=', id).forNoKeyUpdate().executeTakeFirst()
 }
 
@@ -92,6 +92,7 @@ export async function updatePasswordHash (db: Database, id: string, from: string
 
 export interface NewUser extends ReplaceUser {
   passwordHash?: string | null | undefined
+  kind?: UserKind | undefined
 }
 
 /** A user to be created, and who does it, with what token. With `once`, the result is stored under that key. */
@@ -141,46 +142,50 @@ async function insertAll (
   // Their types are only known at runtime.
   const names = columns.map(({ name }) => name) as (keyof typeof writableUserColumns)[]
   const context = <Name extends keyof AuditContext> (name: Name) => users.map((user) => user.context[name])
+  const writers = users.map(({ token }) => token?.id ?? null)
   const values = columns.map((column) =>
     sql`${users.map((user) => textOf(column, user[column.name as 'name']) ?? defaultOf(column.name))}::${sql.raw(column.sqlType)}[]`)
   // The names have underscores, which names of fields cannot have.
   type Given = Pick<UsersTable, keyof typeof writableUserColumns | 'id' | 'password_hash'> &
-    Record<'entry_id' | 'actor_id' | 'session_id' | 'client_address' | 'user_agent', string>
+    Record<'user_kind', UserKind> &
+    Record<'entry_id' | 'actor_id' | 'session_id' | 'key_id' | 'writer_id' | 'client_address' | 'user_agent', string>
   const statement = (keyed ? withIdempotencyKeys(db, keyed) : db)
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
       ${ids}::uuid[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[], ${users.map(() => newId(db))}::uuid[],
-      ${context('actorId')}::uuid[], ${context('sessionId')}::uuid[], ${context('address')}::text[], ${context('userAgent')}::text[],
+      ${users.map(({ kind = 'person' }) => kind)}::text[],
+      ${context('actorId')}::uuid[], ${context('sessionId')}::uuid[], ${context('keyId')}::uuid[], ${writers}::uuid[],
+      ${context('address')}::text[], ${context('userAgent')}::text[],
       ${sql.join(values)}
     )`.as<'given'>(
-        sql`given(id, password_hash, entry_id, actor_id, session_id, client_address, user_agent, ${sql.join(names.map(sql.ref))})`
+        sql`given(id, password_hash, entry_id, user_kind, actor_id, session_id, key_id, writer_id, client_address, user_agent, ${sql.join(names.map(sql.ref))})`
       )).selectAll())
     .with('created', (cte) => cte.insertInto('users')
-      .columns(['id', 'password_hash', ...names])
-      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'password_hash', ...names])
-        .where(hasLiveSession('session_id'))
+      .columns(['id', 'password_hash', 'account_kind', ...names])
+      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'password_hash', 'user_kind', ...names])
+        .where(hasLiveSession('writer_id'))
         .$if(keyed !== undefined, (query) => query.where(isAdmitted('given.id'))))
       .onConflict((conflict) => conflict.expression(emailKey).doNothing())
       .returning(userColumns(fields)))
     .with('noted', (cte) => cte.insertInto('audit')
-      .columns(auditColumns)
+      .columns(actorAuditColumns)
       .expression(({ selectFrom }) => selectFrom('given').innerJoin('created', 'created.id', 'given.id').select([
         'given.entry_id', sql.lit('user.create').as('action'), 'given.actor_id', 'given.id', 'given.session_id',
-        'given.client_address', 'given.user_agent',
+        'given.client_address', 'given.user_agent', 'given.key_id',
       ])))
   const from = 'created inner join given on given.id = created.id'
   const created = withEvents(statement, db, 'user.created', {
     from, subject: 'created.id', data: userData('created', 'given.actor_id'),
   })
-  const condition = confirmSessions(db, from, 'given.session_id', users.map(({ token }) => token))
+  const condition = confirmSessions(db, from, 'given.writer_id', users.map(({ token }) => token))
   const { written, refused } = await selectWritten<UserRow>(
     db, created, { from: 'created', kind: 'user', keyed, condition }
   )
   const rows = inOrder(ids, written)
   if (written.length === users.length) return rows as UserRow[]
-  const ended = await findEndedSessions(db, context('sessionId'))
+  const ended = await findEndedSessions(db, writers)
   return rows.map((row, index) => {
     if (row) return row
-    if (ended.has(users[index]!.context.sessionId)) return new InvalidToken()
+    if (ended.has(writers[index])) return new InvalidToken()
     return refused.has(ids[index]!) ? new KeyTaken() : new EmailTaken()
   })
 }

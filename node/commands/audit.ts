@@ -3,5 +3,5 @@
  * account.
  */
 export const terminalContext = {
-  actorId: null, userId: null, sessionId: null, address: '', userAgent: 'usher command line',
+  actorId: null, userId: null, sessionId: null, keyId: null, address: '', userAgent: 'usher command line',
 }

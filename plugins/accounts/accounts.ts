@@ -13,6 +13,7 @@ import { networkOf } from '../../schema/http/network.ts'
 import { EmailTaken } from '../../schema/users/user.ts'
 import { userInputs } from '../../schema/users/user-inputs.ts'
 import type { Caller } from '../auth/caller.ts'
+import { requireSession } from '../auth/policy.ts'
 import type { UndoLink } from '../auth/links/undo-links.ts'
 import type { Auth } from '../auth/index.ts'
 import type { Audit } from '../audit/index.ts'
@@ -101,8 +102,13 @@ export function createAccounts (dependencies: Dependencies) {
       const confirm = () => caller.confirm()
       const wanted = hooks.has('beforeUserUpdate') ? await updates.change(caller, id, given) : given
       if (!patch.isIn(wanted)) return getUnchanged(id, caller, match)
-      const { changes, sendLink } = await deferEmail(caller, id, wanted)
       const isOwn = caller.actor?.id === id.toLowerCase()
+      // Whoever has the address has the account. A key that may not see the address does not learn whether it has
+      // guessed it.
+      if (isOwn && wanted.email !== undefined && !caller.allows('users:read-email', caller.actor?.id)) {
+        requireSession(caller.getActor())
+      }
+      const { changes, sendLink } = await deferEmail(caller, id, wanted)
       if (isOwn && changes.email !== undefined) {
         await stepUp.requireWithSecondFactor(caller, () => isOtherMailbox(id, changes.email!, caller))
       }
@@ -127,7 +133,7 @@ export function createAccounts (dependencies: Dependencies) {
         id: id.toLowerCase(),
         changes,
         actorId: caller.actor?.id ?? null,
-        sessionId: caller.actor?.sessionId ?? null,
+        writerId: caller.token?.id ?? null,
         match,
       }
       return inTransaction ? updateAlone() : update(change, caller, updateAlone)
@@ -161,7 +167,7 @@ export function createAccounts (dependencies: Dependencies) {
      * @param to the hash of the new password
      */
     async changePassword (caller: Caller, user: Account, to: string): Promise<void> {
-      const { sessionId } = caller.getActor()
+      const { sessionId } = caller.getSession()
       const undo = undoLinks.create()
       const changed = await db.transaction().execute(async (trx) => {
         const changed = await changePassword(

@@ -2,6 +2,7 @@ import { foldEmail } from '../../schema/text/address.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { Changes } from '../../db/users/update-user.ts'
 import type { Caller } from '../auth/caller.ts'
+import { requireSession } from '../auth/policy.ts'
 import type { Auth } from '../auth/index.ts'
 import type { Users } from '../users/index.ts'
 
@@ -13,7 +14,7 @@ interface Dependencies extends Pick<Auth, 'emailLinks' | 'throttle'> {
  * Creates a function that returns the changes that take effect at once, and what else their transaction stores. An
  * actor who may not see the addresses of others must not learn whether somebody has one, as a conflict would tell. So a
  * new address of such an actor takes effect when a link that is sent to it is used (contract 11.3). It throws
- * `UserNotFound`, `NoMailer` and `TooManyRequests`.
+ * `UserNotFound`, `NoMailer`, `TooManyRequests`, and `SessionRequired` for an API key.
  */
 export function createDeferEmail ({ users, emailLinks: links, throttle }: Dependencies) {
   return async function deferEmail (
@@ -25,7 +26,7 @@ export function createDeferEmail ({ users, emailLinks: links, throttle }: Depend
     const user = await users.get(id, client)
     // Only for those who see the present address. To others it would say whether a guess is right.
     if (caller.allows('users:read-email', user.id) && foldEmail(email) === foldEmail(user.email)) return given
-    const sendLink = links.prepare(user.id, { email, sessionId: actor!.sessionId })
+    const sendLink = links.prepare(user.id, { email, sessionId: requireSession(actor!) })
     await throttle.verification({ userId: user.id, email, client })
     return { changes: others, sendLink }
   }

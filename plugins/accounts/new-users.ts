@@ -1,6 +1,7 @@
 import { confirmSignUp } from '../../db/auth/sign-ups.ts'
 import type { UserRow } from '../../db/tables/index.ts'
 import { insertUsers } from '../../db/users/users.ts'
+import { InvalidInput } from '../../schema/http/errors.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { rejectPersonalWords } from '../../schema/auth/password.ts'
 import { PasswordRequired, type ConfirmSignUp, type SignUp } from '../../schema/auth/sign-up.ts'
@@ -54,7 +55,8 @@ export function createNewUsers (
 
     /**
      * Creates a user. Throws `Unauthenticated`, `Forbidden`, `InvalidInput` if the password is the name or the address,
-     * `EmailTaken`, `InvalidToken` if the caller may no longer act, and what a hook of the host throws.
+     * or if a service user has one, `EmailTaken`, `InvalidToken` if the caller may no longer act, and what a hook of
+     * the host throws.
      * @param given what the schema `CreateUser` accepts, of what `withoutIgnored` has returned
      * @param once under what the result is stored. If the key is taken, it throws `KeyTaken`
      */
@@ -141,5 +143,7 @@ export function createNewUsers (
 }
 
 function rejectOwnWords ({ password, ...user }: CreateUser): void {
-  if (password !== undefined) rejectPersonalWords(password, user)
+  if (password === undefined) return
+  if (user.kind === 'service') throw new InvalidInput('password must be absent for a service user')
+  rejectPersonalWords(password, user)
 }

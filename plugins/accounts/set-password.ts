@@ -1,5 +1,6 @@
 import { restartLoginLimits } from '../../db/throttle/login-limits.ts'
 import { replacePassword } from '../../db/auth/password-tokens.ts'
+import { endedOf } from '../../db/auth/void-issued.ts'
 import type { Audit } from '../audit/index.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { Auth } from '../auth/index.ts'
@@ -12,7 +13,7 @@ interface Dependencies extends Pick<Core, 'database'>, Pick<Auth, 'sessions' | '
 /**
  * Sets the password of a user for the operator, who needs neither the current one nor a link. Makes everything void
  * that was issued to the user, starts the limits of failed logins anew, and notifies the user by mail. Returns the
- * number of ended sessions. Throws `UserNotFound`.
+ * number of ended sessions. Throws `UserNotFound`, `ServiceUser`.
  */
 export async function setPassword (
   dependencies: Dependencies, caller: Caller, userId: string, passwordHash: string
@@ -27,7 +28,7 @@ export async function setPassword (
     await restartLoginLimits(trx, { userId, email: replaced.email })
     return replaced
   })
-  sessions.markEnded(ended)
+  sessions.markEnded(endedOf(ended))
   throttle.forgetRejections()
-  return ended.length
+  return ended.sessions.length
 }

@@ -20,7 +20,7 @@ export interface Perform {
  * are none.
  */
 export function createPerform (app: FastifyInstance): Perform {
-  const { usherAuth: { createCaller, createHostCaller, rejectionOf, tokens }, usherAudit: audit, log } = app
+  const { usherAuth: { createCaller, createHostCaller, rejectionOf, isOurs }, usherAudit: audit, log } = app
 
   function callerOf (options: CallOptions | undefined): Caller {
     if (options === undefined) return createHostCaller({ via: 'api' })
@@ -30,7 +30,7 @@ export function createPerform (app: FastifyInstance): Perform {
     // An actor that is undefined by mistake must not have the permissions of the host.
     if (!('actor' in options)) return createHostCaller({ via: 'api' })
     const actor = options.actor ?? null
-    if (actor && !tokens.isOurs(actor)) throw new InvalidToken()
+    if (actor && !isOurs(actor)) throw new InvalidToken()
     return createCaller({ via: 'api', actor, address: '', userAgent: '', log })
   }
 

@@ -3,6 +3,7 @@ import { Forbidden, UsherError } from '../../schema/http/errors.ts'
 import { isReadAction, type Action, type ReadAction } from '../../schema/options/policy.ts'
 import type { Usher } from '../../schema/options/usher.ts'
 import type { Caller } from '../auth/caller.ts'
+import { createApiKeyOperations } from './api-keys.ts'
 import { createCredentialOperations } from './credentials.ts'
 import { createPerform } from './perform.ts'
 import { createPostOperations } from './posts.ts'
@@ -18,9 +19,15 @@ export function createUsher (app: FastifyInstance): Usher {
   } = app
   const perform = createPerform(app)
 
-  async function identify (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  async function identifyReader (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     actors.set(request, null)
     if (request.headers.authorization !== undefined) await authenticate(request, reply)
+  }
+
+  // No action of the policy permits what the route does. So an API key with a list of actions does not permit it.
+  async function authenticateFully (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    await authenticate(request, reply)
+    if (actors.in(request)?.actions != null) check(request, () => { throw new Forbidden() })
   }
 
   // Runs a check on a route of the host, whose error handler does not write rejections to the account log.
@@ -37,8 +44,12 @@ export function createUsher (app: FastifyInstance): Usher {
   }
 
   return Object.freeze<Usher>({
-    authenticate,
-    identify,
+    authenticate: authenticateFully,
+
+    async identify (request, reply) {
+      await identifyReader(request, reply)
+      if (actors.in(request)?.actions != null) actors.set(request, null)
+    },
 
     allow (action, options = {}) {
       const { ownerOf, maxAge } = typeof options === 'function' ? { ownerOf: options } : options
@@ -47,7 +58,7 @@ export function createUsher (app: FastifyInstance): Usher {
       }
       const isRead = isReadAction(action)
       return async (request, reply) => {
-        await (isRead ? identify : authenticate)(request, reply)
+        await (isRead ? identifyReader : authenticate)(request, reply)
         check(request, (caller) => {
           if (maxAge !== undefined) stepUp.requireToken(caller.getActor(), maxAge, clock.now())
           caller.authorize(action as Action | ReadAction, ownerOf?.(request))
@@ -56,7 +67,7 @@ export function createUsher (app: FastifyInstance): Usher {
     },
 
     requireRole: (role) => async (request, reply) => {
-      await authenticate(request, reply)
+      await authenticateFully(request, reply)
       check(request, ({ actor }) => { if (actor?.role !== role && actor?.role !== 'admin') throw new Forbidden() })
     },
 
@@ -64,6 +75,7 @@ export function createUsher (app: FastifyInstance): Usher {
     users: Object.freeze(createUserOperations(app, perform)),
     sessions: Object.freeze(createSessionOperations(app, perform)),
     credentials: Object.freeze(createCredentialOperations(app, perform)),
+    apiKeys: Object.freeze(createApiKeyOperations(app, perform)),
     posts: Object.freeze(createPostOperations(app, perform)),
     uploads: Object.freeze(createUploadOperations(app, perform)),
     on,

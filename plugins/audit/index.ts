@@ -143,6 +143,7 @@ function entryOf<Details extends Partial<AuditDetails>> ({ actor, address, userA
     actorId: actorId ?? null,
     userId: userId ?? null,
     sessionId: sessionId ?? null,
+    keyId: actor?.keyId ?? null,
     address,
     userAgent,
   }

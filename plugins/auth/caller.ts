@@ -3,10 +3,9 @@ import type { Client } from '../../db/batching/batching.ts'
 import type { WriterToken } from '../../db/sessions/live-tokens.ts'
 import type { ClientInfo } from '../../db/sessions/sessions.ts'
 import { InvalidToken, Unauthenticated } from '../../schema/auth/login.ts'
-import { Forbidden } from '../../schema/http/errors.ts'
 import type { CallSource } from '../../schema/options/hooks.ts'
 import type { Action, Actor, ReadAction } from '../../schema/options/policy.ts'
-import type { AccessPolicy } from './policy.ts'
+import { denialOf, requireSession, type AccessPolicy } from './policy.ts'
 
 /** What a caller asks: the policy, and whether the token and the session of the actor have not ended. */
 export interface Access {
@@ -87,6 +86,15 @@ export class Caller implements Client, CallerDetails {
     return this.actor
   }
 
+  /**
+   * Returns the actor with the session. Throws `Unauthenticated` if there is none, and `SessionRequired` for an API
+   * key.
+   */
+  getSession (): { id: string, sessionId: string } {
+    const actor = this.getActor()
+    return { id: actor.id, sessionId: requireSession(actor) }
+  }
+
   /** Throws `Unauthenticated` unless the caller is a user or the host. */
   requireIdentity (): void {
     if (!this.isHost) this.getActor()
@@ -102,6 +110,6 @@ export class Caller implements Client, CallerDetails {
 
   /** Throws `Unauthenticated` or `Forbidden` if the policy does not permit an action. */
   authorize (action: Action | ReadAction, ownerId?: string): void {
-    if (!this.allows(action, ownerId)) throw this.actor ? new Forbidden() : new Unauthenticated()
+    if (!this.allows(action, ownerId)) throw denialOf(this.actor, action)
   }
 }

@@ -1,6 +1,6 @@
 import { findSecondFactors } from '../../db/auth/second-factors.ts'
 import { insertUndoToken } from '../../db/auth/undo-tokens.ts'
-import { voidIssued } from '../../db/auth/void-issued.ts'
+import { endedOf, voidIssued } from '../../db/auth/void-issued.ts'
 import { storeCredentialEvent } from '../../db/outbox/store.ts'
 import { listPasskeys } from '../../db/passkeys/passkeys.ts'
 import { deleteSessionsOf } from '../../db/sessions/ended-sessions.ts'
@@ -42,46 +42,41 @@ export type Credentials = ReturnType<typeof createCredentials>
  */
 export function createCredentials ({ database: { db }, audit, sessions, throttle, undoLinks, users }: Dependencies) {
   /**
-   * Records that a user has added a passkey or an authenticator app, in the transaction that adds it and has locked the
-   * user: the entry of the account log, the event, and the mail with a link that undoes it. Returns the ids of the
-   * sessions that it has ended, to be marked after the commit.
+   * Records that a passkey, an authenticator app or an API key was added, in the transaction that adds it and has
+   * locked the user: the entry of the account log, the event, and the mail, with a link that undoes it if the user has
+   * added it. Returns the ids of the sessions that it has ended, to be marked after the commit.
+   * @param userId whose it is, if it may be somebody else's
    * @param endOthersThan the only session of the user that does not end. Without it, none ends
    */
   async function recordAdded (
-    trx: Database, caller: Caller, kind: CredentialKind, { endOthersThan }: { endOthersThan?: string } = {}
+    trx: Database, caller: Caller, kind: CredentialKind,
+    { userId = caller.getActor().id, endOthersThan }: { userId?: string, endOthersThan?: string } = {}
   ): Promise<string[]> {
-    const { id: userId } = caller.getActor()
+    const actorId = caller.actor?.id ?? null
     const { email } = (await lockUser(trx, userId))!
-    const undo = undoLinks.create()
+    const undo = actorId === userId ? undoLinks.create() : undefined
     const isUndoable = undo !== undefined && await insertUndoToken(trx, undo.hash, userId, { hasPassword: false })
-    await audit.add(caller, { action: `${kind}.add` }, trx)
-    await storeCredentialEvent(trx, 'credential.added', { userId, actorId: userId, kind })
+    await audit.add(caller, { action: `${kind}.add`, userId }, trx)
+    await storeCredentialEvent(trx, 'credential.added', { userId, actorId, kind })
     const link = isUndoable ? undo : undefined
-    if (kind === 'passkey') await undoLinks.notifyPasskeyAdded(trx, email, link, userId)
-    else await undoLinks.notifyTotpAdded(trx, email, link, userId)
+    await undoLinks.notifyAdded(trx, kind, email, link, userId)
     return endOthersThan === undefined ? [] : deleteSessionsOf(trx, userId, userId, endOthersThan)
   }
 
   /**
-   * Records that a passkey or an authenticator app of a user was removed, in the transaction that removes it: the entry
-   * of the account log, the event, and the mail.
+   * Records that a passkey, an authenticator app or an API key of a user was removed, in the transaction that removes
+   * it: the entry of the account log, the event, and the mail.
    */
   async function recordRemoved (trx: Database, caller: Caller, userId: string, kind: CredentialKind): Promise<void> {
     const user = await lockUser(trx, userId)
     if (!user) return
     await audit.add(caller, { action: `${kind}.remove`, userId }, trx)
     await storeCredentialEvent(trx, 'credential.removed', { userId, actorId: caller.actor?.id ?? null, kind })
-    await notifyRemoved(trx, kind, user.email, userId)
+    await undoLinks.notifyRemoved(trx, kind, user.email, userId)
   }
 
-  /** Stores a mail that says that a passkey or an authenticator app was removed. */
-  const notifyRemoved = (trx: Database, kind: CredentialKind, email: string, userId: string): Promise<void> =>
-    kind === 'passkey'
-      ? undoLinks.notifyPasskeyRemoved(trx, email, userId)
-      : undoLinks.notifyTotpRemoved(trx, email, userId)
-
   return {
-    notifyRemoved,
+    notifyRemoved: undoLinks.notifyRemoved,
     recordAdded,
     recordRemoved,
 
@@ -120,7 +115,7 @@ export function createCredentials ({ database: { db }, audit, sessions, throttle
           ...factors.totp ? ['totp' as const] : [],
           ...options.passkeys === true ? Array.from({ length: factors.passkeys }, () => 'passkey' as const) : [],
         ]
-        if (kinds.length === 0) return { totp: false, passkeys: 0, ended: [] }
+        if (kinds.length === 0) return { totp: false, passkeys: 0, ended: { sessions: [], keys: [] } }
         // First, because a login that is about to succeed locks its challenge before the second factor.
         const ended = await voidIssued(trx, userId, caller.actor?.id ?? null)
         await deleteTotp(trx, userId)
@@ -130,9 +125,9 @@ export function createCredentials ({ database: { db }, audit, sessions, throttle
         await clearLimits(trx, [limitKey(SECOND_FACTOR_OF_ACCOUNT, [userId])])
         return { totp: factors.totp, passkeys: kinds.length - Number(factors.totp), ended }
       })
-      sessions.markEnded(ended)
+      sessions.markEnded(endedOf(ended))
       throttle.forgetRejections()
-      return { ...removed, endedSessions: ended.length }
+      return { ...removed, endedSessions: ended.sessions.length }
     },
   }
 }

@@ -3,7 +3,7 @@ import type { Client } from '../../db/batching/batching.ts'
 import type { ClientInfo } from '../../db/sessions/sessions.ts'
 import { challengeOf, InvalidToken, Unauthenticated } from '../../schema/auth/login.ts'
 import { SecondFactorMissing } from '../../schema/auth/second-factor.ts'
-import { isReadAction, type Action, type Actor, type ReadAction } from '../../schema/options/policy.ts'
+import { isGranted, isReadAction, type Action, type Actor, type ReadAction } from '../../schema/options/policy.ts'
 import { hasBody } from '../http/raw/body-deadline.ts'
 import type { Core } from '../core.ts'
 import { clientInfoOf } from '../http/client-info.ts'
@@ -11,19 +11,26 @@ import { addVary } from '../http/vary.ts'
 import { ActorWatch } from './actor-watch.ts'
 import type { Actors } from './actors.ts'
 import { Caller, type Access, type CallerDetails } from './caller.ts'
-import type { AccessPolicy } from './policy.ts'
+import type { ApiKeyVerification } from './api-keys/verification.ts'
+import { isApiKey } from './api-keys/format.ts'
+import { denialOf, requireSession, type AccessPolicy } from './policy.ts'
 import type { SecondFactor } from './second-factor.ts'
 import type { Sessions } from './sessions.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import type { Tokens } from './tokens.ts'
+import type { Writers } from './writers.ts'
 
 // How often sockets and event streams are verified while this node receives no notifications.
 const VERIFY_MS = 1000
+// The longest time that a timer can wait for.
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 interface Dependencies extends Core {
   actors: Actors
   policy: AccessPolicy
   tokens: Tokens
+  apiKeys: ApiKeyVerification
+  writers: Writers
   sessions: Sessions
   signingKeys: SigningKeys
   secondFactor: SecondFactor
@@ -33,45 +40,54 @@ export type Identity = ReturnType<typeof createIdentity>
 
 /** Identifies the actor of a request and checks what the actor may do (contract 1.5, 1.6). */
 export function createIdentity (
-  { lifecycle, database: { notifications }, actors, policy, tokens, sessions, signingKeys, secondFactor }: Dependencies
+  {
+    lifecycle, database: { notifications, clock }, actors, policy, tokens, apiKeys, writers, sessions, signingKeys,
+    secondFactor,
+  }: Dependencies
 ) {
   const actorWatch = new ActorWatch()
 
   /**
-   * Returns the actor of an `Authorization` header (RFC 6750 2.1). Throws `Unauthenticated` if it has no bearer token,
-   * `InvalidToken` if the token is invalid or its session has ended, `SecondFactorMissing` if the actor must have one,
-   * and `DatabaseUnavailable`.
+   * Returns the actor of an `Authorization` header (RFC 6750 2.1), with a token or an API key. Throws `Unauthenticated`
+   * if it has neither, `InvalidToken` if it is invalid, or its session has ended, `SecondFactorMissing` if the actor
+   * must have one, and `DatabaseUnavailable`.
    *
    * @param client the connection of the request: reads for a client that has disconnected are not sent
    */
   async function identify (authorization: string | undefined, client?: Client): Promise<Actor> {
     const actor = await identifyAny(authorization, client)
-    if (secondFactor.isMissing(actor)) throw new SecondFactorMissing()
+    if (isSecondFactorMissing(actor)) throw new SecondFactorMissing()
     return actor
   }
 
   async function identifyAny (authorization: string | undefined, client?: Client): Promise<Actor> {
-    const actor = await tokens.verify(tokenOf(authorization))
+    const token = tokenOf(authorization)
+    const actor = await (isApiKey(token) ? apiKeys.verify(token, client) : tokens.verify(token))
     if (!await isLive(actor, client)) throw new InvalidToken()
     return actor
   }
+
+  // What a key does is done without its user. So its user must have had the second factor when it was created.
+  const isSecondFactorMissing = (actor: Actor): boolean => actor.keyId === null
+    ? secondFactor.isMissing(actor)
+    : secondFactor.isRequired(actor) && !apiKeys.isMultiFactor(actor)
 
   /**
    * Returns whether an actor may still act: the token is valid and its session has not ended. Rejects with
    * `DatabaseUnavailable`.
    */
   const mayAct = (actor: Actor, client?: Client): boolean | Promise<boolean> =>
-    tokens.isValid(actor) && isLive(actor, client)
+    writers.isValid(actor) && isLive(actor, client)
 
   // Returns true also without an actor, and for one of another mount, which a hook of the host has set: this mount
   // cannot end its session.
   const isStillAllowed = (actor: Actor | null | undefined, client?: Client): boolean | Promise<boolean> =>
-    !actor || !tokens.isOurs(actor) || mayAct(actor, client)
+    !actor || !writers.isOurs(actor) || mayAct(actor, client)
 
-  // Returns whether the session has not ended and the key has not been revoked. Only a node that does not receive
-  // notifications sends statements for this.
+  // Returns whether the session has not ended and the signing key has not been revoked, or the API key exists. Only a
+  // node that does not receive notifications sends statements for this.
   function isLive (actor: Actor, client?: Client): boolean | Promise<boolean> {
-    return sessions.isLive(actor.sessionId, tokens.tokenOf(actor).kid, client)
+    return actor.keyId === null ? sessions.isLive(writers.tokenOf(actor), client) : apiKeys.isLive(actor, client)
   }
 
   /** An `onRequest` hook that sets `request.actor` to the user behind the bearer token (contract 1.5). */
@@ -79,8 +95,20 @@ export function createIdentity (
 
   /**
    * Does the same also for an actor who must have a second factor and lacks it, on routes that add one (contract 16.4).
+   * Throws `SessionRequired` for an API key.
    */
-  const authenticateAny = authenticateBy(identifyAny)
+  const authenticateAny = authenticateBy(async (authorization, client) => {
+    const actor = await identifyAny(authorization, client)
+    requireSession(actor)
+    return actor
+  })
+
+  /** An `onRequest` hook that does the same as `authenticate`, and throws `SessionRequired` for an API key. */
+  const authenticateSession = authenticateBy(async (authorization, client) => {
+    const actor = await identify(authorization, client)
+    requireSession(actor)
+    return actor
+  })
 
   function authenticateBy (identifyBy: typeof identify) {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
@@ -116,7 +144,7 @@ export function createIdentity (
    */
   const identifies = (...actions: readonly ReadAction[]) => policy.isOpen(...actions) ? [] : [identifyReader]
 
-  const access: Access = { policy, tokenOf: tokens.tokenOf, isStillAllowed: mayAct }
+  const access: Access = { policy, tokenOf: writers.tokenOf, isStillAllowed: mayAct }
   const callers = new WeakMap<FastifyRequest, Caller>()
 
   /**
@@ -163,23 +191,34 @@ export function createIdentity (
       new Caller({ actor: null, isHost: true, address: '', userAgent: '', log: lifecycle.log, ...details }, access),
 
     /**
-     * Calls `onEnd` when the actor's session ends, when its signing key is revoked, and when the token expires, also if
-     * that has happened since the actor was identified. Returns a function that stops watching.
-     *
-     * @param authorization the header by which the actor was identified
+     * Calls `onEnd` when the actor's session ends, when its signing key is revoked, when the API key is deleted, and
+     * when the token or the key expires, also if that has happened since the actor was identified. Returns a function
+     * that stops watching.
      */
-    watch (authorization: string, actor: Actor, onEnd: () => void): () => void {
-      const timer = setTimeout(onEnd, tokens.timeLeftOf(tokenOf(authorization))).unref()
-      const unwatch = watchWhile(() => mayAct(actor), actor.sessionId, onEnd)
+    watch (actor: Actor, onEnd: () => void): () => void {
+      const { id, expires } = writers.tokenOf(actor)
+      let timer: NodeJS.Timeout
+      const wait = () => {
+        const left = expires - clock.now()
+        timer = setTimeout(left > MAX_TIMER_MS ? wait : onEnd, Math.min(left, MAX_TIMER_MS)).unref()
+      }
+      wait()
+      const unwatch = watchWhile(() => mayAct(actor), id, onEnd)
       return () => {
         clearTimeout(timer)
         unwatch()
       }
     },
 
-    /** Does the same only when the session ends. The token may expire or lose its key during a long download. */
-    watchSession: (actor: Actor, onEnd: () => void): () => void =>
-      watchWhile(() => !tokens.isOurs(actor) || sessions.exists(actor.sessionId), actor.sessionId, onEnd),
+    /**
+     * Does the same only when the session ends or the API key is deleted. The token may expire or lose its signing key
+     * during a long download.
+     */
+    watchSession (actor: Actor, onEnd: () => void): () => void {
+      if (!writers.isOurs(actor)) return () => {}
+      const { id } = writers.tokenOf(actor)
+      return watchWhile(() => sessions.exists(id), id, onEnd)
+    },
 
     /**
      * Ends everything that is watched and whose actor may not act any more. A node that receives notifications knows
@@ -214,7 +253,18 @@ export function createIdentity (
 
     authenticate,
     authenticateAny,
+    authenticateSession,
+    isOurs: writers.isOurs,
     actorOf,
+
+    /**
+     * Returns an `onRequest` hook that rejects an API key without an action, where the rule of the action is asked
+     * later. It throws `ActionNotGranted` or `SessionRequired`.
+     */
+    requireGranted: (action: Action) => async (request: FastifyRequest): Promise<void> => {
+      const actor = actorOf(request)
+      if (!isGranted(actor, action)) throw denialOf(actor, action)
+    },
 
     /**
      * Returns `onRequest` hooks that identify the actor, and ask the policy before the body of the request arrives.

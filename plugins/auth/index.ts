@@ -1,6 +1,8 @@
 import fp from 'fastify-plugin'
 import { coreOf } from '../core.ts'
 import { createActors, type Actors } from './actors.ts'
+import { createApiKeys, type ApiKeys } from './api-keys/index.ts'
+import { createApiKeyVerification } from './api-keys/verification.ts'
 import { createCredentials, type Credentials } from './credentials.ts'
 import { createClaims, type Claims } from './claims.ts'
 import { createIdentity, type Identity } from './identity.ts'
@@ -21,6 +23,7 @@ import { createThrottle, type Throttle } from './throttle/throttle.ts'
 import { createTokens, type Tokens } from './tokens.ts'
 import { createTotp, type Totp } from './totp/index.ts'
 import { createUserSessions, type UserSessions } from './user-sessions.ts'
+import { createWriters } from './writers.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -31,6 +34,7 @@ declare module 'fastify' {
 /** Who somebody is and may do and see what: sessions, tokens, passwords, the links of mails, limits and the policy. */
 export interface Auth extends Identity {
   readonly actors: Actors
+  readonly apiKeys: ApiKeys
   readonly claims: Claims
   readonly credentials: Credentials
   readonly emailLinks: EmailLinks
@@ -59,14 +63,25 @@ export default fp(async function auth (app) {
   const actors = createActors(options.actorName)
   const throttle = createThrottle(core)
   const signingKeys = await createSigningKeys(core)
-  const tokens = await createTokens({ ...core, scope: app, signingKeys })
+  const writers = createWriters({ ...core, signingKeys })
+  const tokens = await createTokens({ ...core, scope: app, signingKeys, writers })
   const claims = createClaims(core)
   const sessions = createSessions({ ...core, signingKeys })
   const passwords = createPasswords(core)
   const links = createMailLinks(app, options)
   const policy = createPolicy(options)
   const secondFactor = createSecondFactor(core)
-  const identity = createIdentity({ ...core, actors, policy, tokens, sessions, signingKeys, secondFactor })
+  const identity = createIdentity({
+    ...core,
+    actors,
+    policy,
+    tokens,
+    apiKeys: createApiKeyVerification({ ...core, claims, sessions, writers }),
+    writers,
+    sessions,
+    signingKeys,
+    secondFactor,
+  })
   const login = createLogin({
     ...core, users, audit, hooks, sessions, tokens, claims, passwords, throttle, secondFactor,
   })
@@ -76,6 +91,7 @@ export default fp(async function auth (app) {
   app.decorate('usherAuth', {
     ...identity,
     actors,
+    apiKeys: createApiKeys({ ...core, credentials, sessions, stepUp, users }),
     claims,
     credentials,
     emailLinks: createEmailLinks({ ...core, links, mails }),

@@ -12,7 +12,7 @@ import { InvalidChallenge, InvalidSecondFactor, SecondFactorRequired } from '../
 import type { ActorClaims } from '../../schema/auth/claims.ts'
 import { Forbidden } from '../../schema/http/errors.ts'
 import type { Actor } from '../../schema/options/policy.ts'
-import { UserDisabled } from '../../schema/users/user.ts'
+import { ServiceUser, UserDisabled } from '../../schema/users/user.ts'
 import type { StartedSession } from '../../schema/options/usher.ts'
 import type { Audit } from '../audit/index.ts'
 import type { Core } from '../core.ts'
@@ -116,7 +116,9 @@ export function createLogin (
     { id, amr, authTime, expiresAt }: Omit<OpenSession, 'cookie'>, user: UserRow, added: ActorClaims
   ): { actor: Actor, token: string } {
     const seconds = Math.floor(authTime.getTime() / 1000)
-    const actor = { id: user.id, role: user.role, sessionId: id, amr, authTime: seconds, claims: added }
+    const actor = {
+      id: user.id, role: user.role, sessionId: id, keyId: null, actions: null, amr, authTime: seconds, claims: added,
+    }
     return { actor, token: tokens.sign(actor, { expiresAt }) }
   }
 
@@ -198,7 +200,7 @@ export function createLogin (
       caller: Caller,
       { amr, passwordHash, consume }: Pick<Proof, 'amr' | 'passwordHash'> & Partial<Pick<SecondProof, 'consume'>>
     ): Promise<Pick<LoggedIn, 'token' | 'expiresAt' | 'user' | 'actor'>> {
-      const { id: userId, sessionId } = caller.getActor()
+      const { id: userId, sessionId } = caller.getSession()
       const user = await users.read(userId, caller.client)
       if (!user) throw new InvalidToken()
       const added = await claims.of(user)
@@ -270,8 +272,8 @@ export function createLogin (
 
     /**
      * Starts a session for a user whom the host has authenticated, without a password. Throws `Forbidden` for anyone
-     * but the host, `UserNotFound`, `UserDisabled`, and `SecondFactorRequired` if the user has one that `amr` does not
-     * name.
+     * but the host, `UserNotFound`, `ServiceUser`, `UserDisabled`, and `SecondFactorRequired` if the user has one that
+     * `amr` does not name.
      * @param amr how the host has authenticated the user (RFC 8176)
      * @param protocol that of the request for which the session is started, if there is one
      */
@@ -281,6 +283,7 @@ export function createLogin (
     ): Promise<StartedSession> {
       if (!caller.isHost) throw new Forbidden()
       const user = await users.get(userId)
+      if (user.kind === 'service') throw new ServiceUser()
       if (user.disabled) throw new UserDisabled()
       const { token, cookie, expiresAt } = await start(caller, user, { amr }).catch(async (error) => {
         if (!(error instanceof InvalidCredentials)) throw error

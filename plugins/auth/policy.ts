@@ -1,10 +1,11 @@
 import type { UserRow } from '../../db/tables/index.ts'
+import { ActionNotGranted, SessionRequired } from '../../schema/auth/api-key.ts'
 import { Unauthenticated } from '../../schema/auth/login.ts'
 import { createEntityTag } from '../../schema/http/entity-tag.ts'
 import { Forbidden } from '../../schema/http/errors.ts'
 import type { Options } from '../../schema/options/options.ts'
 import {
-  audiences, isReadAction, type Action, type Actor, type ReadAction, type ReadRule,
+  audiences, isGranted, isReadAction, sessionActions, type Action, type Actor, type ReadAction, type ReadRule,
 } from '../../schema/options/policy.ts'
 import { areOpen, readableFields, type UserFields } from '../../schema/users/user-fields.ts'
 
@@ -29,6 +30,23 @@ const REPRESENTATION = 'user 1 application/json'
 
 export type AccessPolicy = ReturnType<typeof createPolicy>
 
+/** Returns the reader whom the rule of a read gets: an API key without the action reads what anybody may. */
+export const readerFor = (reader: Actor | null, action: ReadAction): Actor | null =>
+  reader && isGranted(reader, action) ? reader : null
+
+/** Returns the error of an actor who may not perform an action. */
+export function denialOf (actor: Actor | null, action: string): Error {
+  if (!actor) return new Unauthenticated()
+  if (isGranted(actor, action)) return new Forbidden()
+  return sessionActions.has(action) ? new SessionRequired() : new ActionNotGranted(action)
+}
+
+/** Returns the session of an actor. Throws `SessionRequired` for an API key. */
+export function requireSession ({ sessionId }: Actor): string {
+  if (sessionId === null) throw new SessionRequired()
+  return sessionId
+}
+
 /** Decides who may do and see what (contract 2, 11.1). Nothing else asks the rules of the option `policy`. */
 export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'policy' | 'userFields'>) {
   const fieldsAreOpen = areOpen(userFields)
@@ -49,7 +67,8 @@ export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'poli
 
   /** Returns whether an actor may perform an action. Somebody without an account, which is null, may at most read. */
   function allows (actor: Actor | null, action: Action | ReadAction, ownerId?: string): boolean {
-    return isReadAction(action) ? rules[action](actor, ownerId) : actor !== null && rules[action](actor, ownerId)
+    if (isReadAction(action)) return rules[action](readerFor(actor, action), ownerId)
+    return actor !== null && isGranted(actor, action) && rules[action](actor, ownerId)
   }
 
   function createView (seesAccount: boolean, fields: UserFields): UserView {
@@ -83,7 +102,7 @@ export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'poli
 
     /** Throws `Unauthenticated` or `Forbidden` if an actor may not perform an action. */
     authorize (actor: Actor | null, action: Action | ReadAction, ownerId?: string): void {
-      if (!allows(actor, action, ownerId)) throw actor ? new Forbidden() : new Unauthenticated()
+      if (!allows(actor, action, ownerId)) throw denialOf(actor, action)
     },
 
     /** Returns the member `security` of the description of a route that reads, unless it is public. */
@@ -96,7 +115,9 @@ export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'poli
     /** Returns how a reader sees a user. It asks the policy, so ask for it once. */
     viewOf (reader: Actor | null, userId: string): UserView {
       const seesAccount = allows(reader, 'users:read-email', userId)
-      const fields = userFields.length === 0 ? userFields : readableFields(userFields, reader, userId)
+      const fields = userFields.length === 0
+        ? userFields
+        : readableFields(userFields, readerFor(reader, 'users:read-email'), userId)
       if (fields.length === userFields.length) return seesAccount ? everything : withoutAccount
       const key = `${seesAccount} ${fields.map(({ name }) => name)}`
       let view = views.get(key)
@@ -118,9 +139,14 @@ export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'poli
     audienceOf (reader: Actor | null, actions: readonly ReadAction[]): string {
       if (isOpen(...actions)) return ''
       if (!reader) return 'nobody'
-      const onlyMembers = actions.every((action) => isFor(action, audiences.members) || isOpen(action))
-      // A rule may depend on claims, and tokens of the same user may have different ones.
-      return onlyMembers ? 'member' : `${reader.id} ${reader.role} ${JSON.stringify(reader.claims)}`
+      const restricted = actions.filter((action) => !isOpen(action))
+      const denied = restricted.filter((action) => !isGranted(reader, action))
+      // An API key that has none of them sees what anybody does.
+      if (denied.length === restricted.length) return 'nobody'
+      const without = denied.length === 0 ? '' : ` without ${denied}`
+      if (restricted.every((action) => isFor(action, audiences.members))) return `member${without}`
+      // A rule may depend on claims, and tokens of the same user may have different ones. It may depend on the API key.
+      return `${reader.id} ${reader.role} ${JSON.stringify(reader.claims)} ${reader.keyId ?? ''}${without}`
     },
   }
 }

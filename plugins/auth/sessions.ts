@@ -4,7 +4,7 @@ import {
   deleteEndedSessions, deleteExpiredSessions, deleteSession, deleteSessionsOf, listEndedSessions, type EndContext,
 } from '../../db/sessions/ended-sessions.ts'
 import { areLive } from '../../db/sessions/live-sessions.ts'
-import { findLiveTokens, type TokenKey } from '../../db/sessions/live-tokens.ts'
+import { findLiveTokens, type TokenKey, type WriterToken } from '../../db/sessions/live-tokens.ts'
 import { voidIssued } from '../../db/auth/void-issued.ts'
 import { batchCalls, type Client } from '../../db/batching/batching.ts'
 import {
@@ -39,6 +39,8 @@ export function createSessions (
   const ended = new Map<string, number>()
   // The callbacks for the end of each session.
   const watchers = new Map<string, Set<() => void>>()
+  // How often this node has read what ended while it received no notifications.
+  let generation = 0
   const tokenSeconds = longestLifeOf(options)
   const timeoutMs = options.deadlines.batch
   const readLiveToken = batchCalls(
@@ -69,6 +71,7 @@ export function createSessions (
 
   // Reads what was missed while the connection was lost.
   async function reload (): Promise<void> {
+    generation++
     for (const { id, age } of await listEndedSessions(db, tokenSeconds)) record(id, age)
   }
 
@@ -141,8 +144,8 @@ export function createSessions (
     end,
 
     /**
-     * Ends all sessions of a user, on every node. If somebody else ends them, it then also voids all links of the user.
-     * Writes an entry for each session to the account log, in the same transaction.
+     * Ends all sessions of a user, on every node. If somebody else ends them, it then also voids all links and API keys
+     * of the user. Writes an entry for each session to the account log, in the same transaction.
      * @param but the id of the session that does not end, if any
      * @param confirm runs before the commit, and throws if the sessions must not end
      */
@@ -162,8 +165,14 @@ export function createSessions (
       // The user's own links remain: a thief of a session must not be able to get rid of those with which the owner
       // undoes a change.
       if (origin.actorId === userId) return
+      let endedKeys: string[] = []
       // This waits for a change of the user that is being made, which the sessions must not.
-      await endBy((trx) => voidIssued(trx, userId, origin.actorId))
+      await endBy(async (trx) => {
+        const { sessions, keys } = await voidIssued(trx, userId, origin.actorId)
+        endedKeys = keys
+        return sessions
+      })
+      markEnded(endedKeys)
     },
 
     /** Returns the sessions of a user that have neither ended nor expired, newest first. */
@@ -175,13 +184,14 @@ export function createSessions (
     markEnded,
 
     /**
-     * Returns whether a session has not ended and the signing key of its token has not been revoked. A node that
-     * receives notifications knows; any other one asks the database, for a client that may disconnect. Rejects with
-     * `DatabaseUnavailable`.
+     * Returns whether a session has not ended and the signing key of its token has not been revoked, or whether an API
+     * key has not been deleted. A node that receives notifications knows; any other one asks the database, for a client
+     * that may disconnect. Rejects with `DatabaseUnavailable`.
+     * @param isKnown false if this node may have forgotten that it has ended, so that it must ask
      */
-    isLive (id: string, kid: string, client?: Client): boolean | Promise<boolean> {
+    isLive ({ id, kid }: WriterToken, client?: Client, isKnown = true): boolean | Promise<boolean> {
       if (ended.has(id)) return false
-      if (notifications.connected && signingKeys.isUpToDate) return true
+      if (isKnown && notifications.connected && signingKeys.isUpToDate) return true
       return readLiveToken(`${id} ${kid}`, client).then((live) => {
         // The key may have been revoked, and then this node must not sign with it. If the read fails, the next such
         // token repeats it.
@@ -190,7 +200,15 @@ export function createSessions (
       }, throwUnavailable)
     },
 
-    /** Does the same for a session, whatever its tokens. */
+    /**
+     * Returns whether this node knows that a session has ended, or that an API key was deleted, a while ago at most.
+     */
+    hasEnded: (id: string): boolean => ended.has(id),
+
+    /** A number that changes when this node may have missed that something has ended long ago. */
+    get generation () { return generation },
+
+    /** Does the same as `isLive` for a session or an API key, whatever its tokens. */
     exists: (id: string): boolean | Promise<boolean> =>
       !ended.has(id) && (notifications.connected || readSession(id).catch(throwUnavailable)),
 

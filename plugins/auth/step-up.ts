@@ -1,11 +1,13 @@
 import { batchCalls } from '../../db/batching/batching.ts'
 import { findAuthentications } from '../../db/sessions/step-up.ts'
+import { SessionRequired } from '../../schema/auth/api-key.ts'
 import { InvalidToken } from '../../schema/auth/login.ts'
 import { MULTI_FACTOR } from '../../schema/auth/session.ts'
 import { StepUpRequired } from '../../schema/auth/second-factor.ts'
 import type { Actor } from '../../schema/options/policy.ts'
 import type { Core } from '../core.ts'
 import type { Caller } from './caller.ts'
+import { requireSession } from './policy.ts'
 import type { SecondFactor } from './second-factor.ts'
 
 interface Dependencies extends Core {
@@ -27,7 +29,8 @@ export function createStepUp (
 
   async function find (caller: Caller) {
     const actor = caller.getActor()
-    const found = await read(actor.sessionId, caller.client)
+    // A key proves nothing about its user, so no age of an authentication suffices.
+    const found = await read(requireSession(actor), caller.client)
     if (!found) throw new InvalidToken()
     // A passkey makes nothing mandatory by itself. Where a second factor is required, it is one: otherwise somebody who
     // has only the password could add another.
@@ -39,18 +42,23 @@ export function createStepUp (
   return {
     /**
      * Throws `StepUpRequired` unless the caller was authenticated recently, with the second factor if there is one.
-     * The host itself needs no authentication. Throws `InvalidToken`, `Unauthenticated`, `DatabaseUnavailable`.
+     * The host itself needs no authentication. Throws `SessionRequired` for an API key, `InvalidToken`,
+     * `Unauthenticated`, `DatabaseUnavailable`.
      */
     async require (caller: Caller): Promise<void> {
       if (!caller.isHost && !(await find(caller)).suffices) throw new StepUpRequired(stepUpSeconds)
     },
 
     /**
-     * Does the same, but only for users who have a second factor, and only if `isNeeded` resolves with true. It is
-     * called if the authentication would not suffice.
+     * Does the same, but only for users who have a second factor and for API keys, and only if `isNeeded` resolves with
+     * true. It is called if the authentication would not suffice.
      */
     async requireWithSecondFactor (caller: Caller, isNeeded: () => Promise<boolean> = async () => true): Promise<void> {
       if (caller.isHost) return
+      if (caller.actor?.keyId != null) {
+        if (await isNeeded()) throw new SessionRequired()
+        return
+      }
       const { hasSecondFactor, suffices } = await find(caller)
       if (hasSecondFactor && !suffices && await isNeeded()) throw new StepUpRequired(stepUpSeconds)
     },
@@ -64,6 +72,7 @@ export function createStepUp (
      * @param now milliseconds since 1970
      */
     requireToken (actor: Actor, maxAge: number, now: number): void {
+      requireSession(actor)
       if (actor.authTime + maxAge < now / 1000) throw new StepUpRequired(maxAge)
     },
   }

@@ -10,6 +10,7 @@ import { roles, type Role } from '../../schema/users/user.ts'
 import type { Core } from '../core.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { CLOCK_SKEW_SECONDS } from './token-lifetime.ts'
+import type { Writers } from './writers.ts'
 
 const REMEMBERED_TOKENS = 10_000
 const TOKEN_CHARACTERS = 4096
@@ -20,13 +21,14 @@ const SHAPE = /^[\w-]+\.[\w-]+\.[\w-]{85}[AQgw]$/
 export type Tokens = Awaited<ReturnType<typeof createTokens>>
 
 interface Dependencies extends Pick<Core, 'database' | 'options'> {
+  writers: Writers
   /** Where @fastify/jwt is registered. */
   scope: FastifyInstance
   signingKeys: SigningKeys
 }
 
 interface Header { alg: SigningAlgorithm, typ: string, kid: string }
-type NewActor = Omit<Actor, 'claims'> & Partial<Pick<Actor, 'claims'>>
+type NewActor = Pick<Actor, 'id' | 'role' | 'amr' | 'authTime'> & { sessionId: string } & Partial<Pick<Actor, 'claims'>>
 interface Claims { sub: string, sid: string, role: Role, iat: number, exp: number, amr?: string[], auth_time?: number }
 
 const UNKNOWN: readonly string[] = Object.freeze([])
@@ -35,14 +37,14 @@ const UNKNOWN: readonly string[] = Object.freeze([])
  * Signs and verifies access tokens: JWTs with Ed25519 signatures, by keys that are stored in the database (contract 4).
  */
 export async function createTokens (
-  { scope, database: { clock }, signingKeys, options: { issuer, accessTokenSeconds, claims: claimsOf } }: Dependencies
+  {
+    scope, database: { clock }, signingKeys, writers, options: { issuer, accessTokenSeconds, claims: claimsOf },
+  }: Dependencies
 ) {
   const jwt = await registerJwt(scope)
   // A signature is verified once. The map's key is the whole token. Whether the session has ended is checked elsewhere,
   // on every request.
   const verified = new Map<string, WriterToken & { actor: Actor }>()
-  // The same entries by actor, to check a token again without its text.
-  const tokenOfActor = new WeakMap<Actor, WriterToken>()
 
   function verify (token: string): Actor | Promise<Actor> {
     if (token.length > TOKEN_CHARACTERS) throw new InvalidToken()
@@ -81,13 +83,20 @@ export async function createTokens (
     // This also rejects a token that expires at this very moment, and one that was issued in the future.
     if (exp <= now || iat > now + CLOCK_SKEW_SECONDS) throw new InvalidToken()
     const actor = Object.freeze({
-      id, role, sessionId, amr: Object.freeze(amr), authTime, claims: claimsOf ? hostClaims(payload) : noClaims,
+      id,
+      role,
+      sessionId,
+      keyId: null,
+      actions: null,
+      amr: Object.freeze(amr),
+      authTime,
+      claims: claimsOf ? hostClaims(payload) : noClaims,
     })
     // If the map is full, the oldest entry is dropped.
     if (verified.size >= REMEMBERED_TOKENS) verified.delete(verified.keys().next().value!)
-    const entry = { actor, sessionId, kid, expires: exp * 1000 }
+    const entry = { actor, id: sessionId, kid, expires: exp * 1000 }
     verified.set(token, entry)
-    tokenOfActor.set(actor, entry)
+    writers.add(actor, entry)
     return actor
   }
 
@@ -108,21 +117,6 @@ export async function createTokens (
      * `DatabaseUnavailable` if the node does not know the key and cannot read the keys.
      */
     verify,
-    /** Returns whether an actor came from a token of this mount, rather than of another one in the same app. */
-    isOurs: (actor: Actor): boolean => tokenOfActor.has(actor),
-    /** Returns whether the token that an actor came from is still valid; its session may have ended. */
-    isValid (actor: Actor): boolean {
-      const token = tokenOfActor.get(actor)
-      return token !== undefined && token.expires > clock.now() && signingKeys.find(token.kid) !== undefined
-    },
-    /** Returns the token that an actor came from. Throws `InvalidToken` if it is not ours. */
-    tokenOf (actor: Actor): WriterToken {
-      const token = tokenOfActor.get(actor)
-      if (!token) throw new InvalidToken()
-      return token
-    },
-    /** Returns the milliseconds until a verified token expires. */
-    timeLeftOf: (token: string): number => parse(token).claims.exp * 1000 - clock.now(),
     /** The lifetime of an access token in seconds. */
     lifetime: accessTokenSeconds,
     /** The public keys as a key set (RFC 7517). */

@@ -22,6 +22,11 @@ export type Role =
   | 'admin'
   | 'user';
 
+export type UserKind =
+  | 'person'
+  /** A program, which has no password and acts with API keys. */
+  | 'service';
+
 export type User = {
   id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
@@ -30,6 +35,7 @@ export type User = {
   /** Whether a link that was sent to this address was used. Null like `email`. */
   emailVerified?: Maybe<Scalars['Boolean']['output']>;
   role: Role;
+  kind: UserKind;
   /** Whether an admin has disabled the user. Null like `email`. */
   disabled?: Maybe<Scalars['Boolean']['output']>;
   createdAt: Scalars['DateTime']['output'];
@@ -271,6 +277,7 @@ export type DirectiveResolverFn<TResult = Record<PropertyKey, never>, TParent = 
 export type ResolversTypes = {
   DateTime: ResolverTypeWrapper<Scalars['DateTime']['output']>;
   Role: Role;
+  UserKind: UserKind;
   User: ResolverTypeWrapper<UserRow>;
   ID: ResolverTypeWrapper<Scalars['ID']['output']>;
   String: ResolverTypeWrapper<Scalars['String']['output']>;
@@ -320,6 +327,7 @@ export type UserResolvers<ContextType = GraphQLContext, ParentType extends Resol
   email?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   emailVerified?: Resolver<Maybe<ResolversTypes['Boolean']>, ParentType, ContextType>;
   role?: Resolver<ResolversTypes['Role'], ParentType, ContextType>;
+  kind?: Resolver<ResolversTypes['UserKind'], ParentType, ContextType>;
   disabled?: Resolver<Maybe<ResolversTypes['Boolean']>, ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   etag?: Resolver<ResolversTypes['String'], ParentType, ContextType>;

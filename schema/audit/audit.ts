@@ -10,8 +10,8 @@ export const auditActions = [
   'user.create', 'user.sign-up', 'user.invite', 'user.import', 'user.email-change', 'user.email-verify', 'user.undo-change',
   'user.role-change', 'user.disable',
   'user.enable', 'user.delete',
-  'passkey.add', 'passkey.rename', 'passkey.remove', 'totp.add', 'totp.remove', 'recovery-codes.create',
-  'recovery-code.use', 'keys.rotate', 'backup.create', 'users.export',
+  'passkey.add', 'passkey.rename', 'passkey.remove', 'totp.add', 'totp.remove', 'api-key.add', 'api-key.remove',
+  'recovery-codes.create', 'recovery-code.use', 'keys.rotate', 'backup.create', 'users.export',
   // A request that got 403 or 429. The log records at most one a minute from the same source.
   'access.denied', 'access.throttled',
 ] as const
@@ -28,6 +28,7 @@ export const AuditEntry = Type.Object({
   actorId: nullable('The user who did it; null if the request was not authenticated'),
   userId: nullable('The user whose account it concerns; null if there is no such account'),
   sessionId: nullable('The session in which it happened, or which it concerns'),
+  keyId: nullable('The API key with which it was done; null if none was used'),
   address: Type.String({ description: 'The client address; empty if the reader may not see it' }),
   userAgent: Type.String({ description: 'The `User-Agent` of the client; empty if the reader may not see it' }),
 }, { title: 'AuditEntry', description: 'An entry of the account log: who did what and when' })

@@ -9,6 +9,9 @@ export const UserSessionParams = Type.Object({ id: Type.String(), sessionId: Typ
 /** The path parameters of a passkey of a user. */
 export const UserPasskeyParams = Type.Object({ id: Type.String(), passkeyId: Type.String() })
 
+/** The path parameters of an API key of a user. */
+export const UserKeyParams = Type.Object({ id: Type.String(), keyId: Type.String() })
+
 /**
  * Returns the parameters of a list that is paged with a cursor.
  * @param rows the plural of what is listed, such as `Users`

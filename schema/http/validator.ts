@@ -174,6 +174,8 @@ function problem ({ keyword, params, parentSchema, message, data }: ErrorObject)
       return `must be ${/^[aeiou]/.test(params.type) ? 'an' : 'a'} ${String(params.type).replace(',', ' or ')}`
     case 'text': return 'must not contain control characters'
     case 'minLength': return params.limit === 1 ? 'must not be blank' : `must be at least ${params.limit} characters`
+    case 'minItems': return params.limit === 1 ? 'must not be empty' : `must have at least ${params.limit} items`
+    case 'maxItems': return `must have at most ${params.limit} items`
     case 'maxLength': return `must be at most ${params.limit} characters`
     case 'maxBytes': return `must be at most ${parentSchema!.maxBytes} bytes`
     case 'uncommon': return 'is too common'

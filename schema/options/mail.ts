@@ -39,6 +39,8 @@ export interface MailValues {
   'email-changed': CommonValues & { undoLink: string, duration: string }
   /** A passkey was added. `undoLink` removes it; it is empty if there is none. */
   'passkey-added': CommonValues & { undoLink: string, duration: string }
+  'api-key-added': CommonValues & { undoLink: string, duration: string }
+  'api-key-removed': CommonValues & { page: string }
   /** A passkey was removed. `page` is where links to set a password lead. */
   'passkey-removed': CommonValues & { page: string }
   /** An authenticator app was added. `undoLink` removes it; it is empty if there is none. */
@@ -64,6 +66,8 @@ export const mailValues: { readonly [Name in MailName]: readonly (keyof MailValu
   'verify-email': [...commonMailValues, 'link', 'duration'],
   'email-changed': [...commonMailValues, 'undoLink', 'duration'],
   'passkey-added': [...commonMailValues, 'undoLink', 'duration'],
+  'api-key-added': [...commonMailValues, 'undoLink', 'duration'],
+  'api-key-removed': [...commonMailValues, 'page'],
   'passkey-removed': [...commonMailValues, 'page'],
   'totp-added': [...commonMailValues, 'page', 'undoLink', 'duration'],
   'totp-removed': [...commonMailValues, 'page'],

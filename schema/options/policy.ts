@@ -2,16 +2,23 @@ import type { Register } from './register.ts'
 import type { ActorClaims } from '../auth/claims.ts'
 import type { Role } from '../users/user.ts'
 
-/** The user behind a verified access token, with the session to which the token belongs. */
+/** The user behind a verified access token, with the session to which the token belongs, or behind an API key. */
 export interface Actor {
   readonly id: string
   readonly role: Role
-  readonly sessionId: string
-  /** How the user was authenticated (RFC 8176), such as `pwd`; empty if the token does not say so. */
+  /** The session of the token; null for an API key. */
+  readonly sessionId: string | null
+  /** The id of the API key with which the request was sent; null for a token. */
+  readonly keyId: string | null
+  /** The actions of the policy that the API key permits; null if nothing limits them, as for a token. */
+  readonly actions: readonly string[] | null
+  /**
+   * How the user was authenticated (RFC 8176), such as `pwd`; empty for an API key, or if the token does not say so.
+   */
   readonly amr: readonly string[]
-  /** When the user was authenticated last, in seconds since 1970; 0 if the token does not say so. */
+  /** When the user was authenticated last, in seconds since 1970; 0 for an API key, or if the token does not say so. */
   readonly authTime: number
-  /** What the option `claims` has added to the token. */
+  /** What the option `claims` has added to the token, or would add to one of the API key's user. */
   readonly claims: ActorClaims
 }
 
@@ -61,6 +68,9 @@ const rules = {
   'passwords:change': member,
   'passkeys:list': owner,
   'passkeys:remove': owner,
+  'api-keys:create': owner,
+  'api-keys:list': owner,
+  'api-keys:delete': owner,
   'second-factor:read': owner,
   'second-factor:change': member,
   'second-factor:reset': admin,
@@ -83,6 +93,18 @@ export const policy: Policy = { ...readRules, ...rules }
 export type ReadAction = keyof typeof readRules
 export type Action = keyof typeof rules
 export type Policy = Record<ReadAction, ReadRule> & Record<Action, Rule>
+
+/**
+ * The actions that need a session: what decides who has the account. No API key permits them (contract 17.1).
+ */
+export const sessionActions: ReadonlySet<string> = new Set<Action>([
+  'passwords:change', 'passkeys:remove', 'second-factor:read', 'second-factor:change', 'second-factor:reset',
+  'api-keys:create',
+])
+
+/** Returns whether the token or the API key of an actor permits an action, which the policy must permit as well. */
+export const isGranted = ({ keyId, actions }: Pick<Actor, 'keyId' | 'actions'>, action: string): boolean =>
+  keyId === null || (!sessionActions.has(action) && (actions === null || actions.includes(action)))
 
 /**
  * The names of the host's own actions, such as `bookmarks:create`: those that it has added to `Register` as `policy`,

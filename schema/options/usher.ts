@@ -141,6 +141,41 @@ export interface CredentialOperations {
   resetSecondFactor (userId: string, options?: CallOptions): Promise<void>
 }
 
+/** An API key, without its secret. */
+export interface UsherApiKey {
+  id: string
+  name: string
+  /** The actions of the policy that it permits; null if it permits all that a key can have. */
+  actions: string[] | null
+  createdAt: Date
+  /** Up to two minutes late; null if it was not used yet. */
+  lastUsedAt: Date | null
+  /** Null if it does not expire. */
+  expiresAt: Date | null
+}
+
+/** What an API key is created with. */
+export interface NewUsherApiKey {
+  /** 1 to 100 characters. */
+  name: string
+  /** Usher's own and those of the option `policy`; without this member, all that a key can have. */
+  actions?: readonly (Action | ReadAction | HostAction)[] | undefined
+  expiresAt?: Date | string | undefined
+}
+
+export interface ApiKeyOperations {
+  /**
+   * Creates an API key of a user, who gets a mail. No other operation returns its `key`. Throws 400 `INVALID_INPUT`,
+   * 404 `USER_NOT_FOUND`, 409 `USER_DISABLED` and `TOO_MANY_API_KEYS`; for an actor also 403 `STEP_UP_REQUIRED` and 409
+   * `NOT_A_SERVICE_USER`.
+   */
+  create (userId: string, key: NewUsherApiKey, options?: CallOptions): Promise<UsherApiKey & { key: string }>
+  /** Returns the keys of a user that have not expired, newest first. Throws 404 `USER_NOT_FOUND`. */
+  list (userId: string, options?: CallOptions): Promise<UsherApiKey[]>
+  /** Deletes a key, which every node rejects from then on. Throws 404 `USER_NOT_FOUND` and `API_KEY_NOT_FOUND`. */
+  delete (userId: string, id: string, options?: CallOptions): Promise<void>
+}
+
 /** A file, without its bytes, which `fileUrl` has. */
 export interface UsherUpload {
   id: string
@@ -212,15 +247,15 @@ export interface AllowOptions {
 /** The one decorator that a host gets. */
 export interface Usher {
   /**
-   * An `onRequest` hook that sets `request.actor` to the user behind the bearer token. If there is no valid token, it
-   * sets `WWW-Authenticate` and throws an error with a `statusCode` of 401 and a `code` (contract 1.5). A route that
-   * reads a body uses it as its `preHandler` as well, because the session may end while the body arrives (contract
-   * 1.12).
+   * An `onRequest` hook that sets `request.actor` to the user behind the bearer token or the API key. If there is no
+   * valid one, it sets `WWW-Authenticate` and throws an error with a `statusCode` of 401 and a `code` (contract 1.5). A
+   * route that reads a body uses it as its `preHandler` as well, because the session may end while the body arrives
+   * (contract 1.12). An API key with a list of actions gets 403, because the route names no action: use `allow`.
    */
   readonly authenticate: Hook
   /**
-   * As `authenticate`, but a request without a token passes, and `request.actor` remains null. An invalid token is
-   * still a 401.
+   * As `authenticate`, but a request without a token passes, and `request.actor` remains null, also for an API key with
+   * a list of actions. An invalid token is still a 401.
    */
   readonly identify: Hook
   /**
@@ -239,6 +274,7 @@ export interface Usher {
   readonly users: Readonly<UserOperations>
   readonly sessions: Readonly<SessionOperations>
   readonly credentials: Readonly<CredentialOperations>
+  readonly apiKeys: Readonly<ApiKeyOperations>
   readonly posts: Readonly<PostOperations>
   readonly uploads: Readonly<UploadOperations>
   /**

@@ -8,8 +8,8 @@ const ActorId = Type.Union([Type.String(), Type.Null()], {
 const Email = Type.String({ description: 'The address of the user' })
 const TheRole = Type.Unsafe<Role>({ type: 'string', enum: roles })
 
-/** A way to sign in, or a second factor. */
-export type CredentialKind = 'passkey' | 'totp'
+/** A way to sign in, a second factor, or an API key. */
+export type CredentialKind = 'passkey' | 'totp' | 'api-key'
 
 const data = <Properties extends TProperties>(properties: Properties) =>
   Type.Object({ ...properties, actorId: ActorId })
@@ -21,7 +21,7 @@ const ofSession = { userId: Id, sessionId: Id }
 const ofCredential = {
   userId: Id,
   kind: Type.Unsafe<CredentialKind>({
-    type: 'string', enum: ['passkey', 'totp'], description: 'A passkey, or an authenticator app',
+    type: 'string', enum: ['passkey', 'totp', 'api-key'], description: 'A passkey, an authenticator app, or an API key',
   }),
 }
 const ofUpload = {

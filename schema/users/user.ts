@@ -24,8 +24,18 @@ export const roles = ['admin', 'user'] as const
  */
 export type Role = typeof roles[number]
 
+/** Who a user is: a person, or a program, which has no password and acts with API keys (contract 17.1). */
+export const userKinds = ['person', 'service'] as const
+
+export type UserKind = typeof userKinds[number]
+
+export const ServiceUser = defineError(
+  'SERVICE_USER', 'A service user has no password and no sessions: create an API key for it', 409
+)
+
 // This is an enum rather than a union of literals, because a union reports one error for each literal.
 const Role = Type.Unsafe<Role>({ type: 'string', enum: roles })
+const Kind = Type.Unsafe<UserKind>({ type: 'string', enum: userKinds })
 
 /** A user record in responses. */
 export const User = Type.Object({
@@ -36,6 +46,9 @@ export const User = Type.Object({
     Type.Boolean({ description: 'Whether a link that was sent to this address was used. Absent like `email`' })
   ),
   role: Role,
+  kind: Type.Unsafe<UserKind>({
+    ...Kind, description: 'Whether it is a person, or a service, which has no password and acts with API keys',
+  }),
   disabled: Type.Optional(Type.Boolean({ description: 'Whether an admin has disabled the user. Absent like `email`' })),
   createdAt: Instant,
   updatedAt: Instant,
@@ -56,6 +69,7 @@ export const CreateUser = Type.Object({
   email: Email,
   role: Type.Optional(Role),
   password: Type.Optional(NewPassword),
+  kind: Type.Optional(Kind),
 }, {
   title: 'CreateUser',
   examples: [{ name: exampleUser.name, email: exampleUser.email, role: 'user', password: exampleUser.password }],

@@ -17,7 +17,7 @@ export async function surface (t: Test, usher: TestUsher): Promise<void> {
     t.equal(created.statusCode, 201)
     const ada = created.json()
     t.strictSame(
-      Object.keys(ada), ['id', 'name', 'role', 'createdAt', 'updatedAt', 'email', 'emailVerified', 'disabled']
+      Object.keys(ada), ['id', 'name', 'role', 'kind', 'createdAt', 'updatedAt', 'email', 'emailVerified', 'disabled']
     )
     t.equal(created.headers.location, `${prefix}/api/users/${ada.id}`)
     t.match(created.headers['content-type'], /^application\/json/)

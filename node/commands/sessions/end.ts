@@ -38,7 +38,7 @@ async function endOf (db: Database, user: string): Promise<number> {
   const known = await findUser(db, user)
   const ended = await endBy(db, known.id, async (trx) => (await deleteSessionsOf(trx, known.id, null)).length)
   // This waits for a change of the user that is being made, which the sessions must not.
-  return ended + await endBy(db, known.id, async (trx) => (await voidIssued(trx, known.id, null)).length)
+  return ended + await endBy(db, known.id, async (trx) => (await voidIssued(trx, known.id, null)).sessions.length)
 }
 
 // Ends sessions, and writes that to the account log, in one transaction. Returns their number.

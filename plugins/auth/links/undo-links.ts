@@ -2,6 +2,7 @@ import { insertMail, type NewMail } from '../../../db/outbox/mails.ts'
 import type { Database } from '../../../db/tables/index.ts'
 import { deleteExpiredUndoTokens, UNDO_DAYS } from '../../../db/auth/undo-tokens.ts'
 import type { MailContent } from '../../../schema/options/mail.ts'
+import type { CredentialKind } from '../../../schema/outbox/events.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
 import type { LinkDependencies, MailLink } from './mail-link.ts'
@@ -51,31 +52,23 @@ export function createUndoLinks (
     },
 
     /**
-     * Stores a mail that says that a passkey was added, with a link that removes it, if there is one, in the
-     * transaction that adds it.
+     * Stores a mail that says that a passkey, an authenticator app or an API key was added, in the transaction that
+     * adds it.
+     * @param undo the link that removes it, if there is one
      */
-    async notifyPasskeyAdded (trx: Database, email: string, undo: UndoLink | undefined, userId: string): Promise<void> {
-      const mail = prepare((undoLink) => renderMail('passkey-added', { undoLink, duration }), undo)
-      if (mail) await insertMail(trx, mail, email, userId)
-    },
-
-    /** Stores a mail that says that a passkey was removed, in the transaction that removes it. */
-    async notifyPasskeyRemoved (trx: Database, email: string, userId: string): Promise<void> {
+    async notifyAdded (
+      trx: Database, kind: CredentialKind, email: string, undo: UndoLink | undefined, userId: string
+    ): Promise<void> {
       const page = links.pageOf('/set-password')
-      const mail = prepare(() => renderMail('passkey-removed', { page }), undefined)
+      const mail = prepare((undoLink) => kind === 'totp'
+        ? renderMail('totp-added', { page, undoLink, duration })
+        : renderMail(`${kind}-added`, { undoLink, duration }), undo)
       if (mail) await insertMail(trx, mail, email, userId)
     },
 
-    /** Does the same when an authenticator app was added. */
-    async notifyTotpAdded (trx: Database, email: string, undo: UndoLink | undefined, userId: string): Promise<void> {
-      const page = links.pageOf('/set-password')
-      const mail = prepare((undoLink) => renderMail('totp-added', { page, undoLink, duration }), undo)
-      if (mail) await insertMail(trx, mail, email, userId)
-    },
-
-    /** Does the same when the authenticator app was removed. */
-    async notifyTotpRemoved (trx: Database, email: string, userId: string): Promise<void> {
-      const mail = prepare(() => renderMail('totp-removed', { page: links.pageOf('/set-password') }), undefined)
+    /** Stores a mail that says that it was removed, in the transaction that removes it. */
+    async notifyRemoved (trx: Database, kind: CredentialKind, email: string, userId: string): Promise<void> {
+      const mail = prepare(() => renderMail(`${kind}-removed`, { page: links.pageOf('/set-password') }), undefined)
       if (mail) await insertMail(trx, mail, email, userId)
     },
 

@@ -5,7 +5,7 @@ import {
   renamePasskey, useCeremony, usePasskey,
   type FoundPasskey, type PasskeyRow,
 } from '../../../db/passkeys/passkeys.ts'
-import { voidIssued } from '../../../db/auth/void-issued.ts'
+import { endedOf, voidIssued } from '../../../db/auth/void-issued.ts'
 import type { UsedPasskey } from '../../../db/sessions/sessions.ts'
 import type { Database } from '../../../db/tables/index.ts'
 import { lockUser } from '../../../db/users/users.ts'
@@ -214,7 +214,7 @@ export function createPasskeys (dependencies: Dependencies) {
 
     /** Renames a passkey of the caller. Throws `PasskeyNotFound`, `InvalidToken`. */
     async rename (caller: Caller, id: string, name: string): Promise<PasskeyRow> {
-      const { id: userId } = caller.getActor()
+      const { id: userId } = caller.getSession()
       return db.transaction().execute(async (trx) => {
         const renamed = await renamePasskey(trx, userId, id, name)
         await audit.add(caller, { action: 'passkey.rename' }, trx)
@@ -238,7 +238,7 @@ export function createPasskeys (dependencies: Dependencies) {
         if (!user) throw actorId === userId ? new InvalidToken() : new UserNotFound()
         await deletePasskey(trx, userId, id)
         await credentials.recordRemoved(trx, caller, userId, 'passkey')
-        const ended = actorId === userId ? [] : await voidIssued(trx, userId, actorId)
+        const ended = actorId === userId ? [] : endedOf(await voidIssued(trx, userId, actorId))
         await caller.confirm()
         return ended
       }))
@@ -329,7 +329,7 @@ export function createPasskeys (dependencies: Dependencies) {
 
 /** What binds a ceremony to the session of its caller. */
 function sessionOf (caller: Caller): string {
-  const { id, sessionId } = caller.getActor()
+  const { id, sessionId } = caller.getSession()
   return `${id} ${sessionId}`
 }
 

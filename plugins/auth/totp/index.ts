@@ -101,7 +101,7 @@ export function createTotp (
   }
 
   async function confirmIn (trx: Database, caller: Caller, code: string) {
-    const { id: userId, sessionId } = caller.getActor()
+    const { id: userId, sessionId } = caller.getSession()
     if (!await lockUser(trx, userId)) throw new InvalidToken()
     const found = await findTotp(trx, userId)
     if (!found) throw new TotpNotFound()

@@ -35,7 +35,9 @@ function createCall (
     deadline,
     context: Object.freeze({
       // An event for several subscribers has no request and no actor.
-      actor: isEvent && !request ? null : reader,
+      // No action permits what the host's fields do. For an API key with a list of actions, they do what they do for
+      // anybody.
+      actor: (isEvent && !request) || (reader && reader.actions !== null) ? null : reader,
       app: host,
       usher: host[usher.usherOptions.decoratorName as 'usher'],
       request,

@@ -3,7 +3,7 @@ import {
   type GraphQLOutputType, type GraphQLResolveInfo,
 } from 'graphql'
 import { Unauthenticated } from '../../../schema/auth/login.ts'
-import { InternalError } from '../../../schema/http/errors.ts'
+import { Forbidden, InternalError } from '../../../schema/http/errors.ts'
 import { hasRows } from '../../../schema/users/host-fields.ts'
 import type { UsherResolver, UsherSubscriptionResolver } from '../../../schema/graphql/host-graphql.ts'
 import type { GraphQLContext } from '../context.ts'
@@ -69,10 +69,16 @@ export function createResolver (type: GraphQLOutputType, run: Run = readMember):
   }
 }
 
-/** Returns a resolver that rejects operations without a token, as every mutation does (contract 7.4). */
+/**
+ * Returns a resolver that rejects operations without a token, as every mutation does (contract 7.4), and those of an
+ * API key with a list of actions.
+ */
 export function requireToken (resolve: FieldResolver): FieldResolver {
   return async (parent, args, context, info) => {
-    if (!await context.actor()) throw new Unauthenticated()
+    const actor = await context.actor()
+    if (!actor) throw new Unauthenticated()
+    // No action permits it, so a key with a list of actions does not.
+    if (actor.actions !== null) throw new Forbidden()
     return resolve(parent, args, context, info)
   }
 }

@@ -1,9 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import { GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
 import type { UserRow } from '../../../db/tables/index.ts'
-import { Forbidden } from '../../../schema/http/errors.ts'
-import { Unauthenticated } from '../../../schema/auth/login.ts'
 import { audiences, type Actor, type ReadAction } from '../../../schema/options/policy.ts'
+import { denialOf, readerFor } from '../../../plugins/auth/policy.ts'
 import { hasJson } from '../../../schema/graphql/sdl.ts'
 import { readableFields, type UserField } from '../../../schema/users/user-fields.ts'
 import type { GraphQLContext } from '../context.ts'
@@ -26,7 +25,7 @@ async function authorize (context: GraphQLContext, action: ReadAction, ownerId: 
   if (!context.denial && reader && request) audit.addRejection(callerOf(request, { actor: reader }), 403)
   // All fields of an operation that may not be read throw the same error, since creating it takes longer than
   // everything else about them.
-  context.denial ??= reader ? new Forbidden() : new Unauthenticated()
+  context.denial ??= denialOf(reader, action)
   throw context.denial
 }
 
@@ -68,7 +67,8 @@ export function etagOfUser (user: UserRow, _: unknown, context: GraphQLContext):
 // A field of the host. Null without a value, and for readers who may not see it.
 const hostField = ({ name, ...field }: UserField) =>
   async (user: UserRow, _: unknown, context: GraphQLContext): Promise<unknown> => {
-    const [visible] = readableFields([{ name, ...field }], await actorOfReads(context), user.id)
+    const reader = readerFor(await actorOfReads(context), 'users:read-email')
+    const [visible] = readableFields([{ name, ...field }], reader, user.id)
     return visible ? user[name as keyof UserRow] : null
   }
 

@@ -68,12 +68,12 @@ t.test('12.1 the host lists and ends sessions on every node', async (t) => {
   await t.rejects(sessions.list(user.id, { actor: null }), { statusCode: 401, code: 'UNAUTHENTICATED' })
   await t.rejects(sessions.list('x'), { statusCode: 404, code: 'USER_NOT_FOUND' })
 
-  await t.rejects(sessions.end(admin.sessionId, { actor }), { statusCode: 404, code: 'SESSION_NOT_FOUND' })
+  await t.rejects(sessions.end(admin.sessionId!, { actor }), { statusCode: 404, code: 'SESSION_NOT_FOUND' })
   for (const id of ['x', null, '0198c0de-0000-7000-8000-000000000000']) {
     await t.rejects(sessions.end(id as never), { statusCode: 404, code: 'SESSION_NOT_FOUND' })
   }
   const { sessionId } = await actorOf(usher, second)
-  await sessions.end(sessionId, { actor })
+  await sessions.end(sessionId!, { actor })
   t.equal((await usher.inject('GET', '/api/protected', { headers: second.headers })).statusCode, 401)
   await sessions.endAll(user.id)
   t.equal((await usher.inject('GET', '/api/protected', { headers: user.headers })).statusCode, 401)

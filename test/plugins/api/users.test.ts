@@ -122,7 +122,7 @@ t.test('12.1 with an actor, the policy decides, and rejections are in the accoun
     users.get(user.id, { actor: { ...admin } }), { statusCode: 401, code: 'INVALID_TOKEN' }, 'a copy is no actor'
   )
 
-  await usher.app.usher.sessions.end(actor.sessionId)
+  await usher.app.usher.sessions.end(actor.sessionId!)
   await t.rejects(users.update(user.id, { name: 'Late' }, { actor }), { statusCode: 401, code: 'INVALID_TOKEN' })
   await t.rejects(users.get(user.id, { actor }), { statusCode: 401, code: 'INVALID_TOKEN' })
   t.equal((await users.get(user.id)).name, 'Own')

@@ -4,6 +4,7 @@ import {
 import { CompactEncrypt, decodeJwt, EmbeddedJWK, jwtVerify, SignJWT, UnsecuredJWT, type JWTPayload } from 'jose'
 import t, { type Test } from 'tap'
 import { createSigningKeys } from '../../../plugins/auth/signing-keys.ts'
+import { createWriters } from '../../../plugins/auth/writers.ts'
 import { createTokens } from '../../../plugins/auth/tokens.ts'
 import { openCore } from '../../helpers/core.ts'
 import { createUsher } from '../../helpers/app.ts'
@@ -354,7 +355,8 @@ t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
 t.test('4 tokens by themselves', async (t) => {
   const { app, core } = await openCore(t, { poolSize: 2 })
   const signingKeys = await createSigningKeys(core)
-  const tokens = await createTokens({ ...core, scope: app, signingKeys })
+  const writers = createWriters({ ...core, signingKeys })
+  const tokens = await createTokens({ ...core, scope: app, signingKeys, writers })
   const actor = {
     id: NOBODY, role: 'user' as const, sessionId: NOBODY, amr: ['pwd'], authTime: 1_700_000_000, claims: {},
   }

@@ -23,7 +23,7 @@ import { until } from '../../helpers/until.ts'
 
 const newSecret = () => `whsec_${randomBytes(24).toString('base64')}`
 const secret = newSecret()
-const context = { actorId: null, sessionId: null, address: '', userAgent: '' }
+const context = { actorId: null, sessionId: null, keyId: null, address: '', userAgent: '' }
 const lookupFailed = async () => { throw new Error('there is no such name') }
 
 interface Received { headers: IncomingHttpHeaders, body: string }

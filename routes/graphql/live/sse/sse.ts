@@ -59,9 +59,9 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     stream.once('close', leave)
     try {
       const reader = usherAuth.actors.in(request)
-      const { authorization, 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
+      const { 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
       // Before the subscription, which may take a while, because the session may end meanwhile.
-      if (reader) stream.once('close', usherAuth.watch(authorization!, reader, () => stream.end()))
+      if (reader) stream.once('close', usherAuth.watch(reader, () => stream.end()))
       const stop = await subscriptions.subscribe(
         { ...operation, reader, request, lastEventId: lastEventId || undefined }, createSink(stream, networks)
       )

@@ -128,7 +128,7 @@ export class GraphqlSocket {
     const { usher: { usherAuth } } = this.#context
     this.#actor = () => usherAuth.identify(authorization)
     this.#unwatch =
-      usherAuth.watch(authorization, actor, () => this.#close(CloseCode.Forbidden, 'The session has ended'))
+      usherAuth.watch(actor, () => this.#close(CloseCode.Forbidden, 'The session has ended'))
   }
 
   #reject (error: unknown): void {

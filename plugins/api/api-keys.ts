@@ -1,0 +1,25 @@
+import type { FastifyInstance } from 'fastify'
+import { CreateApiKey } from '../../schema/auth/api-key.ts'
+import { createParser } from '../../schema/http/validator.ts'
+import type { ApiKeyOperations } from '../../schema/options/usher.ts'
+import { idOf, type Perform } from './perform.ts'
+
+const parse = createParser(CreateApiKey)
+
+/** Creates the operations on API keys, which do what the routes do. */
+export function createApiKeyOperations (app: FastifyInstance, perform: Perform): ApiKeyOperations {
+  const { apiKeys } = app.usherAuth
+
+  return {
+    create: (userId, { expiresAt, ...given }, options) => perform.write(options, (caller) => {
+      // A date becomes what a request would have.
+      const expiry = expiresAt === undefined ? {} : { expiresAt: JSON.parse(JSON.stringify(expiresAt)) as unknown }
+      return apiKeys.create(caller, idOf(userId), parse({ ...given, ...expiry }))
+    }),
+
+    list: (userId, options) => perform.read(options, (caller) => apiKeys.list(caller, idOf(userId))),
+
+    delete: (userId, id, options) =>
+      perform.write(options, (caller) => apiKeys.delete(caller, idOf(userId), idOf(id))),
+  }
+}
