@@ -5,6 +5,7 @@ import type { LightMyRequestResponse } from 'fastify'
 import { SignJWT, importPKCS8 } from 'jose'
 import t from 'tap'
 import { codeOf } from '../plugins/auth/totp/codes.ts'
+import { createKey, createService } from './helpers/api-keys.ts'
 import { createUsher, type LoggedIn } from './helpers/app.ts'
 import { createPost } from './helpers/graphql.ts'
 import { Authenticator } from './helpers/authenticator.ts'
@@ -17,8 +18,10 @@ import { fieldPart, filePart, post } from './helpers/uploads.ts'
 const policy = readFileSync(new URL('../docs/policy.md', import.meta.url), 'utf8')
 const columns = ['nobody', 'a user, what is theirs', "a user, another's", 'an admin'] as const
 const [, section = ''] = /^## Who may do what$([^]*?)^## /m.exec(policy)!
-const table = section.split('\n').filter((line) => line.startsWith('| `'))
+const rowsOf = (section: string) => section.split('\n').filter((line) => line.startsWith('| `'))
   .map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim().replaceAll('`', '')))
+const table = rowsOf(section)
+const [, keySection = ''] = /^## API keys$([^]*?)^## /m.exec(policy)!
 
 const mails = new Map<string, string>()
 const usher = await createUsher(t, { mailer: ({ to, text }) => { mails.set(to, text) }, signUp: true })
@@ -52,6 +55,11 @@ const sessionOf = async (of: Case) =>
   JSON.parse(Buffer.from((await usher.login(of.owner)).token.split('.')[1]!, 'base64url').toString()).sid as string
 const sendUpload = (headers: object) => post(usher, [filePart('Text'), fieldPart('description', 'Words')], { headers })
 const upload = await sendUpload(admin.headers)
+// The actions of the API keys with which requests are sent in place of tokens.
+let granted: readonly string[] | undefined
+/** Returns the user with the headers of a key, if requests are sent with keys. */
+const keyed = async (somebody: LoggedIn): Promise<LoggedIn> =>
+  granted ? { ...somebody, headers: (await createKey(usher, somebody, { actions: granted })).headers } : somebody
 /** Creates a user with the role of the actor, for requests that end sessions or change the password of the user. */
 const standIn = (actor: LoggedIn | undefined) => actor && usher.createUser({ role: actor === admin ? 'admin' : 'user' })
 
@@ -62,7 +70,16 @@ async function withApp (actor: LoggedIn | undefined): Promise<{ authorization: s
   const { secret } = (await inject('POST', '/api/auth/totp', { headers: somebody.headers })).json()
   const payload = { code: codeOf(secret, Math.floor(Date.now() / 30_000)) }
   const { token } = (await inject('POST', '/api/auth/totp/confirm', { headers: somebody.headers, payload })).json()
-  return { authorization: `Bearer ${token}` }
+  const headers = { authorization: `Bearer ${token}` }
+  return (await keyed({ ...somebody, headers })).headers
+}
+
+/** Returns the headers of such a user, with a token or a key, or those that were given. */
+async function headersFor (
+  actor: LoggedIn | undefined, given: Record<string, string>
+): Promise<Record<string, string>> {
+  const somebody = await standIn(actor)
+  return somebody ? { ...(await keyed(somebody)).headers } : given
 }
 
 async function tokenTo (email: string): Promise<string> {
@@ -106,6 +123,11 @@ async function passkeyOf (owner: LoggedIn): Promise<string> {
   // A user may have 20.
   await sql`delete from passkeys where user_id = ${owner.id}`
   return (await passkeys.register(owner, { origin })).id
+}
+async function keyOf (owner: LoggedIn): Promise<string> {
+  // A user may have 50.
+  await sql`delete from api_keys where user_id = ${owner.id} and name = 'Of the user'`
+  return (await createKey(usher, owner, { name: 'Of the user' })).id
 }
 const created = async (owner: LoggedIn) => new Authenticator({ origin }).create(await passkeys.creationOptions(owner))
 
@@ -159,15 +181,15 @@ const rows: Record<string, Send> = {
   'POST /api/auth/refresh': async (headers, { owner }) =>
     inject('POST', '/api/auth/refresh', { headers: { ...headers, cookie: (await usher.login(owner)).cookie } }),
   'POST /api/auth/logout': async (headers, { actor }) =>
-    inject('POST', '/api/auth/logout', { headers: (await standIn(actor))?.headers ?? headers }),
+    inject('POST', '/api/auth/logout', { headers: await headersFor(actor, headers) }),
   'GET /api/auth/sessions': rest('GET', '/api/auth/sessions'),
   'DELETE /api/auth/sessions': async (headers, { actor }) =>
-    inject('DELETE', '/api/auth/sessions', { headers: (await standIn(actor))?.headers ?? headers }),
+    inject('DELETE', '/api/auth/sessions', { headers: await headersFor(actor, headers) }),
   'DELETE /api/auth/sessions/{id}': rest('DELETE', async (of) => `/api/auth/sessions/${await sessionOf(of)}`),
   'PUT /api/auth/password': async (headers, { actor }) => {
     const somebody = await standIn(actor)
     return inject('PUT', '/api/auth/password', {
-      headers: somebody?.headers ?? headers,
+      headers: somebody ? (await keyed(somebody)).headers : headers,
       payload: { currentPassword: somebody?.password ?? 'x', password: `new ${randomUUID()}` },
     })
   },
@@ -187,19 +209,20 @@ const rows: Record<string, Send> = {
   'POST /api/auth/step-up': async (headers, { actor }) => {
     const somebody = await standIn(actor)
     return inject('POST', '/api/auth/step-up', {
-      headers: somebody?.headers ?? headers, payload: { password: somebody?.password ?? 'x' },
+      headers: somebody ? (await keyed(somebody)).headers : headers, payload: { password: somebody?.password ?? 'x' },
     })
   },
   'GET /api/auth/second-factor': rest('GET', '/api/auth/second-factor'),
   'POST /api/auth/totp': async (headers, { actor }) =>
-    inject('POST', '/api/auth/totp', { headers: (await standIn(actor))?.headers ?? headers }),
+    inject('POST', '/api/auth/totp', { headers: await headersFor(actor, headers) }),
   'POST /api/auth/totp/confirm': async (headers, { actor }) => {
     const somebody = await standIn(actor)
     const { secret = 'A' } = somebody
       ? (await inject('POST', '/api/auth/totp', { headers: somebody.headers })).json()
       : {}
     const payload = { code: codeOf(secret, Math.floor(Date.now() / 30_000)) }
-    return inject('POST', '/api/auth/totp/confirm', { headers: somebody?.headers ?? headers, payload })
+    const own = somebody ? (await keyed(somebody)).headers : headers
+    return inject('POST', '/api/auth/totp/confirm', { headers: own, payload })
   },
   'DELETE /api/auth/totp': async (headers, { actor }) =>
     inject('DELETE', '/api/auth/totp', { headers: await withApp(actor) ?? headers }),
@@ -219,6 +242,20 @@ const rows: Record<string, Send> = {
     const of = actor === admin ? await usher.createUser() : owner
     return inject('DELETE', `/api/users/${of.id}/passkeys/${await passkeyOf(of)}`, { headers })
   },
+  'POST /api/auth/keys': rest('POST', '/api/auth/keys', () => ({ name: 'Another' })),
+  'GET /api/auth/keys': rest('GET', '/api/auth/keys'),
+  'GET /api/auth/keys/{id}': rest('GET', async ({ owner }) => `/api/auth/keys/${await keyOf(owner)}`),
+  'DELETE /api/auth/keys/{id}': rest('DELETE', async ({ owner }) => `/api/auth/keys/${await keyOf(owner)}`),
+  'POST /api/users/{id}/keys': rest(
+    'POST', async () => `/api/users/${await createService(usher, person())}/keys`, () => ({ name: 'Another' })
+  ),
+  'GET /api/users/{id}/keys': rest('GET', ({ owner }) => `/api/users/${owner.id}/keys`),
+  'GET /api/users/{id}/keys/{keyId}': rest(
+    'GET', async ({ owner }) => `/api/users/${owner.id}/keys/${await keyOf(owner)}`
+  ),
+  'DELETE /api/users/{id}/keys/{keyId}': rest(
+    'DELETE', async ({ owner }) => `/api/users/${owner.id}/keys/${await keyOf(owner)}`
+  ),
   'POST /api/auth/login/passkey/options': rest('POST', '/api/auth/login/passkey/options'),
   'POST /api/auth/login/passkey': async (_, { owner }) =>
     passkeys.logIn((await passkeys.register(owner, { origin })).authenticator),
@@ -294,6 +331,23 @@ for (const [what = '', ...cells] of table) {
     }
   })
 }
+
+t.test('17.1 every request with an API key is permitted as docs/policy.md says', async (t) => {
+  const keyRows = rowsOf(keySection)
+  t.same(keyRows.map(([what]) => what), table.map(([what]) => what), 'the table has every row of the other one')
+  const of = { actor: admin, owner: another }
+  for (const [what = '', names = '', withActions, without] of keyRows) {
+    const needed = names === '' || names === 'a session' ? ['users:list'] : names.split(', ')
+    const others = ['users:verify-email', 'users:invite'].filter((name) => !needed.includes(name))
+    for (const [actions, verdict] of [[needed, withActions], [others, without]] as const) {
+      granted = actions
+      const { headers } = await keyed(admin)
+      t.equal(verdictOf(await rows[what]!({ ...headers }, of)), verdict, `${what}: ${actions}`)
+      await sql`delete from api_keys where user_id = ${admin.id}`
+    }
+  }
+  granted = undefined
+})
 
 t.test('1.5 protected operations reject cookies, passwords, and tokens that are invalid, expired or revoked', async (t) => {
   const [payload] = [JSON.parse(Buffer.from(admin.token.split('.')[1]!, 'base64url').toString())]

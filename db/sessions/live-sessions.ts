@@ -24,6 +24,8 @@ const toSql = (given: Sql) => typeof given === 'string' ? sql.raw(given) : given
 
 const { selectFrom, exists } = expressionBuilder<Tables, never>()
 
+const among = sql<string>`any(array(select id from given))`
+
 const isAmong = (ids: ReturnType<typeof sql<string>>) =>
   selectFrom('sessions').select('sessions.id').where('sessions.id', '=', ids)
     .unionAll(selectFrom('api_keys').select('api_keys.id').where('api_keys.id', '=', ids))
@@ -100,9 +102,12 @@ async function findLive (db: Database, writers: readonly Writer[]): Promise<Read
   return new Set<Writer>([null, undefined, ...tokens.filter((_, index) => live[index])])
 }
 
-const selectSessions = prepare((db, ids: readonly string[]) =>
-  db.selectFrom('sessions').select('id').where('id', '=', sql<string>`any(${ids}::uuid[])`)
-    .unionAll(db.selectFrom('api_keys').select('id').where('id', '=', sql<string>`any(${ids}::uuid[])`)))
+// A prepared statement has each of its parameters once.
+const selectSessions = prepare((db, ids: readonly string[]) => db
+  .with('given', (cte) => cte.selectFrom(sql<{ id: string }>`unnest(${ids}::uuid[])`.as<'asked'>(sql`asked(id)`))
+    .select('asked.id'))
+  .selectFrom('sessions').select('sessions.id').where('sessions.id', '=', among)
+  .unionAll(db.selectFrom('api_keys').select('api_keys.id').where('api_keys.id', '=', among)))
 
 /** Returns those of the sessions that have ended, to find why writes were not made. */
 export async function findEndedSessions (db: Database, ids: readonly SessionId[]): Promise<ReadonlySet<SessionId>> {
