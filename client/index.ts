@@ -16,6 +16,11 @@ export interface UsherClientOptions {
   baseUrl?: string
   /** Replaces the global `fetch`. */
   fetch?: (request: Request) => Promise<Response>
+  /**
+   * An API key, with which a program acts in place of a session. Never give one to a page: whoever opens the page has
+   * it.
+   */
+  apiKey?: string
   retry?: RetryOptions
   cache?: CacheOptions
 }
@@ -71,9 +76,9 @@ const RENEWALS = 2
  * calls and tabs, repeats requests whose response was lost, and revalidates what it has read by its entity tag.
  */
 export function createUsherClient (options: UsherClientOptions = {}): UsherClient {
-  const { baseUrl = '', fetch = (request) => globalThis.fetch(request), retry = {}, cache: limits } = options
+  const { baseUrl = '', fetch = (request) => globalThis.fetch(request), retry = {}, cache: limits, apiKey } = options
   const base = baseUrl.replace(/\/+$/, '')
-  const session = new Session({ baseUrl: base, fetch })
+  const session = new Session({ baseUrl: base, fetch, apiKey })
   const cache = new ResponseCache(limits)
   session.subscribe(() => cache.clear())
 

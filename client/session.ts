@@ -22,6 +22,8 @@ export interface SessionState {
 export interface SessionOptions {
   baseUrl: string
   fetch: (request: Request) => Promise<Response>
+  /** Takes the place of the session. */
+  apiKey?: string | undefined
 }
 
 // The server accepts a cookie for ten seconds after it was replaced, so a lost response must be repeated soon.
@@ -116,9 +118,12 @@ export class Session {
     return this.#state.user
   }
 
-  /** Returns a token that has not expired, or undefined if nobody has logged in. Refreshes the session if necessary. */
+  /**
+   * Returns the API key, or a token that has not expired, or undefined if nobody has logged in. Refreshes the session
+   * if necessary.
+   */
   async token (): Promise<string | undefined> {
-    return this.#access && (this.#valid()?.token ?? this.renew(this.#access.token))
+    return this.#options.apiKey ?? (this.#access && (this.#valid()?.token ?? this.renew(this.#access.token)))
   }
 
   /**
@@ -127,7 +132,8 @@ export class Session {
    * @param rejected the token that the server has rejected
    */
   async renew (rejected?: string): Promise<string | undefined> {
-    if (this.#state.state === 'none') return undefined
+    // A key that was rejected stays rejected.
+    if (this.#state.state === 'none' || this.#options.apiKey !== undefined) return undefined
     const valid = this.#valid()
     if (valid && valid.token !== rejected) return valid.token
     this.#renewal ??= this.#tabs.exclusively(() => this.#refresh(rejected)).finally(() => { this.#renewal = undefined })

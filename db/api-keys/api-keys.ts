@@ -50,6 +50,19 @@ export async function listApiKeys (db: Database, userId: string): Promise<ApiKey
     .orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
 }
 
+/** Returns the keys of all users that have not expired, newest first. */
+export async function listApiKeysOfAll (db: Database, limit: number): Promise<(ApiKeyRow & { userId: string })[]> {
+  return db.selectFrom('api_keys').select(['user_id as userId', ...columns]).where(isLive)
+    .orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).execute()
+}
+
+/** Returns the id of the user of a key, or undefined if there is no such key. */
+export async function findApiKeyOwner (db: Database, id: string): Promise<string | undefined> {
+  if (!isUuid(id)) return undefined
+  const row = await db.selectFrom('api_keys').select('user_id as userId').where('id', '=', id).executeTakeFirst()
+  return row?.userId
+}
+
 /** Returns the ids of all keys of a user. */
 export async function listApiKeyIds (db: Database, userId: string): Promise<string[]> {
   const rows = await db.selectFrom('api_keys').select('id').where('user_id', '=', userId).execute()

@@ -17,7 +17,7 @@ export default {
     `  --action <action>     only entries of this action, such as ${auditActions[1]}\n` +
     '  --limit <number>      at most so many, from 1 to 1000, by default 100\n' +
     '  --after <cursor>      the next page, with the cursor that the previous one ends with',
-  json: '{ entries: [{ id, action, at, actorId, userId, sessionId, address, userAgent }], next: cursor or null }',
+  json: '{ entries: [{ id, action, at, actorId, userId, sessionId, keyId, address, userAgent }], next: cursor or null }',
   options: {
     user: { type: 'string' }, action: { type: 'string' }, limit: { type: 'string' }, after: { type: 'string' },
   },

@@ -53,7 +53,7 @@ const SHOWN: readonly PageText[] = [
   'sessionEnded', 'unreachable', 'failed', 'passkeyUnused', 'passkeyUnusedCode', 'passkeyRejected', 'passkeyFailed',
   'passkeyExists', 'passkeyAdded', 'passkeyNotAdded', 'passkeyNeverUsed', 'passkeyRenamed', 'passkeyRemoved',
   'passkeyRemoveConfirm', 'totpActive', 'totpRemoved', 'totpRemoveConfirm', 'recoveryNewConfirm', 'recoveryCopied',
-  'factorRequired', 'factorUnused',
+  'factorRequired', 'factorUnused', 'keyNever', 'keyCopied', 'keyDeleteConfirm', 'keyDeleted',
 ]
 
 function textsOfScripts (texts: Readonly<Record<PageText, string>>) {

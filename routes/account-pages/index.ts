@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
 import { PasskeysUnavailable } from '../../schema/auth/passkey.ts'
+import { sessionActions } from '../../schema/options/policy.ts'
 import { serveAssets } from './assets.ts'
 import { addForm, addFormParser, createFormOperations, createOriginCheck } from './forms.ts'
 import { listPages, type Page } from './page-list.ts'
@@ -17,6 +18,7 @@ const pages: FastifyPluginAsync = async (app) => {
   const { render, texts } = createRenderer(options, serveAssets(app))
   const readReturnTo = createReturnTo(options)
   const checkOrigin = createOriginCheck(app)
+  const keyActions = Object.keys(options.policy).filter((action) => !sessionActions.has(action)).sort().join(' ')
   addFormParser(app)
 
   for (const page of listPages(options, await createFormOperations(app))) {
@@ -56,6 +58,7 @@ const pages: FastifyPluginAsync = async (app) => {
       secondFactorUrl: `login/second-factor${query}`,
       ...hasPasskeys(request) && { canUsePasskeys: 'yes' },
       ...options.mailer && { canVerify: 'yes' },
+      keyActions,
       ...options.signUp && { signUpUrl: `sign-up${query}` },
       ...notice !== undefined && { notice: texts[notices[notice]!] },
     }

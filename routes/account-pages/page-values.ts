@@ -25,10 +25,12 @@ export interface PageValues {
   canUsePasskeys?: string
   /** Not empty if a link to verify the address can be sent. */
   canVerify?: string
+  /** The actions that an API key can have, separated by spaces. */
+  keyActions?: string
 }
 
 /** The names of these values, as placeholders of templates. */
 export const valueNames: readonly (keyof PageValues)[] = [
   'alert', 'codeAlert', 'recoveryAlert', 'notice', 'typedName', 'typedEmail', 'returnTo', 'signUpUrl', 'loginUrl',
-  'secondFactorUrl', 'challenge', 'methods', 'canUsePasskeys', 'canVerify',
+  'secondFactorUrl', 'challenge', 'methods', 'canUsePasskeys', 'canVerify', 'keyActions',
 ]

@@ -16,6 +16,7 @@ interface Entry {
   actorId: string | null
   userId: string | null
   sessionId: string | null
+  keyId: string | null
   address: string
   userAgent: string
 }
@@ -42,7 +43,7 @@ t.test('8 the account log', async (t) => {
     const before = (await sql`select 1 from audit`).length
     await act()
     return (await read(usher, admin.headers, '?limit=1000')).slice(before)
-      .map(({ id, at, address, userAgent, ...entry }) => entry)
+      .map(({ id, at, address, userAgent, keyId, ...entry }) => entry)
   }
 
   t.test('8 every action is recorded with its actor and its user', async (t) => {
@@ -116,7 +117,7 @@ t.test('8 the account log', async (t) => {
       headers: { 'user-agent': 'Tester/1' },
     })
     const entry = (await read(usher, user.headers)).at(-1)!
-    t.same(Object.keys(entry), ['id', 'action', 'at', 'actorId', 'userId', 'sessionId', 'address', 'userAgent'])
+    t.same(Object.keys(entry), ['id', 'action', 'at', 'actorId', 'userId', 'sessionId', 'keyId', 'address', 'userAgent'])
     t.match(entry.id, UUID7)
     t.ok(Math.abs(Date.parse(entry.at) - Date.now()) < 60_000)
     t.same([entry.address, entry.userAgent], [HERE, 'Tester/1'])

@@ -11,6 +11,7 @@ export default {
     '  --name <name>      the name of the user, required\n' +
     '  --role <role>      admin or user, by default user\n' +
     `  --password-stdin   ${PASSWORD_HELP}\n` +
+    '  --service          create a service user, which has no password and acts with API keys: api-keys create\n' +
     '  --invite           set no password, and send the user a mail with a link to set one',
   json: `{ user: ${USER}, password: the random one or null }`,
   options: {
@@ -18,16 +19,19 @@ export default {
     name: { type: 'string' },
     role: { type: 'string' },
     invite: { type: 'boolean' },
+    service: { type: 'boolean' },
     ...passwordOption,
   },
 
-  async run ({ email, name, role, invite, 'password-stdin': isGiven }) {
+  async run ({ email, name, role, invite, service, 'password-stdin': isGiven }) {
     for (const [option, value] of Object.entries({ email, name })) {
       if (value === undefined) throw new WrongArguments(`--${option} is required.`)
     }
-    if (invite && isGiven) throw new WrongArguments('Only one of --invite and --password-stdin is possible.')
-    const { password, shown } = invite ? { password: undefined, shown: null } : await readPassword(isGiven)
-    const given = userInputs(noFields).creation.parse({ email, name, role, password })
+    if ([invite, isGiven, service].filter(Boolean).length > 1) {
+      throw new WrongArguments('Only one of --invite, --password-stdin and --service is possible.')
+    }
+    const { password, shown } = invite || service ? { password: undefined, shown: null } : await readPassword(isGiven)
+    const given = userInputs(noFields).creation.parse({ email, name, role, password, ...service === true && { kind: 'service' } })
     return withService(async ({ app, caller, sendsMails }) => {
       if (invite && !sendsMails) {
         throw new Error('No mails can be sent: set SMTP_URL and MAIL_FROM, or leave out --invite.')

@@ -1,3 +1,4 @@
+import { showKeys } from './keys.js'
 import { announce, Failure, onSubmit, onUse, texts } from './page.js'
 import { call, leave, refresh } from './session.js'
 import { requireFactor, showWays } from './ways.js'
@@ -101,7 +102,7 @@ function showRest (isShown) {
 }
 
 async function showAll () {
-  await Promise.all([showSessions(), showWays(showSessions)])
+  await Promise.all([showSessions(), showWays(showSessions), showKeys()])
   showRest(true)
 }
 
