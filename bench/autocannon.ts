@@ -27,6 +27,7 @@ function replacement (): autocannon.Request {
 
 const requests: Record<Work, () => autocannon.Request> = {
   user: () => ({ path: `/api/users/${some()}` }),
+  userByMember: () => ({ path: `/api/users/${some()}`, headers: bearer }),
   revalidated: () => {
     const [id, tag] = some().split(' ') as [string, string]
     return { path: `/api/users/${id}`, headers: { 'if-none-match': tag } }

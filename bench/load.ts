@@ -12,7 +12,7 @@ export const compared = [
 ] as const
 export type Compared = typeof compared[number]
 /** What a generator can send. `mixed` sends all of them in turn, mostly reads. */
-export type Work = Compared | 'revalidated' | 'createUserOnce' | 'createPostOnce' | 'firstPage' | 'page' |
+export type Work = Compared | 'userByMember' | 'revalidated' | 'createUserOnce' | 'createPostOnce' | 'firstPage' | 'page' |
   'longPage' | 'listed' | 'mixed'
 
 export type Generator = 'wrk' | 'autocannon'

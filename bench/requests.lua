@@ -14,6 +14,7 @@ end
 
 local make = {
   user = function () return wrk.format('GET', '/api/users/' .. some(), {}) end,
+  userByMember = function () return wrk.format('GET', '/api/users/' .. some(), headers) end,
   revalidated = function ()
     local id, tag = some():match('(%S+) (%S+)')
     return wrk.format('GET', '/api/users/' .. id, { ['If-None-Match'] = tag })

@@ -3,6 +3,7 @@
 import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { showProgress } from '../node/terminal/progress.ts'
+import { apiKeys } from './api-keys.ts'
 import { comeback } from './comeback.ts'
 import { compare } from './compare.ts'
 import { fanout, flow } from './fanout.ts'
@@ -22,7 +23,20 @@ import { soak } from './soak.ts'
 import { openStage, type Stage } from './stage.ts'
 
 const run: Record<Part, (stage: Stage) => Promise<Report>> = {
-  revalidate, fanout, flow, comeback, idle, scale, lists, overload, outbox, keyed, quotas, metrics, soak,
+  revalidate,
+  fanout,
+  flow,
+  comeback,
+  idle,
+  scale,
+  lists,
+  overload,
+  outbox,
+  keyed,
+  quotas,
+  metrics,
+  'api-keys': apiKeys,
+  soak,
 }
 // Besides sockets, a process opens files for the database, logs and modules.
 const OTHER_FILES = 100

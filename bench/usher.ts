@@ -1,7 +1,7 @@
 // Usher as in a node: the plugin in a bare Fastify, without logs.
 import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
-import usher, { type EventName } from '../app.ts'
+import usher, { audiences, type EventName } from '../app.ts'
 
 const app = Fastify({ forceCloseConnections: true })
 if (process.env['METRICS']) {
@@ -15,6 +15,7 @@ await app.register(usher, {
   uploadMaxBytes: Number(process.env['UPLOAD_MAX_BYTES'] ?? 10 * 1024 * 1024),
   admin: { email: 'admin@example.com', password: 'horse battery staple' },
   accessTokenSeconds: 86400,
+  ...process.env['READ_BY_MEMBERS'] && { policy: { 'users:read': audiences.members } },
   // The limit is higher than any rate, but is checked.
   postsPerHour: Number(process.env['POSTS_PER_HOUR'] ?? Number.MAX_SAFE_INTEGER),
   // All clients of the benchmark have the same address.

@@ -230,6 +230,38 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     await run('users delete', { yes: true }, user.id)
   })
 
+  await t.test('17.1 an operator creates a service user and its key, and lists and deletes keys', async (t) => {
+    const { user, password } = await json<WithUser>(
+      'users create', { email: 'ci@example.com', name: 'CI', service: true }
+    )
+    t.strictSame([password, user], [null, { ...user, kind: 'service', role: 'user' }])
+    await t.rejects(
+      run('users create', { email: 'x@example.com', name: 'X', service: true, invite: true }),
+      { message: 'Only one of --invite, --password-stdin and --service is possible.' }
+    )
+    await t.rejects(run('users reset-password', {}, user.id), { message: /A service user has no password/ })
+    await t.rejects(run('api-keys create', {}, user.id), { message: '--name is required.' })
+    const invalid = run('api-keys create', { name: 'A', actions: 'posts:fly' }, user.id)
+    await t.rejects(invalid, { message: /actions has "posts:fly", which is no action/ })
+    type Key = { id: string, userId: string, key: string, actions: string[], expiresAt: string }
+    const options = { name: 'GitHub', actions: 'posts:create, posts:update', expires: '2999-01-01T00:00:00Z' }
+    const { key, ...created } = await json<Key>('api-keys create', options, 'CI@example.com')
+    t.match(created, {
+      userId: user.id, actions: ['posts:create', 'posts:update'], expiresAt: '2999-01-01T00:00:00.000Z',
+    })
+    t.equal(await status({ authorization: `Bearer ${key}` }), 200)
+    t.match((await run('api-keys create', { name: 'B' }, user.id)).text, /\nusher_[0-9A-Za-z]{49}$/)
+    const { apiKeys } = await json<{ apiKeys: object[] }>('api-keys list', { user: 'ci@example.com' })
+    t.strictSame(apiKeys.at(-1), created)
+    t.match((await run('api-keys list')).text, new RegExp(`^${created.id} +ci@example.com +GitHub `, 'm'))
+    t.strictSame(await json('api-keys delete', {}, created.id), { id: created.id, deleted: true })
+    await until401({ authorization: `Bearer ${key}` })
+    await t.rejects(run('api-keys delete', {}, created.id), { message: `There is no API key ${created.id}.` })
+    await run('sessions end', { user: user.id })
+    t.strictSame(await json('api-keys list', { user: user.id }), { apiKeys: [] })
+    await run('users delete', { yes: true }, user.id)
+  })
+
   await t.test('14.4 sessions list shows those of a user or of all', async (t) => {
     const { sub, sid } = JSON.parse(
       Buffer.from((await login(admin.email, admin.password)).token.split('.')[1]!, 'base64url').toString()
