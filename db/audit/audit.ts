@@ -44,10 +44,12 @@ export async function insertAuditEntries (db: Database, entries: readonly NewAud
     ${entries.map(() => newId(db))}::uuid[], ${all('action')}::text[], ${all('actorId')}::uuid[], ${all('userId')}::uuid[],
     ${all('sessionId')}::uuid[], ${all('address')}::text[], ${all('userAgent')}::text[], ${all('keyId')}::uuid[]
   )`.as<'given'>(sql`given(id, action, actor, "user", session, address, agent, key)`)
+  const members = ['id', 'action', 'actor', 'user', 'session', 'address', 'agent'] as const
+  // A backup writes its entry also to a database whose table does not have the column yet.
+  const hasKeys = entries.some(({ keyId }) => keyId !== null)
   await db.insertInto('audit')
-    .columns(actorAuditColumns)
-    .expression(({ selectFrom }) =>
-      selectFrom(given).select(['id', 'action', 'actor', 'user', 'session', 'address', 'agent', 'key']))
+    .columns(hasKeys ? actorAuditColumns : auditColumns)
+    .expression(({ selectFrom }) => selectFrom(given).select(hasKeys ? [...members, 'key'] : members))
     .execute()
   return entries.map(() => undefined)
 }

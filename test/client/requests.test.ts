@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { createUsherClient, unwrap, type UsherClientOptions } from '../../client/index.ts'
 import { graphql } from '../../client/posts.ts'
+import { createKey } from '../helpers/api-keys.ts'
 import { createUsher } from '../helpers/app.ts'
 import { createCuttingProxy } from '../helpers/cutting-proxy.ts'
 
@@ -248,3 +249,25 @@ function hide (t: Test, owner: object, name: string): void {
   Reflect.deleteProperty(holder, name)
   t.teardown(() => { Object.defineProperty(holder, name, descriptor) })
 }
+
+t.test('17.2 a program with an API key needs no session, and a key that is rejected stays rejected', async (t) => {
+  const { id, key } = await createKey(usher, usher.admin)
+  const exchanges: number[] = []
+  const client = createUsherClient({
+    baseUrl: proxy.url,
+    apiKey: key,
+    fetch: async (request) => {
+      const response = await fetch(request)
+      exchanges.push(response.status)
+      return response
+    },
+  })
+  t.equal((await unwrap(client.get('/api/protected'))).user.id, usher.admin.id)
+  const { data } = await graphql<{ me: { id: string } }>(client, '{ me { id } }').then((data) => ({ data }))
+  t.equal(data.me.id, usher.admin.id)
+  await usher.inject('DELETE', `/api/auth/keys/${id}`, { headers: usher.admin.headers })
+  t.equal((await client.get('/api/protected')).response.status, 401)
+  t.strictSame(exchanges, [200, 200, 401], 'nothing tries to refresh it')
+  t.equal(await client.session.renew(), undefined)
+  client.close()
+})
