@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import Fastify from 'fastify'
 import postgres from 'postgres'
 import t from 'tap'
-import plugin, { audiences, type UsherOptions } from '../../app.ts'
+import plugin, { audiences, type UsherGraphQLContext, type UsherOptions } from '../../app.ts'
 import { createKey, createService, type TestKey } from '../helpers/api-keys.ts'
 import { createUsher, withUsers, type LoggedIn } from '../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
@@ -341,6 +341,36 @@ t.test('17.1 an admin creates a service user with a key; nothing logs it in', as
   t.equal((await sql`select from password_tokens where user_id = ${id}`).length, 0)
   t.equal((await inject('DELETE', `/api/users/${id}/keys/${keyId}`, { headers: admin.headers })).statusCode, 204)
   t.strictSame(await ask(headers), REFUSED)
+})
+
+t.test('17.1 an admin who was not authenticated recently creates no key of a service user either', async (t) => {
+  const id = await createService(usher, { email: 'step-up@example.com' })
+  const somebody = await createUser({ role: 'admin' })
+  await age(somebody)
+  const create = () => inject('POST', `/api/users/${id}/keys`, { headers: somebody.headers, payload: { name: 'A' } })
+  t.strictSame(await errorOf(create()), [403, 'STEP_UP_REQUIRED'])
+})
+
+t.test('17.1 fields of a host do for a key with actions what they do for anybody, and its mutations reject it', async (t) => {
+  const hosted = await createUsher(t, {
+    graphql: {
+      typeDefs: 'extend type Query { whoami: ID } extend type Mutation { touch: Boolean }',
+      resolvers: {
+        Query: { whoami: (_: unknown, __: unknown, { actor }: UsherGraphQLContext) => actor?.id },
+        Mutation: { touch: () => true },
+      },
+    },
+  })
+  const limited = await createKey(hosted, hosted.admin, { actions: ['posts:create'] })
+  const full = await createKey(hosted, hosted.admin)
+  const ask = async ({ headers }: TestKey, query: string) => {
+    const { data, errors } = await post(hosted, { query }, { ...hosted.admin, headers })
+    return errors?.[0]?.extensions.code ?? data
+  }
+  t.strictSame([await ask(limited, '{ whoami }'), await ask(limited, 'mutation { touch }')], [{ whoami: null }, 'FORBIDDEN'])
+  t.strictSame(
+    [await ask(full, '{ whoami }'), await ask(full, 'mutation { touch }')], [{ whoami: hosted.admin.id }, { touch: true }]
+  )
 })
 
 t.test('17.1 nobody creates a key in the name of another person, and admins see and delete those of others', async (t) => {

@@ -1,8 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { createApiKeyVerification } from '../../../../plugins/auth/api-keys/verification.ts'
+import { createClaims } from '../../../../plugins/auth/claims.ts'
+import { createWriters } from '../../../../plugins/auth/writers.ts'
 import { slow } from '../../../helpers/deadlines.ts'
 import { createKey, createService } from '../../../helpers/api-keys.ts'
 import { createUsher, type TestUsher } from '../../../helpers/app.ts'
+import { openCore } from '../../../helpers/core.ts'
 import { testDatabaseUrl } from '../../../helpers/database.ts'
 import { startWithEvents } from '../../../helpers/outbox-events.ts'
 import { createProxy } from '../../../helpers/proxy.ts'
@@ -126,4 +130,37 @@ t.test('12.5 events say that a key was created and deleted, also by what voids i
     ['credential.added', data], ['credential.removed', data], ['credential.added', data],
     ['credential.removed', { ...data, actorId: usher.admin.id }],
   ])
+})
+
+t.test('17.2 a key is forgotten when its end is announced, and not remembered if it ended while it was read', async (t) => {
+  const usher = await createUsher(t)
+  const { core } = await openCore(t, { schema: usher.options.schema! })
+  const sql = openSql(t, usher)
+  const ends = new Map<string, () => void>()
+  const ended = new Set<string>()
+  const sessions = {
+    generation: 0,
+    hasEnded: (id: string) => ended.has(id),
+    isLive: () => true,
+    watch (id: string, onEnd: () => void) {
+      ends.set(id, onEnd)
+      return () => { ends.delete(id) }
+    },
+  }
+  const writers = createWriters({ ...core, signingKeys: { find: () => undefined } })
+  const keys = createApiKeyVerification({ ...core, claims: createClaims(core), sessions, writers })
+  const { id, key } = await createKey(usher, usher.admin)
+  const actor = await keys.verify(key)
+  t.equal(keys.verify(key), actor, 'it is remembered')
+  await sql`delete from api_keys where id = ${id}`
+  t.equal(keys.verify(key), actor)
+  ends.get(id)!()
+  await t.rejects(Promise.resolve(keys.verify(key)), { code: 'INVALID_TOKEN' }, 'it was read again')
+  t.equal(ends.size, 0)
+
+  const late = await createKey(usher, usher.admin)
+  ended.add(late.id)
+  await t.rejects(Promise.resolve(keys.verify(late.key)), { code: 'INVALID_TOKEN' })
+  ended.clear()
+  t.equal(ends.size, 0, 'nothing is remembered')
 })
