@@ -3,6 +3,7 @@ import { insertUndoToken } from '../../db/auth/undo-tokens.ts'
 import { endedOf, voidIssued } from '../../db/auth/void-issued.ts'
 import { storeCredentialEvent } from '../../db/outbox/store.ts'
 import { listPasskeys } from '../../db/passkeys/passkeys.ts'
+import { requireLiveSession } from '../../db/sessions/live-sessions.ts'
 import { deleteSessionsOf } from '../../db/sessions/ended-sessions.ts'
 import { clearLimits, limitKey, SECOND_FACTOR_OF_ACCOUNT } from '../../db/throttle/throttle.ts'
 import { deleteTotp, findTotp } from '../../db/totp/totp.ts'
@@ -54,6 +55,9 @@ export function createCredentials ({ database: { db }, audit, sessions, throttle
   ): Promise<string[]> {
     const actorId = caller.actor?.id ?? null
     const { email } = (await lockUser(trx, userId))!
+    // A repair of the account, for which this may have waited, has ended the session. Its notification may be late, and
+    // what is added must not outlive it.
+    await requireLiveSession(trx, caller.token?.id)
     const undo = actorId === userId ? undoLinks.create() : undefined
     const isUndoable = undo !== undefined && await insertUndoToken(trx, undo.hash, userId, { hasPassword: false })
     await audit.add(caller, { action: `${kind}.add`, userId }, trx)

@@ -48,7 +48,7 @@ export function createSessions (
   )
   const readSession = batchCalls((ids: string[]) => areLive(db, ids), { timeoutMs })
   const revocations = metrics.counter(
-    'usher_revocations_total', 'Sessions of which this node has learned that they have ended'
+    'usher_revocations_total', 'Sessions and API keys of which this node has learned that they have ended'
   )
   metrics.gauge(
     'usher_revoked_sessions', 'Ended sessions whose tokens may not have expired yet', () => ended.size,

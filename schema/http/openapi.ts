@@ -49,8 +49,7 @@ export function describeApi (
         bearer: {
           type: 'http' as const,
           scheme: 'bearer',
-          bearerFormat: 'JWT',
-          description: 'The `token` in the response to a login',
+          description: 'The `token` in the response to a login, or an API key',
         },
         session: {
           type: 'apiKey' as const, in: 'cookie', name: 'usher_session', description: 'The cookie that a login sets',

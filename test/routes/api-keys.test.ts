@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
+import { Type } from '@sinclair/typebox'
 import Fastify from 'fastify'
 import postgres from 'postgres'
 import t from 'tap'
@@ -239,6 +240,37 @@ t.test('17.1 a key with actions has no others, and reads what anybody may read',
       'PATCH', `/api/users/${user.id}`, { headers: replacer.headers, payload: { email } }
     )), [403, 'SESSION_REQUIRED'], 'it does not learn the address by guessing')
   }
+})
+
+t.test('17.1 fields of a host that only the user sees are hidden from a key that may not read the account', async (t) => {
+  const userFields = Type.Object({
+    phone: Type.Optional(Type.String()), nick: Type.Optional(Type.String({ 'x-read': 'anyone' })),
+  })
+  const hosted = await createUsher(t, { userFields, policy: { 'users:read-email': audiences.owners } })
+  const user = await hosted.createUser()
+  const payload = { phone: '1', nick: 'A' }
+  await hosted.inject('PATCH', `/api/users/${user.id}`, { headers: hosted.admin.headers, payload })
+  const read = async (actions?: string[]) => {
+    const { headers } = await createKey(hosted, user, { ...actions && { actions } })
+    const { phone, nick, email } = (await hosted.inject('GET', `/api/users/${user.id}`, { headers })).json()
+    const { data } = await post(hosted, { query: '{ me { phone nick } }' }, { ...user, headers })
+    return [phone, nick, email !== undefined, data.me]
+  }
+  t.strictSame(await read(), ['1', 'A', true, { phone: '1', nick: 'A' }])
+  t.strictSame(await read(['users:read-email']), ['1', 'A', true, { phone: '1', nick: 'A' }])
+  t.strictSame(await read(['posts:create']), [undefined, 'A', false, { phone: null, nick: 'A' }])
+})
+
+t.test('17.1 a repair that a new key has waited for leaves no key', async (t) => {
+  const user = await createUser()
+  const response = await endDuring(
+    user,
+    (trx) => trx`select from users where id = ${user.id} for update`,
+    () => inject('POST', '/api/auth/keys', { headers: user.headers, payload: { name: 'Late' } }),
+    (trx) => trx`delete from sessions where user_id = ${user.id}`
+  )
+  t.strictSame([response.statusCode, response.json().code], [401, 'INVALID_TOKEN'])
+  t.equal((await sql`select from api_keys where user_id = ${user.id}`).length, 0)
 })
 
 t.test('17.1 what is rendered for one reader is not sent to a key that may see less', async (t) => {

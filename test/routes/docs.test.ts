@@ -134,7 +134,7 @@ t.test('8 GET /docs/json', async (t) => {
     })
     t.strictSame(document.components.securitySchemes, {
       bearer: {
-        type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'The `token` in the response to a login',
+        type: 'http', scheme: 'bearer', description: 'The `token` in the response to a login, or an API key',
       },
       session: { type: 'apiKey', in: 'cookie', name: 'usher_session', description: 'The cookie that a login sets' },
     })
