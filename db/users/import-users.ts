@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Role } from '../../schema/users/user.ts'
+import type { Role, UserKind } from '../../schema/users/user.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { foldEmail } from '../../schema/text/address.ts'
 import { auditColumns, type AuditContext } from '../audit/audit.ts'
@@ -18,6 +18,7 @@ export interface ImportedUser {
   readonly email: string
   readonly emailVerified: boolean
   readonly role: Role
+  readonly kind: UserKind
   readonly disabled: boolean
   /** In UTC, with microseconds (ISO 8601). */
   readonly createdAt: string | undefined
@@ -83,18 +84,18 @@ async function insertImported (
   // The names have underscores, which names of fields cannot have.
   type Given = Pick<
     UsersTable, keyof typeof writableUserColumns | 'id' | 'password_hash'
-  > & Record<'entry_id', string> & { is_verified: boolean, is_disabled: boolean, was_created: Date }
+  > & Record<'entry_id', string> & { kind: UserKind, is_verified: boolean, is_disabled: boolean, was_created: Date }
   const statement = trx
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
-      ${ids}::uuid[], ${all('passwordHash')}::text[], ${all('emailVerified').map(String)}::boolean[],
+      ${ids}::uuid[], ${all('passwordHash')}::text[], ${all('kind')}::text[], ${all('emailVerified').map(String)}::boolean[],
       ${all('disabled').map(String)}::boolean[], ${all('createdAt').map((at) => at ?? null)}::timestamptz[],
       ${users.map(() => newId(trx))}::uuid[], ${sql.join(values)}
-    )`.as<'given'>(sql`given(id, password_hash, is_verified, is_disabled, was_created, entry_id,
+    )`.as<'given'>(sql`given(id, password_hash, kind, is_verified, is_disabled, was_created, entry_id,
       ${sql.join(names.map(sql.ref))})`)).selectAll())
     .with('created', (cte) => cte.insertInto('users')
-      .columns(['id', 'password_hash', 'email_verified', 'disabled', 'created_at', ...names])
+      .columns(['id', 'password_hash', 'account_kind', 'email_verified', 'disabled', 'created_at', ...names])
       .expression(({ selectFrom }) => selectFrom('given')
-        .select(['id', 'password_hash', 'is_verified', 'is_disabled'])
+        .select(['id', 'password_hash', 'given.kind', 'is_verified', 'is_disabled'])
         .select(sql<Date>`coalesce(was_created, now())`.as('created_at')).select(names)
         // Their posts and uploads are still there, and would become those of the new user.
         .where(({ not, exists, selectFrom }) => not(exists(

@@ -25,7 +25,9 @@ export async function exportUsers (
   const session = openSession(database, schema, 'usher-export')
   const result = { users: 0, admins: 0 }
   const columns = [
-    'id', 'name', 'email', 'email_verified as "emailVerified"', 'role', 'disabled',
+    'id', 'name', 'email', 'email_verified as "emailVerified"', 'role',
+    // Absent for persons, so that an earlier release can read them.
+    'nullif(account_kind, \'person\') as kind', 'disabled',
     // All digits, of which a `Date` would lose some.
     'to_char(created_at at time zone \'UTC\', \'YYYY-MM-DD"T"HH24:MI:SS.US"Z"\') as "createdAt"',
     // An integer that is accepted is exact as a double. As a bigint it would be read as text.

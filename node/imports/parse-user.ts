@@ -8,7 +8,7 @@ import {
 import { InvalidInput } from '../../schema/http/errors.ts'
 import { createParser } from '../../schema/http/validator.ts'
 import { Email, Name } from '../../schema/text/text.ts'
-import { roles, type Role } from '../../schema/users/user.ts'
+import { roles, userKinds, type Role, type UserKind } from '../../schema/users/user.ts'
 import type { UserFields } from '../../schema/users/user-fields.ts'
 
 /** A line of an import as it is checked, without a password that is not hashed: those do not belong into a file. */
@@ -18,6 +18,7 @@ const ImportLine = Type.Object({
   email: Email,
   emailVerified: Type.Optional(Type.Boolean()),
   role: Type.Optional(Type.Unsafe<Role>({ type: 'string', enum: roles })),
+  kind: Type.Optional(Type.Unsafe<UserKind>({ type: 'string', enum: userKinds })),
   disabled: Type.Optional(Type.Boolean()),
   createdAt: Type.Optional(Type.String()),
   passwordHash: Type.Optional(Type.String({ maxLength: MAX_HASH_LENGTH })),
@@ -99,9 +100,12 @@ export function createUserParser ({ fields, limits, firebase, now }: ParserOptio
     // Exports of other systems write null for what is absent.
     const present = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null))
     const {
-      id, emailVerified = false, role = 'user', disabled = false, createdAt, passwordHash, ...rest
+      id, emailVerified = false, role = 'user', kind = 'person', disabled = false, createdAt, passwordHash, ...rest
     } = parse(present)
     if (id !== undefined && (!isUuid(id) || id === NIL)) throw new InvalidInput('id must be a UUID')
+    if (kind === 'service' && passwordHash !== undefined) {
+      throw new InvalidInput('passwordHash must be absent, because a service user has no password')
+    }
     const hash = passwordHash === undefined ? undefined : readHash(passwordHash)
     return {
       user: {
@@ -109,6 +113,7 @@ export function createUserParser ({ fields, limits, firebase, now }: ParserOptio
         id: id?.toLowerCase(),
         emailVerified,
         role,
+        kind,
         disabled,
         createdAt: createdAt === undefined ? undefined : readInstant(createdAt),
         passwordHash: hash?.text ?? null,

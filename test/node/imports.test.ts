@@ -119,10 +119,11 @@ t.test('16.7 all members and the host\'s fields are imported, exported and impor
     tags: ['a', 'ü'],
   }
   const plain = { name: 'Plain', email: 'plain@example.com', disabled: true, passwordHash: null, createdAt: '2020-02-29T23:59:59Z' }
-  const path = source.write('users.ndjson', [full, plain])
-  t.match(await source.run('users import', path), { imported: 2, admins: 1, isFailure: false })
+  const robot = { name: 'Robot', email: 'robot@example.com', kind: 'service', createdAt: '2020-03-01T00:00:00Z' }
+  const path = source.write('users.ndjson', [full, plain, robot])
+  t.match(await source.run('users import', path), { imported: 3, admins: 1, isFailure: false })
   const stored = async ({ sql }: typeof source) => sql`
-    select id, name, email, email_verified, role, disabled, to_char(created_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') as at,
+    select id, name, email, email_verified, role, account_kind, disabled, to_char(created_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') as at,
       password_hash, bio, points, ratio, "isVip", tags from users where email not like 'admin@%' order by name`
   const rows = await stored(source)
   t.match(rows, [{
@@ -138,12 +139,12 @@ t.test('16.7 all members and the host\'s fields are imported, exported and impor
     ratio: 0.1,
     isVip: false,
     tags: ['a', 'ü'],
-  }, { name: 'Plain', disabled: true, email_verified: false, role: 'user', password_hash: null, bio: null, at: '2020-02-29 23:59:59.000000' }])
+  }, { name: 'Plain', disabled: true, email_verified: false, role: 'user', password_hash: null, bio: null, at: '2020-02-29 23:59:59.000000' }, { name: 'Robot', account_kind: 'service' }])
   t.match(rows[1]!['id'], /^0170/, 'a UUIDv7 of the time of creation, so that it has its place in lists')
 
   const exported = join(source.folder, 'export.ndjson')
   const result = await source.run('users export', exported)
-  t.match(result, { file: exported, users: 3, admins: 2, text: `3 users, 2 admins among them, are in ${exported}.` })
+  t.match(result, { file: exported, users: 4, admins: 2, text: `4 users, 2 admins among them, are in ${exported}.` })
   t.equal(statSync(exported).mode & 0o777, 0o600)
   t.strictSame(linesOf(exported).find(({ name }) => name === 'Plain'), {
     id: rows[1]!['id'],
@@ -156,7 +157,7 @@ t.test('16.7 all members and the host\'s fields are imported, exported and impor
   })
   await t.rejects(source.run('users export', exported), { message: `${exported} exists: choose another name.` })
   const again = await target.run('users import', exported)
-  t.match([again.imported, again.rejected], [2, 1], 'all but the admin that there is')
+  t.match([again.imported, again.rejected], [3, 1], 'all but the admin that there is')
   t.strictSame(await stored(target), rows)
   t.equal(await statusOf(target.usher, 'ada@bücher.example', 'old password'), 200)
   t.equal(await statusOf(target.usher, 'plain@example.com', 'old password'), 401)
@@ -172,6 +173,7 @@ t.test('16.7 lines that are wrong are rejected with a reason, and the others are
     ['{', /not JSON/],
     ['[]', /not a JSON object/],
     ['null', /not a JSON object/],
+    [{ name: 'A', email: 'a@example.com', kind: 'service', passwordHash: `$2b$04$${'a'.repeat(53)}` }, /a service user has no password/],
     ['"x"', /not a JSON object/],
     [`{"name":${'['.repeat(200_000)}${']'.repeat(200_000)},"email":"x@example.com"}`, /levels|must be/],
     [{ email: 'a@example.com' }, /^name is required$/],
@@ -216,7 +218,7 @@ t.test('16.7 lines that are wrong are rejected with a reason, and the others are
   const checked = await run('users import', path, { 'dry-run': true })
   t.match(checked, { imported: 4, rejected: bad.length + 2, isFailure: true, rejectedFile: null })
   t.equal(checked.problems.length, 20)
-  t.match(checked.text, /^4 users can be imported, 0 admins among them: .*\n40 lines were rejected:\n {2}line 6: The line is not JSON\n/)
+  t.match(checked.text, /^4 users can be imported, 0 admins among them: .*\n41 lines were rejected:\n {2}line 6: The line is not JSON\n/)
   t.equal((await sql`select 1 from users`).length, 1, 'nobody was imported')
   t.notOk(existsSync(`${path}.rejected.ndjson`))
   t.equal((await sql`select 1 from user_imports`).length, 0)
@@ -449,8 +451,8 @@ t.test('16.7 no user is imported with the id of one who is being deleted', async
   const db = await openDatabase()
   const id = '5f0a2b6c-1111-4222-8333-444455556666'
   await sql`insert into deleted_users (user_id) values (${id})`
-  const user = { id, emailVerified: false, role: 'user', disabled: false, createdAt: undefined, passwordHash: null } as const
-  const context = { actorId: null, sessionId: null, address: '', userAgent: '' }
+  const user = { id, emailVerified: false, role: 'user', kind: 'person', disabled: false, createdAt: undefined, passwordHash: null } as const
+  const context = { actorId: null, sessionId: null, keyId: null, address: '', userAgent: '' }
   t.strictSame(
     await importUsers(db, [{ ...user, name: 'A', email: 'a@example.com' }, { ...user, id: undefined, name: 'B', email: 'b@example.com' }], context),
     ['deleted', undefined]
