@@ -18,7 +18,7 @@ export async function listPasswordKinds (db: Database): Promise<PasswordKind[]> 
 
 /**
  * Stores kinds of password hashes in the transaction that stores hashes of these kinds. A kind that is known keeps its
- * signer key. Until the transaction ends, none of them is forgotten.
+ * signer key if none is given. Until the transaction ends, none of them is forgotten.
  */
 export async function insertPasswordKinds (trx: Database, kinds: readonly PasswordKind[]): Promise<void> {
   if (kinds.length === 0) return
@@ -26,7 +26,9 @@ export async function insertPasswordKinds (trx: Database, kinds: readonly Passwo
   const sorted = kinds.toSorted((one, other) => one.kind < other.kind ? -1 : 1)
   await trx.insertInto('password_kinds')
     .values(sorted.map(({ kind, signerKey }) => ({ kind, signer_key: signerKey })))
-    .onConflict((conflict) => conflict.column('kind').doUpdateSet({ checked_at: sql`now()` })).execute()
+    .onConflict((conflict) => conflict.column('kind').doUpdateSet({
+      checked_at: sql`now()`, signer_key: sql`coalesce(excluded.signer_key, password_kinds.signer_key)`,
+    })).execute()
 }
 
 /**

@@ -225,12 +225,12 @@ async function createKinds (
   const groups = new Set([own, ...stored.keys()].map((kind) => groupOf(impossibleHash(kind))))
   const sealed = new Map<string, PasswordKind>()
 
-  function kindOf (hash: StoredHash): PasswordKind {
-    const { kind } = hash
-    const found = stored.get(kind) ?? sealed.get(kind)
-    if (found) return found
-    const isFirebase = hash.family === 'scrypt' && hash.firebase !== undefined
-    const added = { kind, signerKey: isFirebase && firebase ? sealSignerKey(options, kind, firebase.signerKey) : null }
+  // The key is stored anew where it is given, since the one that is stored may need a secret that is lost.
+  function kindOf ({ kind }: StoredHash, keyId: string | undefined): PasswordKind {
+    const isGiven = keyId !== undefined && keyId === firebase?.keyId
+    const known = sealed.get(kind) ?? (isGiven ? undefined : stored.get(kind))
+    if (known) return known
+    const added = { kind, signerKey: isGiven ? sealSignerKey(options, kind, firebase!.signerKey) : null }
     sealed.set(kind, added)
     return added
   }
@@ -239,9 +239,9 @@ async function createKinds (
     /** Throws `RejectedLine` if a hash could not be checked without another key, or if it is of one kind too many. */
     admit (hash: StoredHash | undefined): void {
       if (!hash) return
-      const key = hash.family === 'scrypt' ? hash.firebase?.keyId : undefined
-      if (key !== undefined && key !== firebase?.keyId && !stored.has(hash.kind)) {
-        throw new RejectedLine('passwordHash is of another Firebase project than --firebase-config')
+      const keyId = keyIdOf(hash)
+      if (keyId !== undefined && keyId !== firebase?.keyId && !stored.has(hash.kind)) {
+        throw new RejectedLine('passwordHash is of a Firebase project whose parameters --firebase-config does not give')
       }
       const group = groupOf(hash)
       if (!groups.has(group) && groups.size >= MAX_KINDS) {
@@ -253,11 +253,14 @@ async function createKinds (
     /** Returns the kinds of the hashes of users, without the one of this installation. */
     toStore: (items: readonly Item[]): PasswordKind[] => {
       const all = items.flatMap(({ parsed }) =>
-        parsed?.hash && parsed.hash.kind !== own ? [kindOf(parsed.hash)] : [])
+        parsed?.hash && parsed.hash.kind !== own ? [kindOf(parsed.hash, keyIdOf(parsed.hash))] : [])
       return [...new Map(all.map((kind) => [kind.kind, kind])).values()]
     },
   }
 }
+
+const keyIdOf = (hash: StoredHash): string | undefined =>
+  hash.family === 'scrypt' ? hash.firebase?.keyId : undefined
 
 async function describeFile (path: string): Promise<{ size: number, hash: Buffer }> {
   try {

@@ -94,7 +94,7 @@ export function createPasswords (
   function signerKeyOf ({ kind }: StoredHash, kinds: readonly PasswordKind[]): Buffer | undefined {
     const stored = kinds.find((one) => one.kind === kind)?.signerKey
     if (stored === undefined || stored === null) {
-      report('Hashes of Firebase cannot be checked without the signer key of their project: import them once more')
+      report('Hashes of Firebase cannot be checked without the signer key of their project: import them with --again')
       return undefined
     }
     try {

@@ -3,7 +3,9 @@ import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import t, { type Test } from 'tap'
-import { forgetPasswordKinds, listPasswordKinds } from '../../db/auth/password-kinds.ts'
+import {
+  forgetPasswordKinds, listPasswordKinds, openSignerKey, reencryptSignerKeys,
+} from '../../db/auth/password-kinds.ts'
 import { importUsers } from '../../db/users/import-users.ts'
 import type { Output, Values } from '../../node/commands/command.ts'
 import { commands } from '../../node/commands/index.ts'
@@ -162,6 +164,43 @@ t.test('16.7 all members and the host\'s fields are imported, exported and impor
   t.equal(await statusOf(target.usher, 'ada@bücher.example', 'old password'), 200)
   t.equal(await statusOf(target.usher, 'plain@example.com', 'old password'), 401)
   t.match(await source.sql`select action, user_agent from audit where action = 'users.export'`, [{ user_agent: 'usher command line' }])
+})
+
+t.test('16.7 the signer key of a Firebase project is needed elsewhere, and survives other secrets', async (t) => {
+  const { usher, sql, write, run, folder, openDatabase } = await open(t)
+  const config = join(folder, 'firebase.txt')
+  writeFileSync(config, firebase.config)
+  const file = write('users.ndjson', [userOf('ada', { passwordHash: await hashers['Firebase scrypt']('old password') })])
+  t.match(await run('users import', file, { 'firebase-config': config }), { imported: 1 })
+  const db = await openDatabase()
+  const [kind] = await listPasswordKinds(db)
+  t.strictSame(openSignerKey({ secret: SECRET }, kind!.kind, kind!.signerKey!), firebase.signerKey)
+
+  const exported = join(folder, 'export.ndjson')
+  await run('users export', exported)
+  const other = await open(t)
+  const without = await other.run('users import', exported, { rejected: join(folder, 'rejected') })
+  t.match([without.imported, without.rejected], [0, 2])
+  t.match(linesOf(join(folder, 'rejected')).find(({ user }) => user.name === 'ada'), {
+    reason: 'passwordHash is of a Firebase project whose parameters --firebase-config does not give',
+  })
+  const json = join(folder, 'firebase.json')
+  writeFileSync(json, JSON.stringify({
+    base64_signer_key: firebase.signerKey.toString('base64'), base64_salt_separator: 'Bw==', rounds: 8, mem_cost: 14,
+  }))
+  const values = { 'firebase-config': json, rejected: join(folder, 'rejected 2'), again: true }
+  t.match(await other.run('users import', exported, values), { imported: 1 })
+  t.equal(await statusOf(other.usher, 'ada@example.com', 'old password'), 200)
+
+  // `keys rotate` with another secret.
+  const secrets = { secret: 'another secret of many words', formerSecret: SECRET }
+  t.strictSame(await reencryptSignerKeys(db, secrets), { encrypted: 1, unreadable: 0 })
+  t.strictSame(await reencryptSignerKeys(db, secrets), { encrypted: 0, unreadable: 0 })
+  t.strictSame(await reencryptSignerKeys(db, { secret: 'a third one' }), { encrypted: 0, unreadable: 1 })
+  t.equal(await statusOf(usher, 'ada@example.com', 'old password'), 401, 'a node without that secret')
+  t.match(await run('users import', file, { 'firebase-config': config, again: true }), { imported: 0, rejected: 1 })
+  t.equal(await statusOf(usher, 'ada@example.com', 'old password'), 200, 'once the key was stored anew')
+  t.equal((await sql`select 1 from users where email like 'ada%'`).length, 1)
 })
 
 t.test('16.7 lines that are wrong are rejected with a reason, and the others are imported', async (t) => {
