@@ -1,3 +1,4 @@
+import { adoptUnverified } from '../../db/auth/adopt-unverified.ts'
 import { findSecondFactors } from '../../db/auth/second-factors.ts'
 import { insertUndoToken } from '../../db/auth/undo-tokens.ts'
 import { endedOf, voidIssued } from '../../db/auth/void-issued.ts'
@@ -5,23 +6,27 @@ import { storeCredentialEvent } from '../../db/outbox/store.ts'
 import { listPasskeys } from '../../db/passkeys/passkeys.ts'
 import { requireLiveSession } from '../../db/sessions/live-sessions.ts'
 import { deleteSessionsOf } from '../../db/sessions/ended-sessions.ts'
+import { restartLoginLimits } from '../../db/throttle/login-limits.ts'
 import { clearLimits, limitKey, SECOND_FACTOR_OF_ACCOUNT } from '../../db/throttle/throttle.ts'
 import { deleteTotp, findTotp } from '../../db/totp/totp.ts'
 import type { Database } from '../../db/tables/index.ts'
-import { lockUser } from '../../db/users/users.ts'
+import { findUsers, lockUser } from '../../db/users/users.ts'
+import { networkOf } from '../../schema/http/network.ts'
 import type { CredentialKind } from '../../schema/outbox/events.ts'
 import type { UsherCredentials } from '../../schema/options/usher.ts'
 import { UserNotFound } from '../../schema/users/user.ts'
 import type { Audit } from '../audit/index.ts'
 import type { Core } from '../core.ts'
+import type { HookRunner } from '../hooks/index.ts'
 import type { Users } from '../users/index.ts'
 import type { Caller } from './caller.ts'
 import type { UndoLinks } from './links/undo-links.ts'
 import type { Sessions } from './sessions.ts'
 import type { Throttle } from './throttle/throttle.ts'
 
-interface Dependencies extends Pick<Core, 'database'> {
+interface Dependencies extends Pick<Core, 'database' | 'options'> {
   audit: Audit
+  hooks: HookRunner
   sessions: Pick<Sessions, 'markEnded'>
   throttle: Pick<Throttle, 'forgetRejections'>
   undoLinks: UndoLinks
@@ -41,7 +46,9 @@ export type Credentials = ReturnType<typeof createCredentials>
  * What happens along with every change of the ways to sign in, passkeys and authenticator apps, and what operators and
  * hosts do with them (contract 16.3, 16.4).
  */
-export function createCredentials ({ database: { db }, audit, sessions, throttle, undoLinks, users }: Dependencies) {
+export function createCredentials (
+  { database: { db }, audit, hooks, sessions, throttle, undoLinks, users, options: { userFields } }: Dependencies
+) {
   /**
    * Records that a passkey, an authenticator app or an API key was added, in the transaction that adds it and has
    * locked the user: the entry of the account log, the event, and the mail, with a link that undoes it if the user has
@@ -83,6 +90,36 @@ export function createCredentials ({ database: { db }, audit, sessions, throttle
     notifyRemoved: undoLinks.notifyRemoved,
     recordAdded,
     recordRemoved,
+
+    /**
+     * Marks the address of a user as verified, for somebody who has just proved to read its mailbox, and removes
+     * everything that was set up before if nobody had verified it: see `adoptUnverified` of `db/auth`. Does that with
+     * the entries of the account log, the events, the hook `onUserUpdate` and a mail that says so, and starts the
+     * limits of failed logins anew. Call it in a transaction, before the session of the owner is stored. Throws
+     * `UserNotFound`.
+     * @returns a function to call after the commit, or undefined if the address was verified already
+     */
+    async adoptUnverified (trx: Database, caller: Caller, userId: string): Promise<(() => void) | undefined> {
+      const adoption = await adoptUnverified(trx, userId)
+      if (!adoption) return undefined
+      const { email, ended, hadPassword, removed } = adoption
+      const actions = [
+        'user.email-verify' as const, ...hadPassword ? ['password.remove' as const] : [],
+        ...removed.map((kind) => `${kind}.remove` as const),
+      ]
+      for (const action of actions) await audit.add(caller, { action, actorId: userId, userId }, trx)
+      if (hadPassword || removed.length > 0) await undoLinks.notifyAdopted(trx, email, userId)
+      const hook = hooks.during('onUserUpdate', caller)
+      if (hook) {
+        const [user] = await findUsers(trx, [userId], userFields)
+        await hook(trx, user!)
+      }
+      await restartLoginLimits(trx, { userId, email, network: networkOf(caller.address) })
+      return () => {
+        sessions.markEnded(ended)
+        throttle.forgetRejections()
+      }
+    },
 
     /**
      * Returns the ways to sign in that a user has besides the password. Throws `Unauthenticated`, `Forbidden`,

@@ -87,7 +87,7 @@ export default fp(async function auth (app) {
   })
   const stepUp = createStepUp({ ...core, secondFactor })
   const undoLinks = createUndoLinks({ ...core, links, mails })
-  const credentials = createCredentials({ ...core, audit, sessions, throttle, undoLinks, users })
+  const credentials = createCredentials({ ...core, audit, hooks, sessions, throttle, undoLinks, users })
   app.decorate('usherAuth', {
     ...identity,
     actors,

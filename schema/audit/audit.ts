@@ -7,6 +7,7 @@ export const auditActions = [
   'login', 'login.failed', 'login.second-factor-failed', 'logout', 'step-up', 'step-up.failed',
   'session.refresh-reuse', 'session.end',
   'password.change', 'password.change-failed', 'password.reset-request', 'password.reset',
+  'password.remove',
   'user.create', 'user.sign-up', 'user.invite', 'user.import', 'user.email-change', 'user.email-verify', 'user.undo-change',
   'user.role-change', 'user.disable',
   'user.enable', 'user.delete',

@@ -49,6 +49,11 @@ export interface MailValues {
   'totp-removed': CommonValues & { page: string }
   /** A recovery code was used. */
   'recovery-code-used': CommonValues & { page: string }
+  /**
+   * What was set up for the account before its address was confirmed is removed, such as the password. `page` is where
+   * a link to set a password is requested.
+   */
+  'ways-removed': CommonValues & { page: string }
 }
 
 export type MailName = keyof MailValues
@@ -72,6 +77,7 @@ export const mailValues: { readonly [Name in MailName]: readonly (keyof MailValu
   'totp-added': [...commonMailValues, 'page', 'undoLink', 'duration'],
   'totp-removed': [...commonMailValues, 'page'],
   'recovery-code-used': [...commonMailValues, 'page'],
+  'ways-removed': [...commonMailValues, 'page'],
 }
 
 export const mailNames = Object.keys(mailValues) as MailName[]

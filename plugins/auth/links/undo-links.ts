@@ -77,5 +77,14 @@ export function createUndoLinks (
       const mail = prepare(() => renderMail('recovery-code-used', { page: links.pageOf('/set-password') }), undefined)
       if (mail) await insertMail(trx, mail, email, userId)
     },
+
+    /**
+     * Stores a mail that says that what was set up before the address was confirmed is removed, in the transaction that
+     * removes it.
+     */
+    async notifyAdopted (trx: Database, email: string, userId: string): Promise<void> {
+      const mail = prepare(() => renderMail('ways-removed', { page: links.pageOf('/forgot-password') }), undefined)
+      if (mail) await insertMail(trx, mail, email, userId)
+    },
   }
 }
