@@ -25,6 +25,7 @@ import auditRoutes from './routes/audit.ts'
 import authRoutes from './routes/auth.ts'
 import healthRoutes from './routes/health.ts'
 import apiKeyRoutes from './routes/api-keys.ts'
+import loginMailRoutes from './routes/login-mail.ts'
 import passkeyRoutes from './routes/passkeys.ts'
 import passwordRoutes from './routes/passwords.ts'
 import redirect from './routes/redirect.ts'
@@ -178,6 +179,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(secondFactorRoutes)
     await api.register(totpRoutes)
     await api.register(signUpRoutes)
+    await api.register(loginMailRoutes)
     await api.register(accountSafetyRoutes)
     await api.register(userRoutes)
     await api.register(auditRoutes)

@@ -655,6 +655,74 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/login/mail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Request an e-mail with a link and a code to log in */
+        post: operations["postAuthLoginMail"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/login/mail/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Check whether the token of the link is valid, without using it, and which account it logs in to */
+        post: operations["postAuthLoginMailCheck"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/login/mail/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Log in with the token of the link, or with the code */
+        post: operations["postAuthLoginMailConfirm"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/step-up/mail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Request an e-mail with a code to confirm that it is you */
+        post: operations["postAuthStepUpMail"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/users/{id}/email-verification": {
         parameters: {
             query?: never;
@@ -1023,7 +1091,7 @@ export interface components {
              * @description RFC 3339, UTC
              */
             expiresAt: string;
-            /** @description How the user was authenticated (RFC 8176): `pwd`, `otp`, `pop`, `user`, `mfa` */
+            /** @description How the user was authenticated (RFC 8176): `pwd`, `email`, `otp`, `pop`, `user`, `mfa` */
             amr: string[];
             /**
              * Format: date-time
@@ -1326,6 +1394,13 @@ export interface components {
             /** @description A recovery code; case, spaces and hyphens do not matter */
             recoveryCode?: string;
             credential?: components["schemas"]["AuthenticationResponse"];
+            /** @description The code of a mail, for users without a second factor */
+            mail?: {
+                /** @description From the response of POST /api/auth/step-up/mail */
+                id: string;
+                /** @description The eight digits in the mail */
+                code: string;
+            };
         };
         /**
          * StepUpReply
@@ -1342,7 +1417,7 @@ export interface components {
         };
         /**
          * SecondFactor
-         * @description How the user proves to be the owner besides the password
+         * @description How the user proves to be the owner
          */
         SecondFactor: {
             /** @description The authenticator app; null if logins need none */
@@ -1357,6 +1432,10 @@ export interface components {
             recoveryCodesLeft: number;
             /** @description Passkeys, which also serve as a second factor */
             passkeys: number;
+            /** @description Whether the user has a password */
+            password: boolean;
+            /** @description Whether the code of a mail steps up, with POST /api/auth/step-up/mail: for users without a second factor */
+            mail: boolean;
         };
         /**
          * NewTotp
@@ -1437,6 +1516,61 @@ export interface components {
             /** @description `PASSWORD_REQUIRED` if the request must be repeated with a password */
             code?: string;
         };
+        /** RequestLoginMail */
+        RequestLoginMail: {
+            email: string;
+            /** @description False for a client that keeps no cookies: the response has `loginId` instead of a cookie */
+            cookie?: boolean;
+        };
+        /**
+         * LoginMailReply
+         * @description Accepted; if the address has an account, a link and a code are mailed afterwards
+         */
+        LoginMailReply: {
+            message: string;
+            /** @description What the code of the mail has to be sent with; only with `cookie: false` */
+            loginId?: string;
+        };
+        /** CheckLoginMail */
+        CheckLoginMail: {
+            /** @description The token in the link of the mail, after `#token=` */
+            token: string;
+            /** @description From the response to the request, for clients without cookies */
+            loginId?: string;
+        };
+        /**
+         * LoginMailAccount
+         * @description The link is valid, and stays so
+         */
+        LoginMailAccount: {
+            /** @description The address of the account that the link logs in to */
+            email: string;
+            /** @description Whether this browser or client has requested the mail */
+            requestedHere: boolean;
+            /** @description Whether the login removes the password and the other ways to sign in, because they were set up before anybody had verified the address */
+            removes: boolean;
+        };
+        /**
+         * ConfirmLoginMail
+         * @description The token of the link, or the code; without the cookie of the request, the code needs `loginId`
+         */
+        ConfirmLoginMail: {
+            /** @description The token in the link of the mail, after `#token=` */
+            token?: string;
+            /** @description The eight digits in the mail */
+            code?: string;
+            /** @description From the response to the request, for clients without cookies */
+            loginId?: string;
+        };
+        /**
+         * StepUpMailReply
+         * @description Accepted; a code is on its way to the address of the user
+         */
+        StepUpMailReply: {
+            message: string;
+            /** @description What the code of the mail has to be sent with */
+            id: string;
+        };
         /** UseToken */
         UseToken: {
             /** @description The token in the link of the mail, after `#token=` */
@@ -1511,7 +1645,7 @@ export interface components {
             /** @description UUIDv7 */
             id: string;
             /** @enum {string} */
-            action: "login" | "login.failed" | "login.second-factor-failed" | "logout" | "step-up" | "step-up.failed" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "access.denied" | "access.throttled";
+            action: "login" | "login.failed" | "login.second-factor-failed" | "login.mail-request" | "logout" | "step-up" | "step-up.failed" | "step-up.mail-request" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "access.denied" | "access.throttled";
             /**
              * Format: date-time
              * @description RFC 3339, UTC
@@ -7294,7 +7428,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How the user proves to be the owner besides the password */
+            /** @description How the user proves to be the owner */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8430,6 +8564,617 @@ export interface operations {
                      * @example {
                      *       "error": "The content type must be application/json",
                      *       "code": "UNSUPPORTED_MEDIA_TYPE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postAuthLoginMail: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "email": "ada@example.com"
+                 *     }
+                 */
+                "application/json": components["schemas"]["RequestLoginMail"];
+            };
+        };
+        responses: {
+            /** @description Accepted; if the address has an account, a link and a code are mailed afterwards */
+            202: {
+                headers: {
+                    /** @description The session cookie, or that of a sign-up. Without a value, it removes the one that the client has */
+                    "Set-Cookie"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginMailReply"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "errors": [
+                     *         "name is required",
+                     *         "email must be an email address"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The rest of the request body did not arrive in time",
+                     *       "code": "BODY_STALLED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Payload Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The request body is too large",
+                     *       "code": "PAYLOAD_TOO_LARGE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    /** @description `identity`, if the body of the request was encoded */
+                    "Accept-Encoding"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The content type must be application/json",
+                     *       "code": "UNSUPPORTED_MEDIA_TYPE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "Too many attempts, try again later",
+                     *       "code": "TOO_MANY_REQUESTS"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postAuthLoginMailCheck: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "token": "the-token-of-the-link"
+                 *     }
+                 */
+                "application/json": components["schemas"]["CheckLoginMail"];
+            };
+        };
+        responses: {
+            /** @description The link is valid, and stays so */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginMailAccount"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "errors": [
+                     *         "name is required",
+                     *         "email must be an email address"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The rest of the request body did not arrive in time",
+                     *       "code": "BODY_STALLED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Payload Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The request body is too large",
+                     *       "code": "PAYLOAD_TOO_LARGE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    /** @description `identity`, if the body of the request was encoded */
+                    "Accept-Encoding"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The content type must be application/json",
+                     *       "code": "UNSUPPORTED_MEDIA_TYPE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postAuthLoginMailConfirm: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The token of the link, or the code; without the cookie of the request, the code needs `loginId` */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "code": "12345678"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ConfirmLoginMail"];
+            };
+        };
+        responses: {
+            /** @description The login succeeded; the cookie establishes the session */
+            200: {
+                headers: {
+                    /** @description The session cookie, or that of a sign-up. Without a value, it removes the one that the client has */
+                    "Set-Cookie"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginReply"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "errors": [
+                     *         "name is required",
+                     *         "email must be an email address"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "Email or password is wrong",
+                     *       "code": "INVALID_CREDENTIALS"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LoginFailure"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The rest of the request body did not arrive in time",
+                     *       "code": "BODY_STALLED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Payload Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The request body is too large",
+                     *       "code": "PAYLOAD_TOO_LARGE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    /** @description `identity`, if the body of the request was encoded */
+                    "Accept-Encoding"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The content type must be application/json",
+                     *       "code": "UNSUPPORTED_MEDIA_TYPE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "Too many attempts, try again later",
+                     *       "code": "TOO_MANY_REQUESTS"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postAuthStepUpMail: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted; a code is on its way to the address of the user */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StepUpMailReply"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "errors": [
+                     *         "name is required",
+                     *         "email must be an email address"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "A bearer token is required",
+                     *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The rest of the request body did not arrive in time",
+                     *       "code": "BODY_STALLED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "This email address is already taken",
+                     *       "code": "EMAIL_TAKEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Payload Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The request body is too large",
+                     *       "code": "PAYLOAD_TOO_LARGE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    /** @description `identity`, if the body of the request was encoded */
+                    "Accept-Encoding"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The content type must be application/json",
+                     *       "code": "UNSUPPORTED_MEDIA_TYPE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "Too many attempts, try again later",
+                     *       "code": "TOO_MANY_REQUESTS"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -10403,7 +11148,7 @@ export interface operations {
             query?: {
                 /** @description Only entries about the account of this user. Only an admin may name another user */
                 user?: string;
-                action?: "login" | "login.failed" | "login.second-factor-failed" | "logout" | "step-up" | "step-up.failed" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "access.denied" | "access.throttled";
+                action?: "login" | "login.failed" | "login.second-factor-failed" | "login.mail-request" | "logout" | "step-up" | "step-up.failed" | "step-up.mail-request" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "access.denied" | "access.throttled";
                 /** @description Entries per page */
                 limit?: number;
                 /** @description The cursor of the page, from the `Link` header of the previous page */

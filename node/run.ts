@@ -144,6 +144,7 @@ async function serve (
     webhooks: webhooksOf(settings),
     secret: data.secret,
     signUp: settings.SIGN_UP,
+    loginMail: settings.LOGIN_MAIL,
     origins: CORS_ORIGIN,
     ...storageOf(settings),
     uploadMaxBytes: UPLOAD_MAX_BYTES,

@@ -39,7 +39,7 @@ const schemas = {
 const secondFactorRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase: { db }, usherAudit: audit,
-    usherAuth: { authenticateAny, callerOf, login, passkeys, stepUp, totp },
+    usherOptions: options, usherAuth: { authenticateAny, callerOf, login, loginMails, passkeys, stepUp, totp },
   } = app
   const cookies = await createCookies(app)
   const ceremonies = await createCeremonyCookies(app)
@@ -88,8 +88,12 @@ const secondFactorRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function proveFactor (request: RequestOf<typeof schemas.stepUp>, caller: Caller): Promise<SecondProof> {
-    const { code, recoveryCode, credential } = request.body
+    const { code, recoveryCode, credential, mail } = request.body
     const { id } = caller.getActor()
+    if (mail) {
+      if (!options.loginMail) throw new InvalidSecondFactor()
+      return loginMails.proveStepUp(caller, mail)
+    }
     if (!credential) return totp.prove(caller, id, codeOf(code, recoveryCode))
     const ceremony = ceremonyOf(request, credential, [passkeys.sessionOf(caller)])
     return passkeys.proveFor(id, 'step-up', ceremony, caller.log)

@@ -44,7 +44,10 @@ const schemas = {
  * is stored for an idempotency key.
  */
 const totpRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { actorOf, authenticateAny, callerOf, credentials, stepUp, totp } } = app
+  const {
+    usherOptions: options, usherUsers: users,
+    usherAuth: { actorOf, authenticateAny, callerOf, credentials, stepUp, totp },
+  } = app
   // Also for those who must have a second factor and lack it.
   const read = [authenticateAny, async (request: FastifyRequest) => {
     callerOf(request).authorize('second-factor:read', actorOf(request).id)
@@ -64,9 +67,13 @@ const totpRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onRead (request: RequestOf<typeof schemas.read>) {
     const caller = callerOf(request)
-    const { passkeys, ...factors } = await credentials.list(caller, actorOf(request).id)
+    const { id } = actorOf(request)
+    const [{ passkeys, ...factors }, user, hasSecondFactor] = await Promise.all([
+      credentials.list(caller, id), users.get(id, request.socket), stepUp.hasSecondFactor(caller),
+    ])
     await caller.confirm()
-    return { ...factors, passkeys: passkeys.length }
+    const mail = options.loginMail && user.emailVerified && !hasSecondFactor
+    return { ...factors, passkeys: passkeys.length, mail }
   }
 
   async function onStart (request: RequestOf<typeof schemas.start>) {

@@ -36,7 +36,9 @@ async function generateResolvers (): Promise<string> {
 async function generateApi (): Promise<string> {
   // With every operation: those of sign-up need a mailer.
   const { app, close } =
-    await createTestUsher({ databaseUrl: process.env.DATABASE_URL, mailer: () => {}, signUp: true })
+    await createTestUsher({
+      databaseUrl: process.env.DATABASE_URL, mailer: () => {}, signUp: true, loginMail: true,
+    })
   try {
     return astToString(await openapiTypescript((await app.inject('/docs/json')).json()))
   } finally {

@@ -12,9 +12,10 @@ import { storeUserEvent } from '../outbox/store.ts'
 import { isUuid } from '../driver/postgres.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, UsersTable } from '../tables/index.ts'
-import { deleteOutrankedTokens, insertUndoToken, undoPeriod } from './undo-tokens.ts'
+import { isProven } from './proven-address.ts'
+import { deleteOutrankedTokens, insertUndoToken } from './undo-tokens.ts'
 import { lockUser } from '../users/users.ts'
-import { voidIssued, voidLinks, type Voided } from './void-issued.ts'
+import { tablesOfMailbox, voidIssued, voidLinks, type Voided } from './void-issued.ts'
 
 // More than one, because a mail may arrive late, and its link should work even if another mail was requested meanwhile.
 const MAX_TOKENS_PER_USER = 3
@@ -47,8 +48,7 @@ export async function findAccount (db: Database, id: string): Promise<Account | 
  * used up. If there is no such user, the user is disabled or a service, or the address may not get a token, it sends
  * the same statements and stores a mail to nobody, so that neither the response time nor the load reveals it.
  * @param onlyIfProven whether no token is stored for an address that was changed in the last seven days and is not
- *   verified. As long as the owner of the former address can undo the change, whoever has made it must not be able to
- *   take the account over.
+ *   verified (`isProven`)
  * @param confirm runs before the commit, and throws if the token must not be stored
  */
 export async function insertPasswordToken (
@@ -63,10 +63,7 @@ export async function insertPasswordToken (
     const stored = await trx.insertInto('password_tokens').columns(['hash', 'user_id', 'created_at', 'expires_at'])
       .expression(({ selectFrom, val }) => selectFrom('users').where('id', '=', userId).where('disabled', '=', false)
         .where('account_kind', '=', 'person')
-        .$if(onlyIfProven, (query) => query.where(({ or, eb }) => or([
-          eb('email_verified', '=', true), eb('email_changed_at', 'is', null),
-          eb('email_changed_at', '<=', sql<Date>`now() - ${undoPeriod}`),
-        ])))
+        .$if(onlyIfProven, (query) => query.where(isProven))
         .select([
           val(hash).as('hash'), 'id', now.as('created'),
           sql<Date>`${now} + make_interval(secs => ${seconds})`.as('expires'),
@@ -133,7 +130,7 @@ export async function resetPassword (
       updated_at: sql`case when email_verified then updated_at else now() end`,
     })
     .where('id', '=', userId).execute()
-  await voidLinks(trx, userId, ['password_tokens', 'email_tokens'])
+  await voidLinks(trx, userId, tablesOfMailbox)
   // Whoever made the reset necessary may have created API keys.
   const keys = await deleteApiKeysOf(trx, userId, userId)
   const ended = [...keys, ...await deleteSessionsOf(trx, userId, userId)]
@@ -144,8 +141,8 @@ export async function resetPassword (
 
 /**
  * Replaces the password hash `from`, against which the current password was checked, with `to`. Deletes the user's
- * tokens of links that set a password or verify an address, and ends all sessions except `sessionId`. Call it in a
- * transaction. Throws `WrongPassword` if the password was changed meanwhile, and `InvalidToken` if the session has
+ * tokens of links that set a password, verify an address or log in, and ends all sessions except `sessionId`. Call it
+ * in a transaction. Throws `WrongPassword` if the password was changed meanwhile, and `InvalidToken` if the session has
  * ended, as it does when an earlier change is undone.
  * @param undo the hash of a token that undoes it, if mails can be sent
  */
@@ -161,7 +158,7 @@ export async function changePassword (
   const isUndoable = undo !== undefined && await insertUndoToken(trx, undo, userId)
   await trx.updateTable('users').set({ password_hash: to }).where('id', '=', userId).where('password_hash', '=', from)
     .returning('id').executeTakeFirstOrThrow(() => new WrongPassword())
-  await voidLinks(trx, userId, ['password_tokens', 'email_tokens'])
+  await voidLinks(trx, userId, tablesOfMailbox)
   const ended = await deleteSessionsOf(trx, userId, userId, sessionId)
   await storeUserEvent(trx, 'password.changed', userId, userId)
   return { ended, email: user!.email, isUndoable }

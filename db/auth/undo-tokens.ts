@@ -11,7 +11,7 @@ import { isEmailTaken } from '../driver/postgres.ts'
 import type { Database, Tables } from '../tables/index.ts'
 import { hasEmail, isSameEmail } from '../users/user-keys.ts'
 import { lockUser } from '../users/users.ts'
-import { voidLinks } from './void-issued.ts'
+import { tablesOfMailbox, voidLinks } from './void-issued.ts'
 
 /**
  * How long a change can be undone. During this time, no link to reset the password is sent to a new address that is not
@@ -165,7 +165,7 @@ export async function undoChange (
   await deleteOutrankedTokens(trx, userId, former.email, false)
   await trx.deleteFrom('undo_tokens').where('user_id', '=', userId)
     .where('position', restored ? '>=' : '>', former.position).execute()
-  await voidLinks(trx, userId, ['password_tokens', 'email_tokens'])
+  await voidLinks(trx, userId, tablesOfMailbox)
   const { removed, keys } = await deleteAddedSince(trx, userId, former.time)
   await trx.updateTable('users')
     .set({ password_hash: former.password_hash, updated_at: sql`now()`, ...restored && { email: former.email } })

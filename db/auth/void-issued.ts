@@ -3,13 +3,16 @@ import { deleteSessionsOf } from '../sessions/ended-sessions.ts'
 import type { Database } from '../tables/index.ts'
 import { lockUser } from '../users/users.ts'
 
-// Each row is the token of a link that was mailed for a user, or of a login that waits for the second factor. Their
-// foreign keys delete them along with the user.
-const linkTables = ['undo_tokens', 'password_tokens', 'email_tokens', 'login_challenges'] as const
+// Each row is the token of a link or a code that was mailed for a user, or of a login that waits for the second factor.
+// Their foreign keys delete them along with the user.
+const linkTables = ['undo_tokens', 'password_tokens', 'email_tokens', 'login_mails', 'login_challenges'] as const
+
+/** What another password makes void: everything that somebody else may have, except links that undo a change. */
+export const tablesOfMailbox = ['password_tokens', 'email_tokens', 'login_mails', 'login_challenges'] as const
 
 /**
- * Makes links void that were mailed for a user, and logins that wait for a second factor: all of them, or those of some
- * tables. Call it in a transaction that has locked the user.
+ * Makes links and codes void that were mailed for a user, and logins that wait for a second factor: all of them, or
+ * those of some tables. Call it in a transaction that has locked the user.
  */
 export async function voidLinks (
   trx: Database, userId: string, tables: readonly typeof linkTables[number][] = linkTables
@@ -25,9 +28,9 @@ export const endedOf = ({ sessions, keys }: Voided): string[] => [...sessions, .
 
 /**
  * Makes everything void that was issued to a user, to whoever has it now: ends all sessions, deletes the API keys, and
- * voids logins that wait for a second factor and the links that set a password, verify an address or undo a change.
- * Every repair of an account calls it in its transaction (contract 11.3). The user is locked first, so that a change by
- * one of the sessions either precedes it or fails.
+ * voids logins that wait for a second factor and the links that set a password, verify an address, log in or undo a
+ * change. Every repair of an account calls it in its transaction (contract 11.3). The user is locked first, so that a
+ * change by one of the sessions either precedes it or fails.
  * @param actorId the user who repairs; null if it is the operator or the host
  */
 export async function voidIssued (trx: Database, userId: string, actorId: string | null): Promise<Voided> {

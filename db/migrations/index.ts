@@ -11,6 +11,7 @@ import { createIdempotencyKeys } from './idempotency.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './initial.ts'
 import { addLiveSessions } from './live-sessions.ts'
 import { addImports } from './imports.ts'
+import { addLoginMails } from './login-by-mail.ts'
 import { keepOneRequestAKey } from './one-request-a-key.ts'
 import { createMailLimits } from './mail-limits.ts'
 import { createOutbox } from './outbox.ts'
@@ -236,6 +237,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0024-case-folding': foldCases,
   '0025-ways-to-sign-in': addWaysToSignIn,
   '0026-api-keys': addApiKeys,
+  '0027-login-by-mail': addLoginMails,
   '0029-imports': addImports,
 }
 

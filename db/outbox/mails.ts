@@ -9,9 +9,11 @@ import { deliveryOwner } from './owner.ts'
  * keep others from being sent:
  * - `account`: mails that only the user, an admin or the host can cause.
  * - `reset`: links to set a password, which anybody can request. Whoever does so sends the owner links that work.
+ * - `login`: links and codes to log in, which anybody can request as well, with the same effect.
+ * - `step-up`: codes that only a session of the user can request.
  * - `request`: other mails that anybody can cause.
  */
-export type MailBudget = 'account' | 'reset' | 'request'
+export type MailBudget = 'account' | 'reset' | 'login' | 'step-up' | 'request'
 
 /** How many mails one recipient may get: `burst` at once, and one in `seconds` in the long run. */
 export interface MailLimit { burst: number, seconds: number }
@@ -120,7 +122,7 @@ async function isTokenValid (db: Database, token: string): Promise<boolean> {
 }
 
 // The tables with tokens of links in mails.
-const tokenTables = ['password_tokens', 'email_tokens', 'undo_tokens', 'sign_ups'] as const
+const tokenTables = ['password_tokens', 'email_tokens', 'undo_tokens', 'sign_ups', 'login_mails'] as const
 
 /** Deletes at most `limit` of the waiting mails about users. Returns their number. */
 export async function deleteMailsOf (db: Database, userIds: readonly string[], limit: number): Promise<number> {

@@ -91,13 +91,18 @@ export async function renamePasskey (trx: Database, userId: string, id: string, 
 
 /**
  * Removes a passkey of a user, in a transaction that has locked the user. Throws `PasskeyNotFound`, and
- * `LastWayToSignIn` if the user has neither a password nor another passkey.
+ * `LastWayToSignIn` if the user has neither a password nor another passkey nor, with `loginMail`, a verified address.
  */
-export async function deletePasskey (trx: Database, userId: string, id: string): Promise<void> {
+export async function deletePasskey (
+  trx: Database, userId: string, id: string, { loginMail }: { loginMail: boolean }
+): Promise<void> {
   await getPasskey(trx, userId, id)
   const { remains } = await trx.selectNoFrom(({ or, exists, selectFrom }) => or([
     exists(selectFrom('users').select('users.id')
-      .where('users.id', '=', userId).where('password_hash', 'is not', null)),
+      .where('users.id', '=', userId)
+      .where(({ or, eb, lit }) => or([
+        eb('password_hash', 'is not', null), ...loginMail ? [eb('email_verified', '=', lit(true))] : [],
+      ]))),
     exists(selectFrom('passkeys').select('passkeys.id').where('user_id', '=', userId).where('passkeys.id', '<>', id)),
   ]).as('remains')).executeTakeFirstOrThrow()
   if (!remains) throw new LastWayToSignIn()

@@ -218,6 +218,29 @@ export interface LoginChallengesTable {
   expires_at: Date
 }
 
+/**
+ * The link and the code of a mail with which a user logs in, or the code of one with which the user of a session steps
+ * up. A trigger deletes them when the user gets another address.
+ */
+export interface LoginMailsTable {
+  /** SHA-256 of the token in the link; of a step-up, that of the id that the client has. */
+  hash: Uint8Array
+  /** Null if nobody gets the mail: then the row exists only so that attempts at its code take the same time. */
+  user_id: string | null
+  /** The session that is stepped up; null for a login. */
+  session_id: string | null
+  /** SHA-256 of the secret of the browser that has asked for the mail; null for a step-up. */
+  binding_hash: Uint8Array | null
+  /** SHA-256 of the code together with the secret of the browser, which makes it as hard to guess. */
+  code_hash: Uint8Array
+  /** SHA-256 of the address, which may belong to no user. */
+  address_hash: Uint8Array
+  /** How many codes were tried. */
+  attempts: Generated<number>
+  created_at: Generated<Date>
+  expires_at: Date
+}
+
 /** A challenge of WebAuthn that was used, until it expires. Challenges that are issued are not stored. */
 export interface UsedCeremoniesTable {
   /** SHA-256 of the challenge. */

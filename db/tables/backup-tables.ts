@@ -48,6 +48,8 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   recovery_codes: 'kept',
   // Logins of five minutes.
   login_challenges: 'left out',
+  // Links and codes of ten minutes.
+  login_mails: 'left out',
   used_ceremonies: 'sessions',
   user_imports: 'kept',
   password_kinds: 'kept',

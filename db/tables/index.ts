@@ -2,9 +2,9 @@ import type { Generated, GeneratedAlways, Kysely, Transaction } from 'kysely'
 import type { Role, UserKind } from '../../schema/users/user.ts'
 import type { ColumnOf, Row } from './row.ts'
 import type {
-  ApiKeysTable, EmailTokensTable, EndedSessionsTable, LoginChallengesTable, LoginFailuresTable, PasskeysTable,
-  PasswordKindsTable, PasswordTokensTable, RecognisedNetworksTable, RecoveryCodesTable, SessionsTable, SignUpsTable,
-  SigningKeysTable, ThrottleTable, TotpTable, UndoTokensTable, UsedCeremoniesTable, UserImportsTable,
+  ApiKeysTable, EmailTokensTable, EndedSessionsTable, LoginChallengesTable, LoginFailuresTable, LoginMailsTable,
+  PasskeysTable, PasswordKindsTable, PasswordTokensTable, RecognisedNetworksTable, RecoveryCodesTable, SessionsTable,
+  SignUpsTable, SigningKeysTable, ThrottleTable, TotpTable, UndoTokensTable, UsedCeremoniesTable, UserImportsTable,
 } from './auth.ts'
 import type { CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, UploadsTable } from './content.ts'
 import type { IdempotencyKeysTable } from './idempotency.ts'
@@ -107,6 +107,7 @@ export interface Tables {
   totp: TotpTable
   recovery_codes: RecoveryCodesTable
   login_challenges: LoginChallengesTable
+  login_mails: LoginMailsTable
   used_ceremonies: UsedCeremoniesTable
   user_imports: UserImportsTable
   password_kinds: PasswordKindsTable

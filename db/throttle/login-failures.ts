@@ -22,7 +22,7 @@ export async function readLoginState (
   return db.selectNoFrom(({ exists, selectFrom }) => [
     exists(selectFrom('users').innerJoin('recognised_networks', 'user_id', 'users.id').select('user_id')
       .where(hasEmail(email)).where('recognised_networks.network', '=', network)).$castTo<boolean>().as('recognised'),
-    sql<number>`coalesce(${selectFrom('login_failures').select('count').where('key', '=', keyOf(email))}, 0)`
+    sql<number>`coalesce(${selectFrom('login_failures').select('count').where('key', '=', hashAddress(email))}, 0)`
       .as('failures'),
   ]).executeTakeFirstOrThrow()
 }
@@ -35,7 +35,7 @@ export interface LoginFailure { readonly email: string }
  * the batch.
  */
 export async function countLoginFailures (db: Database, failures: readonly LoginFailure[]): Promise<undefined[]> {
-  const keys = failures.map(({ email }) => keyOf(email).toString('hex'))
+  const keys = failures.map(({ email }) => hashAddress(email).toString('hex'))
   await db.insertInto('login_failures').columns(['key', 'count'])
     // Rows are locked in the order of the keys, so that two statements with the same keys cannot cause a deadlock.
     .expression(({ selectFrom }) => selectFrom(
@@ -54,7 +54,7 @@ export async function countLoginFailures (db: Database, failures: readonly Login
 
 /** Deletes the count of failed attempts of an account, because a login has succeeded or the password was reset. */
 export async function clearLoginFailures (db: Database, email: string): Promise<void> {
-  await db.deleteFrom('login_failures').where('key', '=', keyOf(email)).execute()
+  await db.deleteFrom('login_failures').where('key', '=', hashAddress(email)).execute()
 }
 
 /**
@@ -87,5 +87,5 @@ export function deleteUnusedNetworks (
   })
 }
 
-// Returns a hash, because an address that belongs to no user must not be stored.
-const keyOf = (email: string): Buffer => createHash('sha256').update(foldEmail(email)).digest()
+/** Returns the hash of an address regardless of case. It may belong to no user, and must not be stored then. */
+export const hashAddress = (email: string): Buffer => createHash('sha256').update(foldEmail(email)).digest()

@@ -1,8 +1,8 @@
 import { foldEmail } from '../../schema/text/address.ts'
-import { clearLoginFailures } from './login-failures.ts'
+import { clearLoginFailures, hashAddress } from './login-failures.ts'
 import type { Database } from '../tables/index.ts'
 import {
-  clearLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK, SECOND_FACTOR_OF_ACCOUNT,
+  clearLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK, MAIL_CODE_OF_ACCOUNT, SECOND_FACTOR_OF_ACCOUNT,
 } from './throttle.ts'
 
 /** The account whose password was set, and the network from which its owner has set it by a link. */
@@ -23,6 +23,7 @@ export async function restartLoginLimits (trx: Database, { userId, email, networ
   const networks = [...recognised.map((row) => row.network), ...network ? [network] : []]
   await clearLimits(trx, [
     limitKey(SECOND_FACTOR_OF_ACCOUNT, [userId]), limitKey(LOGIN_OF_ACCOUNT, [account]),
+    limitKey(MAIL_CODE_OF_ACCOUNT, [userId]), limitKey(MAIL_CODE_OF_ACCOUNT, [hashAddress(email).toString('hex')]),
     ...networks.map((network) => limitKey(LOGIN_OF_ACCOUNT_AND_NETWORK, [account, network])),
   ])
 }

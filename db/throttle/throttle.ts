@@ -47,6 +47,9 @@ export const LOGIN_OF_ACCOUNT_AND_NETWORK = 'login.account-and-address'
 /** The limit of failed codes of a user's second factor. */
 export const SECOND_FACTOR_OF_ACCOUNT = 'second-factor.account'
 
+/** The limit of failed codes of mails, of a user and of an address. */
+export const MAIL_CODE_OF_ACCOUNT = 'mail-code.account'
+
 /**
  * Returns the key of a limit for a subject, which is hashed, because an address that belongs to no user must not be
  * stored. It contains the factor, so that one statement can charge limits of several sizes.

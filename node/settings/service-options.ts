@@ -64,6 +64,7 @@ function throttleOf (settings: Settings) {
       burst: settings.THROTTLE_SECOND_FACTOR_BURST, perMinute: settings.THROTTLE_SECOND_FACTOR_PER_MINUTE,
     },
     signUp: { burst: settings.THROTTLE_SIGN_UP_BURST, perMinute: settings.THROTTLE_SIGN_UP_PER_MINUTE },
+    loginMail: { burst: settings.THROTTLE_LOGIN_MAIL_BURST, perMinute: settings.THROTTLE_LOGIN_MAIL_PER_MINUTE },
     mail: { burst: settings.THROTTLE_MAIL_BURST, perMinute: settings.THROTTLE_MAIL_PER_MINUTE },
     verifiedMail: {
       burst: settings.THROTTLE_VERIFIED_MAIL_BURST,

@@ -141,6 +141,7 @@ const Settings = Type.Object({
     description: 'an address without a fragment, such as https://app.example.com/set-password',
   })),
   SIGN_UP: Type.Optional(Type.Boolean({ description: 'true or false' })),
+  LOGIN_MAIL: Type.Optional(Type.Boolean({ description: 'true or false' })),
   MAIL_TEMPLATES: Type.Optional(Type.String({ description: 'a folder of mail templates' })),
   PRODUCT_NAME: Type.String({
     default: 'Usher',
@@ -216,6 +217,8 @@ const Settings = Type.Object({
   THROTTLE_SECOND_FACTOR_PER_MINUTE: perMinute(throttle.secondFactor),
   THROTTLE_SIGN_UP_BURST: burst(throttle.signUp),
   THROTTLE_SIGN_UP_PER_MINUTE: perMinute(throttle.signUp),
+  THROTTLE_LOGIN_MAIL_BURST: burst(throttle.loginMail),
+  THROTTLE_LOGIN_MAIL_PER_MINUTE: perMinute(throttle.loginMail),
   THROTTLE_MAIL_BURST: burst(throttle.mail),
   THROTTLE_MAIL_PER_MINUTE: perMinute(throttle.mail),
   THROTTLE_VERIFIED_MAIL_BURST: burst(throttle.verifiedMail),
@@ -251,6 +254,14 @@ const bounds: readonly (readonly [Name, Name])[] = [
   ['ACCESS_TOKEN_SECONDS', 'SESSION_IDLE_SECONDS'],
   ['LIVE_CONNECTIONS_PER_NETWORK', 'LIVE_CONNECTIONS'],
   ['LIVE_SUBSCRIPTIONS_PER_NETWORK', 'LIVE_SUBSCRIPTIONS'],
+]
+
+// The first has no effect unless the second is true.
+const switches: readonly (readonly [Name, Name])[] = [
+  ['THROTTLE_SIGN_UP_BURST', 'SIGN_UP'],
+  ['THROTTLE_SIGN_UP_PER_MINUTE', 'SIGN_UP'],
+  ['THROTTLE_LOGIN_MAIL_BURST', 'LOGIN_MAIL'],
+  ['THROTTLE_LOGIN_MAIL_PER_MINUTE', 'LOGIN_MAIL'],
 ]
 
 const ajv = new Ajv({ coerceTypes: true })
@@ -294,15 +305,17 @@ export function checkSettings (
     .map((name) => `${required[name]} is required with ${name}.`)
   // This also turns the text into a number or a boolean.
   for (const name of given) if (!ajv.validate(schemas[name]!, settings)) errors.push(describe(name, environment[name]!))
-  const { SMTP_URL, PUBLIC_URL, PASSWORD_URL, SIGN_UP } = settings
+  const { SMTP_URL, PUBLIC_URL, PASSWORD_URL } = settings
   // The others would have no effect.
   const { CORS_ORIGIN: origins, TRUST_PROXY: proxies } = settings
   if (origins.length > 1 && origins.includes('*')) errors.push(describe('CORS_ORIGIN', ''))
   if (proxies.length > 1 && proxies.some((item) => item === 'true' || item === 'false')) {
     errors.push(describe('TRUST_PROXY', ''))
   }
-  if (SIGN_UP === true && !SMTP_URL) errors.push('SMTP_URL is required with SIGN_UP.')
-  if (SIGN_UP === true && !PUBLIC_URL) errors.push('PUBLIC_URL is required with SIGN_UP.')
+  for (const name of ['SIGN_UP', 'LOGIN_MAIL'] as const) {
+    if (settings[name] === true && !SMTP_URL) errors.push(`SMTP_URL is required with ${name}.`)
+    if (settings[name] === true && !PUBLIC_URL) errors.push(`PUBLIC_URL is required with ${name}.`)
+  }
   // Links in mails need a public address. The address at which the node listens is usually not reachable for their
   // readers.
   if (SMTP_URL && !PUBLIC_URL && !PASSWORD_URL) errors.push('PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.')
@@ -319,10 +332,10 @@ export function checkSettings (
 
 /** Yields a sentence for each setting that can have no effect or that others forbid. */
 function * checkEffects (settings: Settings, isGiven: (name: Name) => boolean): Generator<string> {
-  const { SIGN_UP, DATABASE_URL, POOL_SIZE, PASSWORD_HASH_MEMORY_KIB: memory, PASSWORD_HASH_PASSES: passes } = settings
-  for (const name of ['THROTTLE_SIGN_UP_BURST', 'THROTTLE_SIGN_UP_PER_MINUTE'] as const) {
-    if (SIGN_UP === true || !isGiven(name)) continue
-    yield `${name} has no effect without SIGN_UP: set SIGN_UP to true, or remove ${name}.`
+  const { DATABASE_URL, POOL_SIZE, PASSWORD_HASH_MEMORY_KIB: memory, PASSWORD_HASH_PASSES: passes } = settings
+  for (const [name, other] of switches) {
+    if (settings[other] === true || !isGiven(name)) continue
+    yield `${name} has no effect without ${other}: set ${other} to true, or remove ${name}.`
   }
   for (const [name, other] of bounds) {
     const [value, bound] = [settings[name], settings[other]]

@@ -110,7 +110,7 @@ export function createAccounts (dependencies: Dependencies) {
       }
       const { changes, sendLink } = await deferEmail(caller, id, wanted)
       if (isOwn && changes.email !== undefined) {
-        await stepUp.requireWithSecondFactor(caller, () => isOtherMailbox(id, changes.email!, caller))
+        await stepUp.requireForAddress(caller, () => isOtherMailbox(id, changes.email!, caller))
       }
       const hook = hooks.during('onUserUpdate', caller)
       const inTransaction = (hook ?? sendLink) && (async (trx: Database, user: UserRow) => {

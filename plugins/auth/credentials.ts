@@ -1,4 +1,5 @@
 import { adoptUnverified } from '../../db/auth/adopt-unverified.ts'
+import { findAccount } from '../../db/auth/password-tokens.ts'
 import { findSecondFactors } from '../../db/auth/second-factors.ts'
 import { insertUndoToken } from '../../db/auth/undo-tokens.ts'
 import { endedOf, voidIssued } from '../../db/auth/void-issued.ts'
@@ -122,20 +123,22 @@ export function createCredentials (
     },
 
     /**
-     * Returns the ways to sign in that a user has besides the password. Throws `Unauthenticated`, `Forbidden`,
+     * Returns the ways to sign in that a user has. Throws `Unauthenticated`, `Forbidden`,
      * `UserNotFound`.
      */
     async list (caller: Caller, userId: string): Promise<UsherCredentials> {
       caller.authorize('second-factor:read', userId)
       caller.authorize('passkeys:list', userId)
       await users.get(userId, caller.client)
-      const [totp, { recoveryCodes }, passkeys] = await Promise.all([
+      const [account, totp, { recoveryCodes }, passkeys] = await Promise.all([
+        findAccount(db, userId),
         findTotp(db, userId),
         findSecondFactors(db, userId),
         listPasskeys(db, userId),
       ])
       const confirmedAt = totp?.confirmedAt ?? null
-      return { totp: confirmedAt && { confirmedAt }, recoveryCodesLeft: recoveryCodes, passkeys }
+      const password = typeof account?.passwordHash === 'string'
+      return { password, totp: confirmedAt && { confirmedAt }, recoveryCodesLeft: recoveryCodes, passkeys }
     },
 
     /**

@@ -7,6 +7,7 @@ import { createCredentials, type Credentials } from './credentials.ts'
 import { createClaims, type Claims } from './claims.ts'
 import { createIdentity, type Identity } from './identity.ts'
 import { createEmailLinks, type EmailLinks } from './links/email-links.ts'
+import { createLoginMails, type LoginMails } from './links/login-mails.ts'
 import { createMailLinks } from './links/mail-link.ts'
 import { createPasswordLinks, type PasswordLinks } from './links/password-links.ts'
 import { createSignUps, type SignUps } from './links/sign-ups.ts'
@@ -39,6 +40,7 @@ export interface Auth extends Identity {
   readonly credentials: Credentials
   readonly emailLinks: EmailLinks
   readonly login: LoginFunctions
+  readonly loginMails: LoginMails
   readonly passkeys: Passkeys
   readonly passwordLinks: PasswordLinks
   readonly passwords: Passwords
@@ -96,6 +98,9 @@ export default fp(async function auth (app) {
     credentials,
     emailLinks: createEmailLinks({ ...core, links, mails }),
     login,
+    loginMails: createLoginMails({
+      ...core, links, mails, audit, credentials, login, secondFactor, stepUp, throttle, users,
+    }),
     passkeys: createPasskeys({ ...core, users, audit, credentials, login, sessions, signingKeys, stepUp, throttle }),
     passwordLinks: createPasswordLinks({ ...core, links, mails, audit, throttle }),
     passwords,

@@ -4,7 +4,7 @@ import { findAccount, type Account } from '../../db/auth/password-tokens.ts'
 import { stepUpSession } from '../../db/sessions/step-up.ts'
 import type { UsedPasskey } from '../../db/sessions/sessions.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
-import { findCredentials, updatePasswordHash, type Credentials } from '../../db/users/users.ts'
+import { findCredentials, lockUser, updatePasswordHash, type Credentials } from '../../db/users/users.ts'
 import { InvalidCredentials, InvalidToken } from '../../schema/auth/login.ts'
 import { WrongPassword } from '../../schema/auth/password.ts'
 import { MULTI_FACTOR } from '../../schema/auth/session.ts'
@@ -58,6 +58,11 @@ export interface Proof {
   replaced?: SessionCookie | undefined
   /** Uses up what can be used once, right before the session starts. It throws if that was used meanwhile. */
   consume?: (() => Promise<void>) | undefined
+  /**
+   * Does the same in the transaction that stores the session, with the lock on the user: a repair of the account, which
+   * voids what is used here, then either precedes it or ends the session.
+   */
+  inTransaction?: ((trx: Database) => Promise<void>) | undefined
 }
 
 /** A second factor that was found to be right, but is not used up yet. */
@@ -95,13 +100,16 @@ export function createLogin (
 
   // Throws `InvalidCredentials` if the user was deleted or disabled, the password was changed, or the passkey was
   // removed, since it was checked. Throws `SecondFactorRequired` if the user has one that was not used.
-  async function start (caller: Caller, user: UserRow, { consume, ...opening }: Proof): Promise<LoggedIn> {
+  async function start (
+    caller: Caller, user: UserRow, { consume, inTransaction, ...opening }: Proof
+  ): Promise<LoggedIn> {
     await hooks.check('beforeLogin', user, caller)
     // Before the session, so that there is none if the host's function fails.
     const added = await claims.of(user)
     await consume?.()
     const { address, userAgent } = caller
-    const { role, ...session } = await sessions.start({ userId: user.id, ...opening, address, userAgent })
+    const { role, ...session } = await sessions
+      .start({ userId: user.id, ...opening, address, userAgent }, inTransaction)
       .catch(async (error) => {
         // The factor was added a moment ago, or the first factor is one of which nobody has asked.
         throw error instanceof SecondFactorRequired ? await secondFactor.demand(user.id, opening) : error
@@ -206,6 +214,8 @@ export function createLogin (
       const added = await claims.of(user)
       await caller.confirm()
       const authenticated = await db.transaction().execute(async (trx) => {
+        // First, as repairs of the account do, which then void what is used here.
+        await lockUser(trx, userId)
         await consume?.(trx)
         const found = await stepUpSession(trx, { sessionId, userId, amr, passwordHash })
         if (!found) throw new InvalidToken()
@@ -257,10 +267,10 @@ export function createLogin (
           passwordHash: passwordHash ?? undefined,
           passkey,
           replaced,
-          consume: async () => db.transaction().execute(async (trx) => {
+          async inTransaction (trx) {
             await secondFactor.use(trx, challenge)
             await consume(trx)
-          }),
+          },
         })
       } catch (error) {
         if (error instanceof InvalidSecondFactor) {

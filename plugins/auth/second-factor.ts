@@ -36,13 +36,15 @@ export function createSecondFactor (
      * can be used once within five minutes.
      * @param passwordHash the hash against which the password was checked, if that was the first factor
      * @param amr how the user was authenticated so far
+     * @param on the transaction that uses up the first factor, if that can be used once
      */
     async demand (
-      userId: string, { passwordHash, amr }: { passwordHash?: string | undefined, amr: readonly string[] }
+      userId: string, { passwordHash, amr }: { passwordHash?: string | undefined, amr: readonly string[] },
+      on: Database = db
     ): Promise<SecondFactorRequired> {
       const challenge = randomBytes(32).toString('base64url')
-      await insertLoginChallenge(db, { hash: hashSecret(challenge), userId, passwordHash, amr }, LIFETIME_SECONDS)
-      const { totp, recoveryCodes, passkeys } = await findSecondFactors(db, userId)
+      await insertLoginChallenge(on, { hash: hashSecret(challenge), userId, passwordHash, amr }, LIFETIME_SECONDS)
+      const { totp, recoveryCodes, passkeys } = await findSecondFactors(on, userId)
       const methods: SecondFactorMethod[] = [
         ...totp ? ['totp' as const] : [], ...recoveryCodes > 0 ? ['recovery-code' as const] : [],
         ...passkeys > 0 ? ['passkey' as const] : [],

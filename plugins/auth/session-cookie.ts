@@ -6,6 +6,9 @@ export const SESSION_COOKIE = 'usher_session'
 /** The name of the cookie with which a browser proves that it has sent a sign-up (contract 11.2). */
 export const SIGN_UP_COOKIE = 'usher_sign_up'
 
+/** The name of the cookie with which a browser proves that it has asked for a mail to log in (contract 16.6). */
+export const LOGIN_MAIL_COOKIE = 'usher_login_mail'
+
 /** The name of the cookie by which a login by passkey belongs to the browser that has begun it. */
 export const CEREMONY_COOKIE = 'usher_passkey'
 

@@ -12,6 +12,7 @@ import {
   type NewSession, type SessionRow,
 } from '../../db/sessions/sessions.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
+import { lockUser } from '../../db/users/users.ts'
 import type { Role } from '../../schema/users/user.ts'
 import { DatabaseUnavailable, UsherError } from '../../schema/http/errors.ts'
 import type { Core } from '../core.ts'
@@ -91,18 +92,27 @@ export function createSessions (
      * authenticated, and the current role of its user. Ends the session that it replaces. Throws `InvalidCredentials`
      * if the user was deleted or disabled, has another password by now, or no longer has the passkey. Throws
      * `SecondFactorRequired` if the user has a second factor that was not used.
+     * @param inTransaction runs before, in the transaction that stores the session, and has the lock on the user
      */
     async start (
       { replaced, ...opening }: Omit<NewSession, 'secretHash' | 'rotationKey' | 'replaced'> &
-        { replaced?: SessionCookie | undefined }
+        { replaced?: SessionCookie | undefined },
+      inTransaction?: (trx: Database) => Promise<void>
     ): Promise<OpenSession & { role: Role }> {
       const { secret, rotationKey } = createSecrets()
-      const { id, role, expiresAt, authTime, replacedId } = await insertSession(db, {
+      const insert = (on: Database) => insertSession(on, {
         ...opening,
         secretHash: hashSecret(secret),
         rotationKey,
         replaced: replaced && { id: replaced.id, secretHash: hashSecret(replaced.secret) },
       }, options)
+      const { id, role, expiresAt, authTime, replacedId } = await (inTransaction
+        ? db.transaction().execute(async (trx) => {
+          await lockUser(trx, opening.userId)
+          await inTransaction(trx)
+          return insert(trx)
+        })
+        : insert(db))
       if (replacedId !== null) markEnded([replacedId])
       const cookie = writeSessionCookie({ id, secret, rotations: 0 }, rotationKey)
       return { id, role, expiresAt, amr: [...opening.amr], authTime, cookie }

@@ -21,7 +21,9 @@ export type StepUp = ReturnType<typeof createStepUp>
  * (RFC 9470, contract 16.2). The database knows, because a token may be older than the last authentication.
  */
 export function createStepUp (
-  { database: { db }, telemetry: { batch }, secondFactor, options: { stepUpSeconds, deadlines } }: Dependencies
+  {
+    database: { db }, telemetry: { batch }, secondFactor, options: { stepUpSeconds, loginMail, deadlines },
+  }: Dependencies
 ) {
   const read = batchCalls((ids: string[]) => findAuthentications(db, ids, stepUpSeconds), {
     timeoutMs: deadlines.batch, telemetry: batch('sessions.authentication'),
@@ -49,18 +51,25 @@ export function createStepUp (
       if (!caller.isHost && !(await find(caller)).suffices) throw new StepUpRequired(stepUpSeconds)
     },
 
+    /** Does the same, but only for users who have a second factor, and not for API keys: `SessionRequired`. */
+    async requireWithSecondFactor (caller: Caller): Promise<void> {
+      if (caller.isHost) return
+      const { hasSecondFactor, suffices } = await find(caller)
+      if (hasSecondFactor && !suffices) throw new StepUpRequired(stepUpSeconds)
+    },
+
     /**
-     * Does the same, but only for users who have a second factor and for API keys, and only if `isNeeded` resolves with
-     * true. It is called if the authentication would not suffice.
+     * Does the same for a change of the own address. If a mail to it logs its user in, it is a way to sign in, so that
+     * all users must have been authenticated recently. `isNeeded` is called if the authentication would not suffice.
      */
-    async requireWithSecondFactor (caller: Caller, isNeeded: () => Promise<boolean> = async () => true): Promise<void> {
+    async requireForAddress (caller: Caller, isNeeded: () => Promise<boolean>): Promise<void> {
       if (caller.isHost) return
       if (caller.actor?.keyId != null) {
         if (await isNeeded()) throw new SessionRequired()
         return
       }
       const { hasSecondFactor, suffices } = await find(caller)
-      if (hasSecondFactor && !suffices && await isNeeded()) throw new StepUpRequired(stepUpSeconds)
+      if ((hasSecondFactor || loginMail) && !suffices && await isNeeded()) throw new StepUpRequired(stepUpSeconds)
     },
 
     /** Returns whether the caller has a second factor. Throws `InvalidToken`, `DatabaseUnavailable`. */

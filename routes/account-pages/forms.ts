@@ -4,6 +4,7 @@ import { parse } from 'node:querystring'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { keepConnection, reportError, translate } from '../../plugins/http/errors.ts'
 import { Login } from '../../schema/auth/login.ts'
+import { MailCode, RequestLoginMail } from '../../schema/auth/login-mail.ts'
 import { Challenge } from '../../schema/auth/second-factor.ts'
 import { RecoveryCode, TotpCode } from '../../schema/auth/totp.ts'
 import { RequestReset } from '../../schema/auth/password.ts'
@@ -11,6 +12,7 @@ import { SignUp } from '../../schema/auth/sign-up.ts'
 import { InvalidInput, OriginNotAllowed } from '../../schema/http/errors.ts'
 import { createAllowedOrigins } from '../allowed-origins.ts'
 import { createLogIn } from '../log-in.ts'
+import { createLogInByMail } from '../login-mail.ts'
 import type { RequestOf } from '../route-types.ts'
 import { createCookies } from '../session-cookie.ts'
 import { createSignUpCookie } from '../sign-up-cookie.ts'
@@ -25,6 +27,9 @@ const SecondFactorForm = Type.Object({
   code: Type.Optional(TotpCode),
   recoveryCode: Type.Optional(RecoveryCode),
 })
+
+// The cookie of the browser is not for the pages, so the page has the id.
+const MailCodeForm = Type.Object({ code: MailCode, loginId: Type.String({ maxLength: 1024 }) })
 
 /** What the form of a page does if the browser runs no scripts. */
 export interface FormOperation {
@@ -47,6 +52,7 @@ export async function createFormOperations (app: FastifyInstance) {
   const { usherAuth: { callerOf, login, passwordLinks, totp } } = app
   const cookies = await createCookies(app)
   const { rejectFlood, logIn } = createLogIn(app, cookies)
+  const byMail = await createLogInByMail(app)
   const signUp = createSignUp(app, await createSignUpCookie(app))
 
   return {
@@ -68,6 +74,16 @@ export async function createFormOperations (app: FastifyInstance) {
           totp.prove(caller, userId, given))
         cookies.set(reply, loggedIn.cookie, loggedIn.expiresAt)
       },
+    },
+    requestLoginMail: {
+      body: RequestLoginMail,
+      submit: (request: RequestOf<{ body: typeof RequestLoginMail }>, reply) =>
+        byMail.request(request, reply, request.body),
+    },
+    logInByCode: {
+      body: MailCodeForm,
+      onRequest: rejectFlood,
+      submit: (request: RequestOf<{ body: typeof MailCodeForm }>, reply) => byMail.logIn(request, reply, request.body),
     },
     requestReset: {
       body: RequestReset,
@@ -113,6 +129,8 @@ export interface FormOptions {
   checkOrigin: (request: FastifyRequest) => Promise<void>
   /** Returns where the browser goes after success. */
   nextOf: (request: FastifyRequest) => string
+  /** Returns the page with the result, if success does not lead elsewhere. */
+  renderSuccess?: (request: FastifyRequest, result: unknown) => string
   /** Returns the page with a failure. */
   renderFailure: (request: FastifyRequest, error: Error & { code?: string, errors?: readonly string[] }) => string
   /** Returns the headers of the page. */
@@ -120,11 +138,12 @@ export interface FormOptions {
 }
 
 /**
- * Adds the route to which the form of a page is sent if the browser runs no scripts. Success leads to another page, and
- * a failure to the same one.
+ * Adds the route to which the form of a page is sent if the browser runs no scripts. Success usually leads to another
+ * page, and a failure to the same one.
  */
 export function addForm (
-  app: FastifyInstance, { path, operation, checkOrigin, nextOf, renderFailure, headersOf }: FormOptions
+  app: FastifyInstance,
+  { path, operation, checkOrigin, nextOf, renderSuccess, renderFailure, headersOf }: FormOptions
 ): void {
   const { body, onRequest, preValidation, submit } = operation
   app.route({
@@ -134,7 +153,11 @@ export function addForm (
     onRequest: [checkOrigin, ...onRequest ? [onRequest] : []],
     preValidation: preValidation ? [preValidation] : [],
     async handler (request, reply) {
-      await submit(request, reply)
+      const result = await submit(request, reply)
+      if (renderSuccess) {
+        reply.headers({ ...headersOf(request), 'cache-control': 'no-store' }).type('text/html; charset=utf-8')
+        return reply.send(renderSuccess(request, result))
+      }
       // The result, which may have a token, is not sent.
       return reply.code(303).headers({ location: nextOf(request), 'cache-control': 'no-store' }).send()
     },

@@ -26,7 +26,7 @@ const pages: FastifyPluginAsync = async (app) => {
       reply.headers(headersOf(page, request)).type('text/html; charset=utf-8')
         .send(render(page, valuesOf(page, request))))
 
-    if (page.mailLink) addEncodedLinks(app, page.path)
+    if (page.mailLink || page.takesToken) addEncodedLinks(app, page.path)
 
     const { form } = page
     if (!form) continue
@@ -35,6 +35,10 @@ const pages: FastifyPluginAsync = async (app) => {
       operation: form.operation,
       checkOrigin,
       nextOf: (request) => (form.returns ? returnToOf(request) : undefined) ?? form.next,
+      ...form.onSuccess && {
+        renderSuccess: (request, result) =>
+          render(page, { ...valuesOf(page, request), ...typedIn(request), ...form.onSuccess!(result) }),
+      },
       headersOf: (request) => headersOf(page, request),
       renderFailure (request, error) {
         const text = explain(error, texts)
@@ -48,19 +52,21 @@ const pages: FastifyPluginAsync = async (app) => {
   const returnToOf = ({ query }: FastifyRequest): string | undefined =>
     readReturnTo((query as { returnTo?: unknown }).returnTo)
 
-  function valuesOf ({ form, notices = {} }: Page, request: FastifyRequest): PageValues {
+  function valuesOf ({ form, notices = {}, next = '', values }: Page, request: FastifyRequest): PageValues {
     const returnTo = returnToOf(request)
     const query = returnTo === undefined ? '' : `?${new URLSearchParams({ returnTo })}`
     const notice = Object.keys(notices).find((name) => Object.hasOwn(request.query as object, name))
     return {
-      returnTo: returnTo ?? form?.next ?? '',
+      returnTo: returnTo ?? form?.next ?? next,
       loginUrl: `login${query}`,
       secondFactorUrl: `login/second-factor${query}`,
       ...hasPasskeys(request) && { canUsePasskeys: 'yes' },
       ...options.mailer && { canVerify: 'yes' },
       keyActions,
       ...options.signUp && { signUpUrl: `sign-up${query}` },
+      ...options.loginMail && { loginMailUrl: `login/mail${query}`, mailCodeUrl: `login/mail/code${query}` },
       ...notice !== undefined && { notice: texts[notices[notice]!] },
+      ...values,
     }
   }
 

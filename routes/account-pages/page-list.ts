@@ -26,6 +26,12 @@ export interface Page {
   isPersonal?: boolean
   /** What the page says if its address has one of these parameters. */
   notices?: Readonly<Record<string, PageText>>
+  /** What it shows besides what all pages show. */
+  values?: PageValues
+  /** Where its script leads after success, relative to the page, if it has no form that says so. */
+  next?: string
+  /** Whether a mail links to it with a token. Pages with `mailLink` need not say so. */
+  takesToken?: boolean
   /** What its template has around the content of the form, if a mail links to the page with a token. */
   mailLink?: MailLink
   form?: {
@@ -34,6 +40,8 @@ export interface Page {
     next: string
     /** Whether it goes to the address in the parameter `returnTo` instead, if that is allowed. */
     returns?: boolean
+    /** Returns what the page shows after success, if the browser does not go elsewhere. */
+    onSuccess?: (result: unknown) => PageValues
     /** Returns what the page shows of a failure; by default its text, at the top of the form. */
     explain?: (failure: FormFailure) => PageValues
   }
@@ -56,7 +64,7 @@ const MAIL_LINK = 'mail-link.js'
 
 /** Returns the pages that the options ask for. */
 export function listPages (
-  { signUp, passwordUrl }: Pick<Options, 'signUp' | 'passwordUrl'>, operations: FormOperations
+  { signUp, loginMail, passwordUrl }: Pick<Options, 'signUp' | 'loginMail' | 'passwordUrl'>, operations: FormOperations
 ): Page[] {
   return [
     {
@@ -74,6 +82,7 @@ export function listPages (
       script: 'login.js',
       form: { operation: operations.secondFactor, next: '../account', returns: true, explain: explainSecondFactor },
     },
+    ...loginMail ? listLoginMailPages(operations) : [],
     {
       path: '/forgot-password',
       template: 'forgot-password',
@@ -143,6 +152,40 @@ export function listPages (
     },
     { path: '/account', template: 'account', title: 'accountTitle', script: 'account.js', isPersonal: true },
   ]
+}
+
+// Each is the page for the login, with another step.
+function listLoginMailPages ({ requestLoginMail, logInByCode }: FormOperations): Page[] {
+  const page = { template: 'login', title: 'logIn', script: 'login.js' } as const
+  return [
+    {
+      ...page,
+      path: '/login/mail',
+      values: { showsMail: 'yes' },
+      form: {
+        operation: requestLoginMail,
+        next: '../account',
+        returns: true,
+        onSuccess: (loginId) => ({ showsMail: '', showsMailCode: 'yes', loginId: `${loginId}` }),
+        explain: ({ text }) => ({ mailAlert: text }),
+      },
+    },
+    {
+      ...page,
+      path: '/login/mail/code',
+      values: { showsMail: 'yes' },
+      form: { operation: logInByCode, next: '../../account', returns: true, explain: explainMailCode },
+    },
+    { ...page, path: '/login/mail/confirm', values: { showsMailLink: 'yes' }, next: '../../account', takesToken: true },
+  ]
+}
+
+function explainMailCode (failure: FormFailure): PageValues {
+  const { challenge, methods = '' } = explainLogin(failure)
+  if (challenge !== undefined) return { challenge, methods, showsMail: '' }
+  const { loginId } = failure.body
+  if (typeof loginId !== 'string' || loginId === '') return { mailAlert: failure.text }
+  return { showsMail: '', showsMailCode: 'yes', loginId, mailCodeAlert: failure.text }
 }
 
 // After the first factor, the page asks for the second one.

@@ -15,6 +15,18 @@ export interface PageValues {
   /** The pages for sign-up and login, with where to go afterwards. */
   signUpUrl?: string
   loginUrl?: string
+  /** Not empty if users can log in by mail: the page for that, and where the form for the code is sent. */
+  loginMailUrl?: string
+  mailCodeUrl?: string
+  /** Not empty if the login begins with a mail: with asking for one, with its code, or with its link. */
+  showsMail?: string
+  showsMailCode?: string
+  showsMailLink?: string
+  /** What the code of a mail belongs to. */
+  loginId?: string
+  /** A failure of the request for a mail, or of its code. */
+  mailAlert?: string
+  mailCodeAlert?: string
   /** Where the form for the second factor is sent. */
   secondFactorUrl?: string
   /** To which login the second factor belongs, once the first one was right. */
@@ -32,5 +44,7 @@ export interface PageValues {
 /** The names of these values, as placeholders of templates. */
 export const valueNames: readonly (keyof PageValues)[] = [
   'alert', 'codeAlert', 'recoveryAlert', 'notice', 'typedName', 'typedEmail', 'returnTo', 'signUpUrl', 'loginUrl',
-  'secondFactorUrl', 'challenge', 'methods', 'canUsePasskeys', 'canVerify', 'keyActions',
+  'secondFactorUrl', 'challenge', 'methods', 'canUsePasskeys', 'canVerify',
+  'loginMailUrl', 'mailCodeUrl', 'showsMail', 'showsMailCode', 'showsMailLink', 'loginId', 'mailAlert', 'mailCodeAlert',
+  'keyActions',
 ]

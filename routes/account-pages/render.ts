@@ -45,7 +45,7 @@ export function createRenderer (
 
     render ({ path, template, title, script, mailLink }: Page, values: PageValues): string {
       // URLs are relative to the page, so that it works below a prefix and behind a proxy that changes the path.
-      const root = path.lastIndexOf('/') === 0 ? './' : '../'
+      const root = '../'.repeat(path.split('/').length - 2) || './'
       const page = { title: texts[title], productName, language, root, assets: `${root}${assets}`, script }
       const link = mailLink && describeLink(mailLink)
       return templateOf(template, mailLink !== undefined)({ ...texts, ...page, ...link, ...values })

@@ -4,7 +4,8 @@ import { Id, Instant, nullable } from '../text/text.ts'
 
 /** The actions that the account log records. */
 export const auditActions = [
-  'login', 'login.failed', 'login.second-factor-failed', 'logout', 'step-up', 'step-up.failed',
+  'login', 'login.failed', 'login.second-factor-failed', 'login.mail-request', 'logout', 'step-up', 'step-up.failed',
+  'step-up.mail-request',
   'session.refresh-reuse', 'session.end',
   'password.change', 'password.change-failed', 'password.reset-request', 'password.reset',
   'password.remove',

@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { defineError } from '../http/errors.ts'
 import { exampleUser, line, Password } from '../text/text.ts'
 import { LoginReply } from './login.ts'
+import { StepUpMail } from './login-mail.ts'
 import { AuthenticationResponse } from './passkey.ts'
 import { RecoveryCode, TotpCode } from './totp.ts'
 
@@ -60,6 +61,7 @@ export const StepUp = Type.Object({
   code: Type.Optional(TotpCode),
   recoveryCode: Type.Optional(RecoveryCode),
   credential: Type.Optional(AuthenticationResponse),
+  mail: Type.Optional(StepUpMail),
 }, {
   minProperties: 1,
   maxProperties: 1,

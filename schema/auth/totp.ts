@@ -53,4 +53,8 @@ export const SecondFactor = Type.Object({
   }),
   recoveryCodesLeft: Type.Integer({ description: 'Recovery codes that were not used' }),
   passkeys: Type.Integer({ description: 'Passkeys, which also serve as a second factor' }),
-}, { title: 'SecondFactor', description: 'How the user proves to be the owner besides the password' })
+  password: Type.Boolean({ description: 'Whether the user has a password' }),
+  mail: Type.Boolean({
+    description: 'Whether the code of a mail steps up, with POST /api/auth/step-up/mail: for users without a second factor',
+  }),
+}, { title: 'SecondFactor', description: 'How the user proves to be the owner' })

@@ -24,7 +24,12 @@ export const ThrottleLimits = Type.Object({
     'Requests for a link to set a password, per network and per address of an account; to verify an address, per user and per address'
   ),
   signUp: Limit({ burst: 5, perMinute: 0.2 }, 'Sign-ups, per network and per address of an account'),
-  secondFactor: Limit({ burst: 10, perMinute: 0.1 }, 'Wrong codes of the second factor of a user'),
+  secondFactor: Limit(
+    { burst: 10, perMinute: 0.1 }, 'Wrong codes of the second factor of a user, and of mails to log in to an account'
+  ),
+  loginMail: Limit(
+    { burst: 20, perMinute: 2 }, 'Requests for a mail to log in, per network; for a code to step up, per user'
+  ),
   mail: Limit(
     { burst: 3, perMinute: 0.05 }, 'Mails of a kind to an address that nobody has verified; what exceeds it is not sent'
   ),

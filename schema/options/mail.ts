@@ -49,6 +49,10 @@ export interface MailValues {
   'totp-removed': CommonValues & { page: string }
   /** A recovery code was used. */
   'recovery-code-used': CommonValues & { page: string }
+  /** A link, and a code for the browser that has asked for it, to log in. */
+  login: CommonValues & { link: string, code: string, duration: string }
+  /** A code with which the user of a session confirms to be there. */
+  'step-up': CommonValues & { code: string, duration: string }
   /**
    * What was set up for the account before its address was confirmed is removed, such as the password. `page` is where
    * a link to set a password is requested.
@@ -77,6 +81,8 @@ export const mailValues: { readonly [Name in MailName]: readonly (keyof MailValu
   'totp-added': [...commonMailValues, 'page', 'undoLink', 'duration'],
   'totp-removed': [...commonMailValues, 'page'],
   'recovery-code-used': [...commonMailValues, 'page'],
+  login: [...commonMailValues, 'link', 'code', 'duration'],
+  'step-up': [...commonMailValues, 'code', 'duration'],
   'ways-removed': [...commonMailValues, 'page'],
 }
 

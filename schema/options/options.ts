@@ -90,6 +90,9 @@ export const Settings = Type.Object({
   })),
   passwordHash: PasswordHash,
   signUp: Type.Boolean({ default: false, description: 'Whether anyone may sign up; needs a mailer' }),
+  loginMail: Type.Boolean({
+    default: false, description: 'Whether users can log in by a link or a code of a mail; needs a mailer',
+  }),
   pages: PagesOptions,
   auditSeconds: Type.Integer({
     default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'Lifetime of the entries of the account log',

@@ -27,6 +27,9 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   if (rest.signUp === true && mailer === undefined) {
     throw optionError('signUp needs the option mailer, because users are created by a link in a mail')
   }
+  if (rest.loginMail === true && mailer === undefined) {
+    throw optionError('loginMail needs the option mailer, because the link and the code to log in are mailed')
+  }
   if (mailTemplates !== undefined && typeof mailTemplates !== 'function') {
     throw optionError('mailTemplates must be a function')
   }

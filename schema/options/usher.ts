@@ -120,8 +120,10 @@ export interface SessionOperations {
   endAll (userId: string, options?: CallOptions): Promise<void>
 }
 
-/** The ways to sign in that a user has besides the password. */
+/** The ways to sign in that a user has. */
 export interface UsherCredentials {
+  /** Whether the user has a password. */
+  password: boolean
   /** The authenticator app, whose code a login needs; null if it needs none. */
   totp: { confirmedAt: Date } | null
   recoveryCodesLeft: number
@@ -130,7 +132,7 @@ export interface UsherCredentials {
 }
 
 export interface CredentialOperations {
-  /** Returns the ways to sign in that a user has besides the password. Throws 404 `USER_NOT_FOUND`. */
+  /** Returns the ways to sign in that a user has. Throws 404 `USER_NOT_FOUND`. */
   list (userId: string, options?: CallOptions): Promise<UsherCredentials>
   /** Removes a passkey, and mails the user that it did. Throws 404 `PASSKEY_NOT_FOUND`. */
   removePasskey (userId: string, id: string, options?: CallOptions): Promise<void>

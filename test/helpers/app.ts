@@ -71,6 +71,7 @@ export async function createUsher (
       reset: generous,
       signUp: generous,
       secondFactor: generous,
+      loginMail: generous,
       mail: generous,
       verifiedMail: generous,
     },

@@ -39,6 +39,7 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     passwordUrl: 'https://app.example.com/password',
     passwordHash: { memoryKiB: 8, passes: 1 },
     signUp: true,
+    loginMail: true,
     pages: { productName: 'Bookmarks', color: '#00ff00', language: 'en-GB', texts: { logIn: 'Welcome' } },
     auditSeconds: 86_400,
     throttle: { account: { burst: 20 } },

@@ -460,7 +460,9 @@ t.test('11.6 an undo whose address another user has by now does not lift the lim
 t.test('11.3 whatever a foreign key deletes with a user is void after a repair', async (t) => {
   const rows = await sql`
     select distinct conrelid::regclass::text as name from pg_constraint where contype = 'f' and confrelid = 'users'::regclass order by name`
-  const issued = ['api_keys', 'email_tokens', 'login_challenges', 'password_tokens', 'sessions', 'undo_tokens']
+  const issued = [
+    'api_keys', 'email_tokens', 'login_challenges', 'login_mails', 'password_tokens', 'sessions', 'undo_tokens',
+  ]
   // What the owner has set up. It is removed by whoever undoes that, and by `users reset-second-factor`.
   const own = ['passkeys', 'recovery_codes', 'totp']
   t.same(rows.map(({ name }) => name), [...issued, ...own].sort(), 'a table that is new here belongs to voidIssued')

@@ -176,5 +176,5 @@ t.test('16.1 a challenge is void after the password was changed', async (t) => {
   })
   t.equal(changed.statusCode, 204)
   const response = await complete({ challenge, code: user.next() })
-  t.strictSame([response.statusCode, response.json().code], [401, 'INVALID_CREDENTIALS'])
+  t.strictSame([response.statusCode, response.json().code], [401, 'INVALID_CHALLENGE'])
 })

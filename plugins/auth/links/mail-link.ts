@@ -7,7 +7,8 @@ import type { Mails } from '../../outbox/mails/index.ts'
 import { hashSecret } from '../cookie-value.ts'
 
 /** The pages to which links in mails lead. */
-export type MailPage = '/set-password' | '/sign-up/confirm' | '/verify-email' | '/undo' | '/login' | '/forgot-password'
+export type MailPage =
+  '/set-password' | '/sign-up/confirm' | '/verify-email' | '/undo' | '/login' | '/login/mail/confirm' | '/forgot-password'
 
 /**
  * Creates the functions that make links to pages. The `Host` header of the request must not be used: the client that

@@ -236,7 +236,7 @@ export function createPasskeys (dependencies: Dependencies) {
       sessions.markEnded(await db.transaction().execute(async (trx) => {
         const user = await lockUser(trx, userId)
         if (!user) throw actorId === userId ? new InvalidToken() : new UserNotFound()
-        await deletePasskey(trx, userId, id)
+        await deletePasskey(trx, userId, id, options)
         await credentials.recordRemoved(trx, caller, userId, 'passkey')
         const ended = actorId === userId ? [] : endedOf(await voidIssued(trx, userId, actorId))
         await caller.confirm()
@@ -258,7 +258,7 @@ export function createPasskeys (dependencies: Dependencies) {
       caller: Caller, { replaced, ...ceremony }: Ceremony & { replaced: SessionCookie | undefined }
     ): Promise<LoggedIn> {
       const { address, client, log } = caller
-      const charged = await throttle.passkey({ address, ...client && { client } })
+      const charged = await throttle.loginFromNetwork({ address, ...client && { client } })
       let userId: string | undefined
       try {
         const { user, passkey, challenge } = await prove('login', ceremony, log)

@@ -5,9 +5,10 @@ import {
   type LoginFailure,
 } from '../../../db/throttle/login-failures.ts'
 import {
-  charge, deleteFreeLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK, refund,
+  charge, deleteFreeLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK, MAIL_CODE_OF_ACCOUNT, refund,
   SECOND_FACTOR_OF_ACCOUNT, type Attempt, type Limit,
 } from '../../../db/throttle/throttle.ts'
+import { LOGIN_MAIL_SECONDS, MAX_PENDING_LOGIN_MAILS } from '../../../schema/auth/login-mail.ts'
 import { foldEmail } from '../../../schema/text/address.ts'
 import { TooManyRequests } from '../../../schema/http/errors.ts'
 import { networkOf, networksOf, type Network } from '../../../schema/http/network.ts'
@@ -19,7 +20,7 @@ import { createRecentRejections } from '../../support/recent-rejections.ts'
 import { createRetries } from '../../support/retries.ts'
 
 const LOGIN_OF_NETWORK = 'login.address'
-const OPERATIONS = ['login', 'refresh', 'reset', 'verification', 'sign-up', 'second-factor'] as const
+const OPERATIONS = ['login', 'refresh', 'reset', 'verification', 'sign-up', 'second-factor', 'login-mail'] as const
 const ROWS = 100_000
 // In a flood on one subject, a node rejects from memory until the limit has room again, for five seconds at most.
 const FLOOD = { after: 20, maxMs: 5000 }
@@ -28,9 +29,10 @@ const PURGE_NETWORKS_SECONDS = 3600
 // It is not known when a locked account accepts passwords again, so `Retry-After` is an arbitrary value.
 const LOCKED_RETRY_SECONDS = 3600
 
-// A network has at most a quarter of the sign-ups that may be pending: this many at once, and as many again while those
-// are pending.
-const PENDING_OF_NETWORK = { burst: PENDING / 8, perMinute: PENDING / 8 / (LIFETIME_SECONDS / 60) }
+// A network has at most a quarter of the sign-ups, and of the mails to log in, that may be pending: this many at once,
+// and as many again while those are pending.
+const shareOf = (pending: number, seconds: number) =>
+  ({ burst: pending / 8, perMinute: pending / 8 / (seconds / 60) })
 
 /** Where an attempt comes from. */
 interface Source {
@@ -90,9 +92,15 @@ export function createThrottle (core: Core) {
   const resetOfAccount = createLimit('reset.account', throttle.reset)
   const verificationOfUser = createLimit('verification.user', throttle.reset)
   const verificationOfAddress = createLimit('verification.address', throttle.reset)
-  const signUpOfNetwork = createNetworkLimit('sign-up.address', throttle.signUp, PENDING_OF_NETWORK)
+  const signUpOfNetwork = createNetworkLimit('sign-up.address', throttle.signUp, shareOf(PENDING, LIFETIME_SECONDS))
   const signUpOfAccount = createLimit('sign-up.account', throttle.signUp)
   const secondFactorOfAccount = createLimit(SECOND_FACTOR_OF_ACCOUNT, throttle.secondFactor)
+  const loginMailOfNetwork = createNetworkLimit(
+    'login-mail.address', throttle.loginMail, shareOf(MAX_PENDING_LOGIN_MAILS, LOGIN_MAIL_SECONDS)
+  )
+  const stepUpMailOfUser = createLimit('login-mail.user', throttle.loginMail)
+  const mailCodeOfAccount = createLimit(MAIL_CODE_OF_ACCOUNT, throttle.secondFactor)
+  const mailCodeOfAccountAndNetwork = createLimit('mail-code.account-and-address', throttle.secondFactor)
 
   // Otherwise this node would reject a password that was just set.
   notifications.listen(channelOf(schema, 'limits_cleared'), () => rejections.clear())
@@ -213,9 +221,10 @@ export function createThrottle (core: Core) {
     },
 
     /**
-     * Charges a login by passkey to its network, before it is verified. Only failures count. Throws `TooManyRequests`.
+     * Charges a login by passkey, or by the code of a mail, to its network, before it is verified. Only failures count.
+     * Throws `TooManyRequests`.
      */
-    passkey: ({ address, client }: Source): Promise<Charged> => withTarpit('login', client, loginOfNetwork(address)),
+    loginFromNetwork: ({ address, client }: Source): Promise<Charged> => withTarpit('login', client, loginOfNetwork(address)),
 
     /** Forgets the rejections that this node remembers. Other nodes are notified when `clearLimits` commits. */
     forgetRejections: (): void => rejections.clear(),
@@ -252,6 +261,29 @@ export function createThrottle (core: Core) {
      */
     secondFactor: ({ userId, client }: { userId: string, client: Client | undefined }): Promise<Charged> =>
       withTarpit('second-factor', client, secondFactorOfAccount(userId)),
+
+    /** Charges a request for a mail to log in, whatever its address. Throws `TooManyRequests`. */
+    async loginMail ({ address, client }: Source): Promise<void> {
+      await withTarpit('login-mail', client, loginMailOfNetwork(address))
+    },
+
+    /** Charges a request for a code to step up. Throws `TooManyRequests`. */
+    async stepUpMail ({ userId, client }: { userId: string, client: Client | undefined }): Promise<void> {
+      await withTarpit('login-mail', client, stepUpMailOfUser(userId))
+    },
+
+    /**
+     * Charges an attempt at the code of a mail, before it is compared. A recognised network has a separate limit, so
+     * that failures from elsewhere do not lock the owner out. Take the charge back if the code was right. Throws
+     * `TooManyRequests`.
+     * @param account the user, or the hash of an address that may belong to none
+     * @param network that of the client if it is recognised
+     */
+    mailCode: (
+      { account, network, client }: { account: string, network?: string, client: Client | undefined }
+    ): Promise<Charged> => withTarpit('login-mail', client, network === undefined
+      ? mailCodeOfAccount(account)
+      : mailCodeOfAccountAndNetwork(account, network)),
 
     purge,
   }

@@ -84,7 +84,7 @@ export function createTotp (
     return hasRecoveryCode(db, userId, hashRecoveryCode(given.recoveryCode))
   }
 
-  // Does not lock the user: a login locks its challenge first, and repairs of the account lock the user before that.
+  // The transaction has locked the user, as repairs of the account do.
   async function consume (trx: Database, caller: Caller, userId: string, given: SecondFactorCode): Promise<boolean> {
     if ('code' in given) return useCode(trx, userId, given.code)
     if (!await useRecovery(trx, userId, given.recoveryCode)) return false

@@ -19,7 +19,7 @@ const PURGE_SECONDS = 60
 // Recipients whose limits are remembered. Those that will have theirs again soonest are forgotten first.
 const RECIPIENTS = 100_000
 /** The kinds of limits. */
-export const BUDGETS = ['account', 'reset', 'request'] as const satisfies readonly MailBudget[]
+export const BUDGETS = ['account', 'reset', 'login', 'step-up', 'request'] as const satisfies readonly MailBudget[]
 
 // A mail is authenticated with its id, so that its content cannot be moved to a row with another recipient unnoticed.
 const nameOf = (id: string) => `mail ${id}`

@@ -1,6 +1,9 @@
+import { forgetToken, showState, takeToken } from './mail-token.js'
 import { announce, Failure, onSubmit, onUse, send, texts } from './page.js'
 import { isConditional, isSupported, usePasskey } from './passkeys.js'
+import { recallUsername, rememberUsername } from './username.js'
 
+const INVALID = 400
 const UNAUTHORIZED = 401
 // The options of a ceremony are good for five minutes.
 const CONDITIONAL_MS = 4 * 60 * 1000
@@ -17,9 +20,12 @@ let offered
 // The server has checked this address.
 const leave = () => location.assign(passwordForm.dataset.returnTo)
 
+const fieldOf = { first: '#email', second: '#code', mail: '#mail-email', 'mail-code': '#mail-code' }
+const isShown = (name) => find(`[data-step=${name}]`)?.hidden === false
+
 function showStep (name) {
   for (const step of document.querySelectorAll('[data-step]')) step.hidden = step.dataset.step !== name
-  find(name === 'second' ? '#code' : '#email').focus()
+  find(fieldOf[name]).focus()
 }
 
 function askForSecondFactor ({ challenge, methods = [] }) {
@@ -79,15 +85,18 @@ async function offerPasskeys () {
   }
 }
 
-onSubmit(passwordForm, async ({ email, password }) => {
+/** Sends the first factor, and asks for the second one if there is one. */
+async function logIn (path, body) {
   try {
-    await send('POST', 'auth/login', { email, password })
+    await send('POST', path, body)
   } catch (error) {
     if (error.code !== 'SECOND_FACTOR_REQUIRED') throw error
     return askForSecondFactor(error.data)
   }
   leave()
-})
+}
+
+onSubmit(passwordForm, ({ email, password }) => logIn('auth/login', { email, password }))
 
 onSubmit(find('#code-form'), ({ challenge, code }) => sendSecondFactor({ challenge, code }))
 onSubmit(find('#recovery-form'), ({ challenge, recoveryCode }) => sendSecondFactor({ challenge, recoveryCode }))
@@ -110,4 +119,53 @@ if (passkey && isSupported) {
     if (!credential) return announce(status, texts.passkeyUnusedCode)
     await sendSecondFactor({ challenge: find('[name=challenge]').value, passkey: credential }).catch(explainPasskey)
   })
+}
+
+// Missing where users cannot log in by mail.
+const mailForm = find('#mail-form')
+const SENT = 'sent'
+
+if (mailForm) {
+  const field = find('#mail-email')
+  field.value ||= recallUsername()
+  find('#by-mail').addEventListener('click', () => rememberUsername(find('#email').value))
+  onSubmit(mailForm, async ({ email }) => {
+    await send('POST', 'auth/login/mail', { email })
+    rememberUsername(email)
+    // On phones, the browser may load the page anew after the user has read the mail.
+    const url = new URL(location.href)
+    url.searchParams.set(SENT, '')
+    history.replaceState(null, '', url)
+    showStep('mail-code')
+  })
+  // The cookie of this browser says to which mail the code belongs.
+  onSubmit(find('#mail-code-form'), ({ code }) => logIn('auth/login/mail/confirm', { code }))
+  if (isShown('mail') && new URLSearchParams(location.search).has(SENT)) showStep('mail-code')
+  if (isShown('mail-link')) await openMailLink(takeToken())
+}
+
+// Nothing is used up before the user presses the button, because programs that scan mails open the links in them.
+async function openMailLink (token) {
+  if (!token) return showState('missing')
+  const reject = (error) => {
+    if (error.status !== INVALID) throw error
+    forgetToken()
+    showState('invalid')
+  }
+  onSubmit(find('#mail-link-form'), async () => {
+    await logIn('auth/login/mail/confirm', { token }).catch(reject)
+    forgetToken()
+  })
+  try {
+    const { email, requestedHere, removes } = await send('POST', 'auth/login/mail/check', { token })
+    find('#mail-account').textContent = email
+    find('#mail-elsewhere').hidden = requestedHere
+    find('#mail-removes').hidden = !removes
+    showState('form')
+    find('#mail-link-form button').focus()
+  } catch (error) {
+    if (error instanceof Failure && error.status === INVALID) return reject(error)
+    // It can be tried again by loading the page anew.
+    announce(status, error instanceof Failure ? error.message : texts.failed)
+  }
 }

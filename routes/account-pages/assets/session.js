@@ -58,15 +58,21 @@ let settle
  * @param isFactorNeeded whether the password does not suffice
  */
 export async function stepUp ({ isFactorNeeded = false } = {}) {
-  const { totp, passkeys } = await callOnce('GET', 'auth/second-factor')
-  for (const element of dialog.querySelectorAll('[data-factor]')) {
-    element.hidden = element.dataset.factor === 'code' ? totp === null : totp !== null || isFactorNeeded
+  const { totp, passkeys, password, mail } = await callOnce('GET', 'auth/second-factor')
+  const canUsePasskey = isSupported && passkeys > 0
+  const isShown = {
+    code: totp !== null,
+    password: totp === null && !isFactorNeeded && password,
+    mail: totp === null && !isFactorNeeded && mail,
   }
+  isShown.none = !canUsePasskey && !Object.values(isShown).includes(true)
+  for (const element of dialog.querySelectorAll('[data-factor]')) element.hidden = !isShown[element.dataset.factor]
+  showMailForm(false)
   for (const form of dialog.querySelectorAll('form')) {
     form.reset()
     form.querySelector('[role=alert]').textContent = ''
   }
-  find('#step-up-passkey').hidden = !isSupported || passkeys === 0
+  find('#step-up-passkey').hidden = !canUsePasskey
   find('#step-up-alert').textContent = ''
   return new Promise((resolve, reject) => {
     settle = (isDone) => isDone ? resolve() : reject(new Cancelled())
@@ -90,6 +96,24 @@ onUse(find('#step-up-cancel'), 'click', find('#step-up-alert'), async () => dial
 onSubmit(find('#step-up-password-form'), ({ password }) => prove({ password }))
 onSubmit(find('#step-up-code-form'), ({ code }) => prove({ code }))
 onSubmit(find('#step-up-recovery-form'), ({ recoveryCode }) => prove({ recoveryCode }))
+// What the code of the mail belongs to.
+let mailId
+
+function showMailForm (isSent) {
+  if (!find('#step-up-mail')) return
+  find('#step-up-mail-form').hidden = !isSent
+  find('#step-up-mail').hidden = isSent
+  find('#step-up-mail-alert').textContent = ''
+}
+
+if (find('#step-up-mail')) {
+  onUse(find('#step-up-mail'), 'click', find('#step-up-mail-alert'), async () => {
+    mailId = (await callOnce('POST', 'auth/step-up/mail')).id
+    showMailForm(true)
+    find('#step-up-mail-code').focus()
+  })
+  onSubmit(find('#step-up-mail-form'), ({ code }) => prove({ mail: { id: mailId, code } }))
+}
 onUse(find('#step-up-passkey'), 'click', find('#step-up-alert'), async () => {
   const credential = await usePasskey(await callOnce('POST', 'auth/step-up/options'))
   // Who has abandoned it can still use another way, or cancel.

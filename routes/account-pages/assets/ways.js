@@ -115,6 +115,8 @@ async function showTotp () {
   find('#totp-active').hidden = !isActive
   if (isActive) find('#totp-since').textContent = dayOf(factors.totp.confirmedAt)
   find('#recovery-left').textContent = factors.recoveryCodesLeft
+  find('#password-form').hidden = !factors.password
+  find('#password-none').hidden = factors.password
   return factors
 }
 
