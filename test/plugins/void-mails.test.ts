@@ -12,6 +12,7 @@ async function startWithoutMailServer (t: Test) {
   const inbox = createMailer()
   let isAvailable = false
   const usher = await createUsher(t, {
+    loginMail: true,
     async mailer (mail) {
       if (!isAvailable) throw new Error('unavailable')
       await inbox.mailer(mail)
@@ -106,6 +107,21 @@ t.test('11.3 notices of changes that a thief made void the undo link of are sent
     t.notMatch(html, '/undo', subject)
   }
   t.equal(inbox.mails.filter(({ to }) => to === thief).length, 1)
+})
+
+t.test('16.6 a mail to log in that waits when the address or the password changes is not sent afterwards', async (t) => {
+  const { inject, createUser, admin, waitForLinks, recover, inbox } = await startWithoutMailServer(t)
+  const users = [await createUser(), await createUser(), await createUser()] as const
+  for (const { email } of users) await inject('POST', '/api/auth/login/mail', { payload: { email } })
+  await waitForLinks(3)
+  const [moved, renewed, left] = users
+  await inject('PATCH', `/api/users/${moved.id}`, { headers: admin.headers, payload: { email: newEmail() } })
+  const payload = { currentPassword: renewed.password, password: 'another long password' }
+  t.equal((await inject('PUT', '/api/auth/password', { headers: renewed.headers, payload })).statusCode, 204)
+  await recover()
+  const received = (email: string) =>
+    inbox.mails.filter(({ to, subject }) => to === email && subject.startsWith('Log in')).length
+  t.strictSame([received(moved.email), received(renewed.email), received(left.email)], [0, 0, 1])
 })
 
 t.test('12.5 a mail whose link was made void while it waited is not sent, and the notice about the reason is', async (t) => {

@@ -2,10 +2,13 @@ import t, { type Test } from 'tap'
 import { codeOf } from '../../plugins/auth/totp/codes.ts'
 import type { Authenticator } from '../helpers/authenticator.ts'
 import type { LoggedIn } from '../helpers/app.ts'
+import { createMailer, tokenIn } from '../helpers/mail.ts'
 import { cookiesOf, openPasskeys } from '../helpers/passkeys.ts'
 import { openSql } from '../helpers/sql.ts'
+import { until } from '../helpers/until.ts'
 
-const usher = await openPasskeys(t)
+const inbox = createMailer()
+const usher = await openPasskeys(t, { mailer: inbox.mailer, loginMail: true })
 const { inject, createUser, register, begin, finish } = usher
 const sql = openSql(t, usher)
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
@@ -21,6 +24,8 @@ interface Subject extends LoggedIn {
 
 async function createSubject (withApp: boolean): Promise<Subject> {
   const user = await createUser()
+  // An account that nobody has verified loses what was set up before when its owner logs in by mail.
+  await sql`update users set email_verified = true where id = ${user.id}`
   const { authenticator, id: passkeyId } = await register(user)
   if (!withApp) return { ...user, authenticator, passkeyId, recoveryCodes: [], code: () => '000000' }
   const { secret } = (await inject('POST', '/api/auth/totp', { headers: user.headers })).json()
@@ -36,6 +41,18 @@ const sendPassword = ({ email, password }: Subject) =>
   inject('POST', '/api/auth/login', { payload: { email, password } })
 const complete = (payload: object, cookie?: string) =>
   inject('POST', '/api/auth/login/second-factor', { payload, headers: cookie === undefined ? {} : { cookie } })
+
+const confirmMail = (payload: object) => inject('POST', '/api/auth/login/mail/confirm', { payload })
+
+/** Asks for a mail. Returns what is in it, and the id that belongs to the code. */
+async function askForMail ({ email }: Subject) {
+  const response = await inject('POST', '/api/auth/login/mail', { payload: { email, cookie: false } })
+  const find = () => inbox.mails.findLast(({ to, subject }) => to === email && subject.startsWith('Log in'))
+  await until('the mail', () => find() !== undefined)
+  const mail = find()!
+  const code = /^\d{4} \d{4}$/m.exec(mail.text)![0]
+  return { token: tokenIn(mail), code, loginId: response.json().loginId as string }
+}
 
 // Each way in, in two steps: what comes before the state of the account changes, and what follows it.
 const ways: Record<
@@ -69,6 +86,26 @@ const ways: Record<
       const { challenge } = (await sendPassword(subject)).json()
       const { options, cookie } = await begin()
       return () => complete({ challenge, passkey: subject.authenticator.get(options) }, cookie)
+    },
+  },
+  'link of a mail': {
+    start: async (subject) => {
+      const { token } = await askForMail(subject)
+      return () => confirmMail({ token })
+    },
+  },
+  'code of a mail': {
+    start: async (subject) => {
+      const { code, loginId } = await askForMail(subject)
+      return () => confirmMail({ code, loginId })
+    },
+  },
+  'mail, then code of an app': {
+    needsApp: true,
+    start: async (subject) => {
+      const { token } = await askForMail(subject)
+      const { challenge } = (await confirmMail({ token })).json()
+      return () => complete({ challenge, code: subject.code() })
     },
   },
   host: {
@@ -109,8 +146,10 @@ for (const [name, { needsApp = false, start }] of Object.entries(ways)) {
   })
 }
 
-t.test('16.1 a second factor is due: neither the password nor the host alone start a session', async (t) => {
+t.test('16.1 a second factor is due: neither the password nor a mail nor the host alone start a session', async (t) => {
   const subject = await createSubject(true)
+  await expectNoSession(t, subject, await ways['link of a mail']!.start(subject))
+  await expectNoSession(t, subject, await ways['code of a mail']!.start(subject))
   await expectNoSession(t, subject, () => sendPassword(subject))
   const { sessions } = usher.app.usher
   await expectNoSession(t, subject, () => sessions.start(subject.id)
@@ -141,11 +180,25 @@ t.test('16.1 the account is locked: the right password starts no session, and a 
   t.equal((await strict.logIn(authenticator)).statusCode, 200)
 })
 
-t.test('16.1 the account is repaired: a login that waits for its second factor starts no session', async (t) => {
-  const subject = await createSubject(true)
-  const finish = await ways['recovery code']!.start(subject)
-  await inject('DELETE', `/api/users/${subject.id}/sessions`, { headers: usher.admin.headers })
-  await expectNoSession(t, subject, finish)
+t.test('16.1 somebody else has prepared the account: what they have set up starts no session after a login by mail', async (t) => {
+  for (const way of ['password', 'passkey', 'code of an app', 'recovery code'] as const) {
+    const subject = await createSubject(ways[way]!.needsApp ?? false)
+    await sql`update users set email_verified = false where id = ${subject.id}`
+    const finish = await ways[way]!.start(subject)
+    const { token } = await askForMail(subject)
+    t.equal((await confirmMail({ token })).statusCode, 200)
+    await expectNoSession(t, subject, finish)
+    t.equal(await sessionsOf(subject), 1, 'that of the owner')
+  }
+})
+
+t.test('16.1 the account is repaired: a login that waits for its second factor, or for a mail, starts no session', async (t) => {
+  for (const way of ['recovery code', 'mail, then code of an app', 'link of a mail', 'code of a mail'] as const) {
+    const subject = await createSubject(ways[way]!.needsApp ?? false)
+    const finish = await ways[way]!.start(subject)
+    await inject('DELETE', `/api/users/${subject.id}/sessions`, { headers: usher.admin.headers })
+    await expectNoSession(t, subject, finish)
+  }
 })
 
 t.test('16.1 a logout of the replaced session while a login runs leaves one session, that of the login', async (t) => {
