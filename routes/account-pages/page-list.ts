@@ -161,7 +161,7 @@ function listLoginMailPages ({ requestLoginMail, logInByCode }: FormOperations):
     {
       ...page,
       path: '/login/mail',
-      values: { showsMail: 'yes' },
+      values: { byMail: 'yes', showsMail: 'yes' },
       form: {
         operation: requestLoginMail,
         next: '../account',
@@ -173,10 +173,16 @@ function listLoginMailPages ({ requestLoginMail, logInByCode }: FormOperations):
     {
       ...page,
       path: '/login/mail/code',
-      values: { showsMail: 'yes' },
+      values: { byMail: 'yes', showsMail: 'yes' },
       form: { operation: logInByCode, next: '../../account', returns: true, explain: explainMailCode },
     },
-    { ...page, path: '/login/mail/confirm', values: { showsMailLink: 'yes' }, next: '../../account', takesToken: true },
+    {
+      ...page,
+      path: '/login/mail/confirm',
+      values: { byMail: 'yes', showsMailLink: 'yes' },
+      next: '../../account',
+      takesToken: true,
+    },
   ]
 }
 

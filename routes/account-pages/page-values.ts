@@ -18,6 +18,8 @@ export interface PageValues {
   /** Not empty if users can log in by mail: the page for that, and where the form for the code is sent. */
   loginMailUrl?: string
   mailCodeUrl?: string
+  /** Not empty on the pages for that. */
+  byMail?: string
   /** Not empty if the login begins with a mail: with asking for one, with its code, or with its link. */
   showsMail?: string
   showsMailCode?: string
@@ -44,7 +46,7 @@ export interface PageValues {
 /** The names of these values, as placeholders of templates. */
 export const valueNames: readonly (keyof PageValues)[] = [
   'alert', 'codeAlert', 'recoveryAlert', 'notice', 'typedName', 'typedEmail', 'returnTo', 'signUpUrl', 'loginUrl',
-  'secondFactorUrl', 'challenge', 'methods', 'canUsePasskeys', 'canVerify',
-  'loginMailUrl', 'mailCodeUrl', 'showsMail', 'showsMailCode', 'showsMailLink', 'loginId', 'mailAlert', 'mailCodeAlert',
+  'secondFactorUrl', 'challenge', 'methods', 'canUsePasskeys', 'canVerify', 'loginMailUrl', 'mailCodeUrl', 'byMail',
+  'showsMail', 'showsMailCode', 'showsMailLink', 'loginId', 'mailAlert', 'mailCodeAlert',
   'keyActions',
 ]

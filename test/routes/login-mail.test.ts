@@ -473,3 +473,62 @@ t.test('16.6 while it is off, the paths do not exist, and no code of a mail step
   const payload = { mail: { id: 'x', code: '12345678' } }
   t.equal(await statusOf(own.inject('POST', '/api/auth/step-up', { payload, headers: user.headers })), 403)
 })
+
+const submit = (path: string, fields: Record<string, string>, headers: object = { 'sec-fetch-site': 'same-origin' }) =>
+  inject('POST', path, {
+    headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+    payload: `${new URLSearchParams(fields)}`,
+  })
+const loginIdIn = (body: string): string => /name="loginId" value="([\w-]+)"/.exec(body)![1]!
+
+t.test('16.6 the forms work without JavaScript, say the same for every address, and keep returnTo', async (t) => {
+  const user = await createVerified()
+  const pages = []
+  for (const email of [newEmail(), 'no address', user.email]) {
+    const { statusCode, headers, body } = await submit('/login/mail?returnTo=/a', { email })
+    t.strictSame([statusCode, headers['cache-control'], headers['referrer-policy']], [200, 'no-store', 'same-origin'])
+    t.match(body, /data-step="mail" hidden>[^]*data-step="mail-code">/)
+    t.match(body, 'action="../login/mail/code?returnTo=%2Fa"')
+    pages.push(body)
+  }
+  const shapeOf = (body: string) => body.replaceAll(/ value="[^"]*"/g, '')
+  for (const body of pages) t.equal(shapeOf(body), shapeOf(pages[0]!))
+  const loginId = loginIdIn(pages.at(-1)!)
+  const code = codeIn((await mailTo(user.email, 'Log in')).text)
+
+  const wrong = await submit('/login/mail/code?returnTo=/a', { loginId, code: '<b>' })
+  t.equal(wrong.statusCode, 401)
+  t.match(wrong.body, /id="mail-code-alert">This code is wrong, was used or has expired\./)
+  t.equal(loginIdIn(wrong.body), loginId)
+  t.match(wrong.body, 'action="../../login/mail/code?returnTo=%2Fa"')
+  t.notMatch(wrong.body, '<b>')
+  const evil = await submit('/login/mail/code', { loginId: '"><script>', code })
+  t.strictSame([evil.statusCode, evil.body.includes('"><script>')], [401, false])
+  for (const fields of [{ code }, { loginId: '', code }, { loginId }] as Record<string, string>[]) {
+    const { statusCode, body } = await submit('/login/mail/code', fields)
+    t.ok([400, 401].includes(statusCode))
+    t.match(body, '<form')
+  }
+  for (const headers of [{ origin: 'https://evil.example' }, {}]) {
+    t.equal(await statusOf(submit('/login/mail', { email: user.email }, headers)), 403)
+    t.equal(await statusOf(submit('/login/mail/code', { loginId, code }, headers)), 403)
+  }
+  const done = await submit('/login/mail/code?returnTo=/a', { loginId, code })
+  t.strictSame([done.statusCode, done.headers.location, done.body], [303, '/a', ''])
+  const cookie = cookieIn(done, 'usher_session')
+  t.equal(await statusOf(inject('POST', '/api/auth/refresh', { headers: { cookie } })), 200)
+})
+
+t.test('16.6 without JavaScript, the login asks for the second factor after the code', async (t) => {
+  const user = await createVerified()
+  const nextCode = await addApp(user)
+  const loginId = loginIdIn((await submit('/login/mail', { email: user.email })).body)
+  const code = codeIn((await mailTo(user.email, 'Log in')).text)
+  const asked = await submit('/login/mail/code', { loginId, code })
+  t.equal(asked.statusCode, 401)
+  t.match(asked.body, /data-step="mail-code" hidden>[^]*data-step="second">/)
+  t.match(asked.body, 'action="../../login/second-factor"')
+  const challenge = /name="challenge" value="([\w.-]+)"/.exec(asked.body)![1]!
+  const done = await submit('/login/second-factor', { challenge, code: nextCode() })
+  t.strictSame([done.statusCode, done.headers.location], [303, '../account'])
+})

@@ -22,6 +22,7 @@ const usherOfTest = await createUsher(t, {
   prefix: '/accounts',
   mailer: inbox.mailer,
   signUp: true,
+  loginMail: true,
   publicUrl: 'https://api.example.com:8443/base',
   origins: ['*', 'https://good.example', 'http://localhost:8080', 'app://good.example'],
   pages: {
@@ -30,7 +31,7 @@ const usherOfTest = await createUsher(t, {
 })
 const { inject, createUser, admin } = usherOfTest
 const all = [
-  '/login', '/login/second-factor', '/forgot-password', '/set-password', '/sign-up', '/sign-up/confirm',
+  '/login', '/login/second-factor', '/login/mail', '/login/mail/code', '/login/mail/confirm', '/forgot-password', '/set-password', '/sign-up', '/sign-up/confirm',
   '/verify-email', '/undo', '/account',
 ]
 
@@ -48,7 +49,7 @@ t.test('15.2 pages have a strict policy, no file of another site, and no text th
     t.equal(statusCode, 200, path)
     t.equal(headers['content-type'], 'text/html; charset=utf-8')
     t.equal(headers['content-security-policy'], policy())
-    t.equal(headers['referrer-policy'], /login|forgot|sign-up$/.test(path) ? 'same-origin' : 'no-referrer')
+    t.equal(headers['referrer-policy'], /login(?!.*confirm)|forgot|sign-up$/.test(path) ? 'same-origin' : 'no-referrer')
     t.equal(headers['cache-control'], path === '/account' ? 'no-store' : 'no-cache')
     t.equal(headers['set-cookie'], undefined)
     const name = '&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{title}}&#39;'

@@ -121,14 +121,14 @@ if (passkey && isSupported) {
   })
 }
 
-// Missing where users cannot log in by mail.
+find('#by-mail')?.addEventListener('click', () => rememberUsername(find('#email').value))
+
+// Missing on the page that begins with the password.
 const mailForm = find('#mail-form')
 const SENT = 'sent'
 
 if (mailForm) {
-  const field = find('#mail-email')
-  field.value ||= recallUsername()
-  find('#by-mail').addEventListener('click', () => rememberUsername(find('#email').value))
+  find('#mail-email').value ||= recallUsername()
   onSubmit(mailForm, async ({ email }) => {
     await send('POST', 'auth/login/mail', { email })
     rememberUsername(email)
