@@ -59,6 +59,9 @@ export interface UsherClient {
   readonly completeLogin: Session['completeLogin']
   readonly passkeyOptions: Session['passkeyOptions']
   readonly loginWithPasskey: Session['loginWithPasskey']
+  readonly requestLoginMail: Session['requestLoginMail']
+  readonly loginByMail: Session['loginByMail']
+  readonly requestStepUpMail: Session['requestStepUpMail']
   readonly stepUp: Session['stepUp']
   logout (): Promise<void>
   /** Stops listening to other tabs. */
@@ -130,6 +133,9 @@ export function createUsherClient (options: UsherClientOptions = {}): UsherClien
     completeLogin: (factor) => session.completeLogin(factor),
     passkeyOptions: () => session.passkeyOptions(),
     loginWithPasskey: (credential) => session.loginWithPasskey(credential),
+    requestLoginMail: (email) => session.requestLoginMail(email),
+    loginByMail: (proof) => session.loginByMail(proof),
+    requestStepUpMail: () => session.requestStepUpMail(),
     stepUp: (proof) => session.stepUp(proof),
     logout: () => session.logout(),
     close: () => session.close(),

@@ -45,6 +45,8 @@ export class Session {
   #renewal: Promise<string | undefined> | undefined
   // Where there is no browser to keep it.
   #cookie: string | undefined
+  // What belongs to the code of a mail, where there is no browser to keep a cookie.
+  #loginId: string | undefined
 
   constructor (options: SessionOptions) {
     this.#options = options
@@ -81,15 +83,39 @@ export class Session {
    * Returns what `PublicKeyCredential.parseRequestOptionsFromJSON` takes, for `loginWithPasskey` or `completeLogin` in
    * this browser. Throws an `UsherError`.
    */
-  async passkeyOptions (): Promise<components['schemas']['PasskeyRequestOptions']> {
-    const response = await this.#post('login/passkey/options')
-    if (!response.ok) throw await readError(response)
-    return await response.json() as components['schemas']['PasskeyRequestOptions']
+  passkeyOptions (): Promise<components['schemas']['PasskeyRequestOptions']> {
+    return this.#send<'PasskeyRequestOptions'>('login/passkey/options')
   }
 
   /** Logs in with what `navigator.credentials.get` has returned, as its `toJSON` writes it. Throws an `UsherError`. */
   loginWithPasskey (credential: components['schemas']['PasskeyLogin']['credential']): Promise<User> {
     return this.#authenticate('login/passkey', { credential })
+  }
+
+  /**
+   * Requests a mail with a link and a code to log in. It says nothing about whether the address has an account. Throws
+   * an `UsherError`.
+   */
+  async requestLoginMail (email: string): Promise<void> {
+    const { loginId } = await this.#send<'LoginMailReply'>('login/mail', { email, cookie: pageUrl !== undefined })
+    this.#loginId = loginId
+  }
+
+  /**
+   * Logs in with the `token` of the link of such a mail, or with its `code`, in the browser or program that has
+   * requested it. Throws an `UsherError`, like `login`.
+   */
+  loginByMail (proof: { token: string } | { code: string }): Promise<User> {
+    const id = this.#loginId === undefined ? {} : { loginId: this.#loginId }
+    return this.#authenticate('login/mail/confirm', { ...id, ...proof })
+  }
+
+  /**
+   * Requests a mail with a code to step up. Returns the `id` for `stepUp({ mail: { id, code } })`. Throws an
+   * `UsherError`.
+   */
+  async requestStepUpMail (): Promise<string> {
+    return (await this.#send<'StepUpMailReply'>('step-up/mail', undefined, await this.token())).id
   }
 
   /** Confirms that it is the user, after a call has got `STEP_UP_REQUIRED`. Throws an `UsherError`. */
@@ -165,6 +191,14 @@ export class Session {
       if (!response.ok) throw await readError(response)
       return (await this.#accept(response)).user
     })
+  }
+
+  async #send<Name extends keyof components['schemas']> (
+    name: string, body?: object, token?: string
+  ): Promise<components['schemas'][Name]> {
+    const response = await this.#post(name, body && JSON.stringify(body), token)
+    if (!response.ok) throw await readError(response)
+    return await response.json() as components['schemas'][Name]
   }
 
   #insist (send: () => Promise<Response>): Promise<Response> {

@@ -3,8 +3,10 @@ import { createUsherClient, unwrap, UsherError, type SessionState } from '../../
 import { codeOf } from '../../plugins/auth/totp/codes.ts'
 import { createUsher } from '../helpers/app.ts'
 import { createCuttingProxy } from '../helpers/cutting-proxy.ts'
+import { createMailer, tokenIn } from '../helpers/mail.ts'
 
-const usher = await createUsher(t, { prefix: '/accounts' })
+const inbox = createMailer()
+const usher = await createUsher(t, { prefix: '/accounts', mailer: inbox.mailer, loginMail: true })
 const proxy = await createCuttingProxy(t, await usher.app.listen({ port: 0, host: '127.0.0.1' }))
 
 // Records the requests, and sends a token that is not valid until the next refresh when `isStale` is set.
@@ -143,4 +145,27 @@ t.test('15.4 16.2 16.4 a login with a second factor takes two steps, and a step-
   t.equal(states.at(-1)!.state, 'active')
   await t.rejects(client.passkeyOptions(), { status: 409, code: 'PASSKEYS_UNAVAILABLE' })
   await client.logout()
+})
+
+t.test('15.4 16.6 a program logs in by the code or the link of a mail, and steps up by a code', async (t) => {
+  const { client, states } = createClient()
+  const user = await usher.createUser()
+  const codeIn = (text: string) => /^\d{4} \d{4}$/m.exec(text)![0]
+  await client.requestLoginMail(user.email)
+  const [first] = await inbox.of(user.email, 1)
+  await t.rejects(client.loginByMail({ code: '0000 0000' }), { status: 401, code: 'INVALID_LOGIN_CODE' })
+  const other = createClient()
+  await t.rejects(other.client.loginByMail({ code: codeIn(first!.text) }), { code: 'INVALID_LOGIN_CODE' }, 'another program')
+  t.equal((await client.loginByMail({ code: codeIn(first!.text) })).id, user.id)
+  t.equal(states.at(-1)!.state, 'active')
+
+  const id = await client.requestStepUpMail()
+  const sent = (await inbox.of(user.email, 3)).at(-1)!
+  t.equal((await client.stepUp({ mail: { id, code: codeIn(sent.text) } })).id, user.id)
+  await client.logout()
+
+  await client.requestLoginMail(user.email)
+  const mail = (await inbox.of(user.email, 4)).at(-1)!
+  t.equal((await other.client.loginByMail({ token: tokenIn(mail) })).id, user.id)
+  await other.client.logout()
 })

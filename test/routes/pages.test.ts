@@ -416,7 +416,7 @@ t.test('15.2 returnTo leads to configured origins only', async (t) => {
   t.match((await inject('GET', '/login?returnTo=/a&returnTo=/b')).body, 'data-return-to="account"', 'twice')
 })
 
-t.test('15.2 pages can be turned off, and passwordUrl and signUp decide about theirs', async (t) => {
+t.test('15.2 pages can be turned off, and passwordUrl, signUp and loginMail decide about theirs', async (t) => {
   const none = await createUsher(t, { pages: { enabled: false }, signUp: true, mailer: inbox.mailer })
   for (const path of all) {
     t.equal((await none.inject('GET', path)).statusCode, 404, path)
@@ -426,7 +426,9 @@ t.test('15.2 pages can be turned off, and passwordUrl and signUp decide about th
   const statuses = await Promise.all(all.map(async (path) => [path, (await some.inject('GET', path)).statusCode]))
   t.strictSame(
     statuses.filter(([, status]) => status === 404).map(([path]) => path),
-    ['/set-password', '/sign-up', '/sign-up/confirm']
+    [
+      '/login/mail', '/login/mail/code', '/login/mail/confirm', '/set-password', '/sign-up', '/sign-up/confirm',
+    ]
   )
   t.notMatch((await some.inject('GET', '/login')).body, 'sign-up')
 })
