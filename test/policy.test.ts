@@ -24,7 +24,7 @@ const table = rowsOf(section)
 const [, keySection = ''] = /^## API keys$([^]*?)^## /m.exec(policy)!
 
 const mails = new Map<string, string>()
-const usher = await createUsher(t, { mailer: ({ to, text }) => { mails.set(to, text) }, signUp: true })
+const usher = await createUsher(t, { mailer: ({ to, text }) => { mails.set(to, text) }, signUp: true, loginMail: true })
 const { app, inject, admin } = usher
 const [user, another] = [await usher.createUser(), await usher.createUser()]
 const sql = openSql(t, usher)
@@ -102,6 +102,12 @@ const useSignUp = (operation: string): Send => async (headers) => {
   const password = operation === 'sign-up/confirm' ? { password: randomUUID() } : {}
   const token = await tokenTo(payload.email)
   return inject('POST', `/api/auth/${operation}`, { headers, payload: { token, ...password } })
+}
+
+const useLoginMail = (operation: string): Send => async (headers) => {
+  const { email } = await usher.createUser()
+  await inject('POST', '/api/auth/login/mail', { payload: { email } })
+  return inject('POST', `/api/auth/${operation}`, { headers, payload: { token: await tokenTo(email) } })
 }
 
 const useVerification = (operation: string): Send => async (headers) => {
@@ -260,6 +266,13 @@ const rows: Record<string, Send> = {
   'POST /api/auth/login/passkey': async (_, { owner }) =>
     passkeys.logIn((await passkeys.register(owner, { origin })).authenticator),
   'POST /api/auth/step-up/options': rest('POST', '/api/auth/step-up/options'),
+  'POST /api/auth/login/mail': rest('POST', '/api/auth/login/mail', ({ owner }) => ({ email: owner.email })),
+  'POST /api/auth/login/mail/check': useLoginMail('login/mail/check'),
+  'POST /api/auth/login/mail/confirm': useLoginMail('login/mail/confirm'),
+  'POST /api/auth/step-up/mail': async (headers, { actor }) => {
+    if (actor) await sql`update users set email_verified = true where id = ${actor.id}`
+    return inject('POST', '/api/auth/step-up/mail', { headers })
+  },
   'POST /api/auth/password-reset': rest('POST', '/api/auth/password-reset', ({ owner: { email } }) => ({ email })),
   'POST /api/auth/password-reset/check': useToken('check'),
   'POST /api/auth/password-reset/confirm': useToken('confirm'),

@@ -519,6 +519,7 @@ t.test('9 unset members of a limit keep their defaults, and the host\'s object i
     mail: { burst: 3, perMinute: 0.05 },
     verifiedMail: { burst: 10, perMinute: 0.2 },
     secondFactor: { burst: 10, perMinute: 0.1 },
+    loginMail: { burst: 20, perMinute: 2 },
   })
   t.strictSame(given, { databaseUrl, throttle: { account: { burst: 3 }, reset: undefined } })
   const refused: [throttle: unknown, message: string][] = [
