@@ -62,6 +62,7 @@ const fillTables = (database: string, userId: string) => withSql(database, async
   await sql`insert into api_keys (id, user_id, hash, name, actions, multi_factor, last_used_at, expires_at)
     values (gen_random_uuid(), ${id}, ${hash}, ${text}, ${['posts:read', 'a b']}, true, now(), ${later})`
   await sql`insert into login_challenges (hash, user_id, amr, expires_at) values (${hash}, ${id}, array['pwd'], ${later})`
+  await sql`insert into login_mails (hash, user_id, code_hash, address_hash, expires_at) values (${hash}, ${id}, ${hash}, ${hash}, ${later})`
   await sql`insert into used_ceremonies (hash, expires_at) values (${hash}, ${later})`
   await sql`insert into user_imports (file_hash, position) values (${hash}, 9007199254740993)`
   await sql`insert into password_kinds (kind, signer_key) values ('$2b$10$', ${text})`
