@@ -51,7 +51,7 @@ export async function insertLoginMail (
     await lockUser(trx, userId ?? NIL)
     const { recipient, repeated, full } = await trx.selectNoFrom(({ selectFrom }) => [
       selectFrom('users').select('email').where('id', '=', userId ?? NIL).where(hasEmail(email))
-        .where('disabled', '=', false).where(isProven).as('recipient'),
+        .where('disabled', '=', false).where('account_kind', '=', 'person').where(isProven).as('recipient'),
       sql<boolean>`${selectFrom(selectFrom('login_mails').select('hash').where('address_hash', '=', addressHash)
         .where('user_id', 'is not', null).where('session_id', 'is', null).where('expires_at', '>', sql<Date>`now()`)
         .limit(ofAddress).as('pending')).select(({ fn }) => fn.countAll().as('count'))} >= ${ofAddress}::integer`
@@ -98,6 +98,7 @@ export async function findLoginMail (db: Database, hash: Uint8Array): Promise<Fo
         query.or([
           query('password_hash', 'is not', null),
           query.exists(query.selectFrom('passkeys').select('passkeys.id').whereRef('passkeys.user_id', '=', 'users.id')),
+          query.exists(query.selectFrom('api_keys').select('api_keys.id').whereRef('api_keys.user_id', '=', 'users.id')),
           query.exists(query.selectFrom('totp').select('totp.user_id').whereRef('totp.user_id', '=', 'users.id')),
         ]),
       ]).$castTo<boolean>().as('removes'),

@@ -385,14 +385,15 @@ t.test('16.6 a repair of the account while a login by mail is about to succeed: 
 })
 
 /** Prepares an account as somebody else would, for the owner of its address to use. */
-async function prepare (t: Test): Promise<LoggedIn & { passkey: string }> {
+async function prepare (t: Test): Promise<LoggedIn & { passkey: string, key: string }> {
   const user = await createUser()
   const { id } = await withPasskeys(usher).register(user, { origin: ORIGIN })
+  const key = (await inject('POST', '/api/auth/keys', { headers: user.headers, payload: { name: 'Key' } })).json().key
   await addApp(user)
   await sql`delete from recovery_codes where user_id = ${user.id} and hash <> (
     select min(hash) from recovery_codes where user_id = ${user.id})`
   t.equal((await sql`select 1 from recovery_codes where user_id = ${user.id}`).length, 1)
-  return { ...await usher.app.usher.sessions.start(user.id, { amr: ['mfa'] }), ...user, passkey: id }
+  return { ...await usher.app.usher.sessions.start(user.id, { amr: ['mfa'] }), ...user, passkey: id, key }
 }
 
 t.test('16.6 an account that somebody else has prepared: what they have set up is gone', async (t) => {
@@ -416,7 +417,7 @@ t.test('16.6 an account that somebody else has prepared: what they have set up i
   t.equal(loggedIn.json().user.emailVerified, true)
 
   const tables = [
-    'passkeys', 'totp', 'recovery_codes', 'undo_tokens', 'password_tokens', 'email_tokens', 'login_challenges',
+    'passkeys', 'totp', 'recovery_codes', 'api_keys', 'undo_tokens', 'password_tokens', 'email_tokens', 'login_challenges',
     'login_mails',
   ]
   for (const table of tables) {
@@ -424,13 +425,16 @@ t.test('16.6 an account that somebody else has prepared: what they have set up i
   }
   t.equal(await sessionsOf(user.id), 1, 'only that of the owner')
   t.equal(await statusOf(inject('GET', '/api/protected', { headers: user.headers })), 401)
+  t.equal(await statusOf(inject('GET', '/api/protected', { headers: bearer(user.key) })), 401)
   t.equal(await statusOf(inject('GET', '/api/protected', { headers: bearer(loggedIn.json().token) })), 200)
   t.equal(
     await statusOf(inject('POST', '/api/auth/login', { payload: { email: user.email, password: user.password } })), 401
   )
   t.strictSame(
-    (await actionsOf(user.id)).slice(-6),
-    ['user.email-verify', 'password.remove', 'passkey.remove', 'totp.remove', 'login', 'login.failed']
+    (await actionsOf(user.id)).slice(-7),
+    [
+      'user.email-verify', 'password.remove', 'passkey.remove', 'totp.remove', 'api-key.remove', 'login', 'login.failed',
+    ]
   )
   await mailTo(user.email, 'The earlier password')
 

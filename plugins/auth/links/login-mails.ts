@@ -265,7 +265,7 @@ export function createLoginMails ({
      * @returns a secret, with which the code has to be sent
      */
     async requestStepUp (caller: Caller): Promise<string> {
-      const { id: userId, sessionId } = caller.getActor()
+      const { id: userId, sessionId } = caller.getSession()
       if (await stepUp.hasSecondFactor(caller)) throw new SecondFactorMissing()
       await throttle.stepUpMail({ userId, client: caller.client })
       const [id, code] = [randomBytes(32).toString('base64url'), createCode()]
@@ -296,7 +296,7 @@ export function createLoginMails ({
      * `InvalidSecondFactor`, `SecondFactorMissing`, `TooManyRequests`, `InvalidToken`.
      */
     async proveStepUp (caller: Caller, { id, code }: { id: string, code: string }): Promise<SecondProof> {
-      const { id: userId, sessionId } = caller.getActor()
+      const { id: userId, sessionId } = caller.getSession()
       if (await stepUp.hasSecondFactor(caller)) throw new SecondFactorMissing()
       const charged = await throttle.mailCode({ account: userId, client: caller.client })
       const hash = hashSecret(id)
