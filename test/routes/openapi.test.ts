@@ -9,7 +9,7 @@ const { app, inject, admin } = usher
 t.test('8 a response that differs from the document is noticed', async (t) => {
   const check = await openDocument(app, '')
   const at = '2026-01-01T00:00:00Z'
-  const user = { id: 'x', name: 'Ada', role: 'user', createdAt: at, updatedAt: at }
+  const user = { id: 'x', name: 'Ada', role: 'user', kind: 'person', createdAt: at, updatedAt: at }
   const json = { 'content-type': 'application/json; charset=utf-8' }
   const problemOf = (body: unknown, answer: Partial<Answer> = {}) =>
     check({ method: 'GET', url: '/api/users/x', status: 200, headers: json, body: JSON.stringify(body), ...answer })
