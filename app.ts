@@ -28,6 +28,7 @@ import apiKeyRoutes from './routes/api-keys.ts'
 import loginMailRoutes from './routes/login-mail.ts'
 import passkeyRoutes from './routes/passkeys.ts'
 import passwordRoutes from './routes/passwords.ts'
+import providerRoutes from './routes/providers.ts'
 import redirect from './routes/redirect.ts'
 import sessionRoutes from './routes/sessions.ts'
 import signUpRoutes from './routes/sign-up.ts'
@@ -77,6 +78,7 @@ export type {
   GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers,
   UsherSubscriptionResolver,
 }
+export type { ProviderOptions } from './schema/options/providers.ts'
 export type { WebhookOptions } from './schema/options/webhooks.ts'
 
 // The request decorators of apps that are Usher's, by the server of the app. Several mounts in one app may share one.
@@ -176,6 +178,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(passkeyRoutes)
     await api.register(apiKeyRoutes)
     await api.register(passwordRoutes)
+    await api.register(providerRoutes)
     await api.register(secondFactorRoutes)
     await api.register(totpRoutes)
     await api.register(signUpRoutes)

@@ -3,14 +3,20 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { readCookies } from '../plugins/auth/cookie-value.ts'
 import { attributesOf } from '../plugins/auth/session-cookie.ts'
 
-/** Returns functions that read, set and clear a cookie, which only the auth routes receive (contract 4). */
-export async function createCookie (app: FastifyInstance, name: string) {
+/**
+ * Returns functions that read, set and clear a cookie, which only the auth routes receive (contract 4).
+ * @param folder which other routes receive it instead
+ */
+export async function createCookie (app: FastifyInstance, name: string, folder = 'api/auth') {
   // If the host has registered @fastify/cookie, that registration is used. Its options for hooks do not matter, because
   // only `serializeCookie` is called.
   if (!app.hasDecorator('serializeCookie')) await app.register(fastifyCookie)
 
   function set (reply: FastifyReply, value: string, expires: Date): void {
-    const attributes = attributesOf(app.usherOptions, reply.request.protocol, expires, app.usherDatabase.clock.now())
+    const { usherOptions: options, usherDatabase: { clock } } = app
+    const attributes = {
+      ...attributesOf(options, reply.request.protocol, expires, clock.now()), path: `${options.publicPath}/${folder}`,
+    }
     reply.header('set-cookie', app.serializeCookie(name, value, attributes))
   }
 

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createAllowedOrigins } from './allowed-origins.ts'
 import { createCookie } from './cookie.ts'
 import { readSessionCookie, type SessionCookie } from '../plugins/auth/cookie-value.ts'
-import { CEREMONY_COOKIE, SESSION_COOKIE } from '../plugins/auth/session-cookie.ts'
+import { CEREMONY_COOKIE, PROVIDER_COOKIE, SESSION_COOKIE } from '../plugins/auth/session-cookie.ts'
 
 export type Cookies = Awaited<ReturnType<typeof createCookies>>
 
@@ -38,13 +38,18 @@ export async function createCookies (app: FastifyInstance) {
 /**
  * Returns functions that read and set the cookie by which a login by passkey belongs to the browser that has begun it.
  */
-export async function createCeremonyCookies (app: FastifyInstance) {
-  const { valuesIn, set } = await createCookie(app, CEREMONY_COOKIE)
+export const createCeremonyCookies = (app: FastifyInstance) => createBrowserCookies(app, CEREMONY_COOKIE)
+
+/** Returns the same functions for logins at providers. */
+export const createProviderCookies = (app: FastifyInstance) => createBrowserCookies(app, PROVIDER_COOKIE)
+
+async function createBrowserCookies (app: FastifyInstance, name: string) {
+  const { valuesIn, set } = await createCookie(app, name)
 
   return {
     /**
-     * Returns the secrets of the browser. A sibling domain can set a second cookie, and only the challenge tells which
-     * one is genuine.
+     * Returns the secrets of the browser. A sibling domain can set a second cookie, and only the challenge or the state
+     * tells which one is genuine.
      */
     read: (request: FastifyRequest): string[] =>
       [...valuesIn(request)].filter((value) => /^[\w-]{43}$/.test(value)).slice(0, 4),

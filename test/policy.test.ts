@@ -10,12 +10,14 @@ import { createUsher, type LoggedIn } from './helpers/app.ts'
 import { createPost } from './helpers/graphql.ts'
 import { Authenticator } from './helpers/authenticator.ts'
 import { withPasskeys } from './helpers/passkeys.ts'
+import { startProvider } from './helpers/provider.ts'
 import { openSql } from './helpers/sql.ts'
 import { until } from './helpers/until.ts'
 import { fieldPart, filePart, post } from './helpers/uploads.ts'
 
 // This test checks every cell of the table in docs/policy.md, which says what each actor may do.
 const policy = readFileSync(new URL('../docs/policy.md', import.meta.url), 'utf8')
+const FORM = 'application/x-www-form-urlencoded'
 const columns = ['nobody', 'a user, what is theirs', "a user, another's", 'an admin'] as const
 const [, section = ''] = /^## Who may do what$([^]*?)^## /m.exec(policy)!
 const rowsOf = (section: string) => section.split('\n').filter((line) => line.startsWith('| `'))
@@ -24,7 +26,15 @@ const table = rowsOf(section)
 const [, keySection = ''] = /^## API keys$([^]*?)^## /m.exec(policy)!
 
 const mails = new Map<string, string>()
-const usher = await createUsher(t, { mailer: ({ to, text }) => { mails.set(to, text) }, signUp: true, loginMail: true })
+const origin = 'http://localhost'
+const fake = await startProvider(t)
+const usher = await createUsher(t, {
+  mailer: ({ to, text }) => { mails.set(to, text) },
+  signUp: true,
+  loginMail: true,
+  publicUrl: origin,
+  providers: { fake: fake.options },
+})
 const { app, inject, admin } = usher
 const [user, another] = [await usher.createUser(), await usher.createUser()]
 const sql = openSql(t, usher)
@@ -122,9 +132,7 @@ const useUndo = (operation: string): Send => async (headers) => {
   return inject('POST', `/api/auth/${operation}`, { headers, payload: { token: await tokenTo(email) } })
 }
 
-// Without a public URL, passkeys are for this machine.
 const passkeys = withPasskeys(usher)
-const origin = 'http://localhost'
 async function passkeyOf (owner: LoggedIn): Promise<string> {
   // A user may have 20.
   await sql`delete from passkeys where user_id = ${owner.id}`
@@ -136,6 +144,13 @@ async function keyOf (owner: LoggedIn): Promise<string> {
   return (await createKey(usher, owner, { name: 'Of the user' })).id
 }
 const created = async (owner: LoggedIn) => new Authenticator({ origin }).create(await passkeys.creationOptions(owner))
+
+async function identityOf (owner: LoggedIn): Promise<string> {
+  const id = randomUUID()
+  await sql`insert into identities (id, user_id, provider, issuer, subject)
+    values (${id}, ${owner.id}, 'fake', ${fake.issuer}, ${id})`
+  return id
+}
 
 // The request of each row.
 const rows: Record<string, Send> = {
@@ -272,6 +287,37 @@ const rows: Record<string, Send> = {
   'POST /api/auth/step-up/mail': async (headers, { actor }) => {
     if (actor) await sql`update users set email_verified = true where id = ${actor.id}`
     return inject('POST', '/api/auth/step-up/mail', { headers })
+  },
+  'GET /api/auth/providers': rest('GET', '/api/auth/providers'),
+  'GET /api/auth/providers/{id}/start': rest('GET', '/api/auth/providers/fake/start'),
+  'GET /api/auth/providers/{id}/callback': rest('GET', '/api/auth/providers/fake/callback?error=access_denied'),
+  'POST /api/auth/providers/{id}/callback': async (headers) => inject('POST', '/api/auth/providers/fake/callback', {
+    headers: { ...headers, 'content-type': FORM }, payload: 'error=access_denied',
+  }),
+  'POST /api/auth/providers/{id}/logout': async (headers) => {
+    const token = await fake.sign({
+      iss: fake.issuer,
+      aud: 'usher',
+      iat: Math.floor(Date.now() / 1000),
+      jti: randomUUID(),
+      sub: 'nobody',
+      events: { 'http://schemas.openid.net/event/backchannel-logout': {} },
+    })
+    return inject('POST', '/api/auth/providers/fake/logout', {
+      headers: { ...headers, 'content-type': FORM }, payload: `logout_token=${token}`,
+    })
+  },
+  'POST /api/auth/providers/{id}/link': rest('POST', '/api/auth/providers/fake/link'),
+  'POST /api/auth/providers/{id}/step-up': rest('POST', '/api/auth/providers/fake/step-up'),
+  'GET /api/auth/identities': rest('GET', '/api/auth/identities'),
+  'DELETE /api/auth/identities/{id}': rest(
+    'DELETE', async ({ owner }) => `/api/auth/identities/${await identityOf(owner)}`
+  ),
+  'GET /api/users/{id}/identities': rest('GET', ({ owner }) => `/api/users/${owner.id}/identities`),
+  'DELETE /api/users/{id}/identities/{identityId}': async (headers, { actor, owner }) => {
+    // If an admin removes it, all sessions of the user end.
+    const of = actor === admin ? await usher.createUser() : owner
+    return inject('DELETE', `/api/users/${of.id}/identities/${await identityOf(of)}`, { headers })
   },
   'POST /api/auth/password-reset': rest('POST', '/api/auth/password-reset', ({ owner: { email } }) => ({ email })),
   'POST /api/auth/password-reset/check': useToken('check'),

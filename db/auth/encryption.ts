@@ -11,7 +11,7 @@ const TAG_BYTES = 16
  * What a text is encrypted for. Keys for different purposes differ, so that one kind of text never passes for another.
  * The first one also encrypts mails.
  */
-export type Purpose = 'signing key' | 'totp' | 'signer key'
+export type Purpose = 'signing key' | 'totp' | 'signer key' | 'provider tokens'
 
 /** Returns whether a text was encrypted by `encrypt`. */
 export const isEncrypted = (text: string): boolean => text.startsWith(VERSION)

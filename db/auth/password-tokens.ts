@@ -9,6 +9,7 @@ import { insertAuditEntries, type NewAuditEntry } from '../audit/audit.ts'
 import { deleteSessionsOf } from '../sessions/ended-sessions.ts'
 import { insertMail, type NewMail } from '../outbox/mails.ts'
 import { storeUserEvent } from '../outbox/store.ts'
+import { removeIdentities } from '../providers/identities.ts'
 import { isUuid } from '../driver/postgres.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, UsersTable } from '../tables/index.ts'
@@ -100,13 +101,15 @@ export interface PasswordChange {
   email: string
   /** Whether a link undoes it. */
   isUndoable: boolean
+  /** How many identities at providers it has removed. */
+  identities: number
 }
 
 /**
  * Sets the password of a token's owner, whose address is verified by this. Ends all their sessions and deletes their
  * API keys and tokens, except those that may undo what was done before the address was theirs
- * (`deleteOutrankedTokens`). Call it in a transaction. Throws `InvalidInput` if the token was used or has expired, or
- * the user was disabled meanwhile.
+ * (`deleteOutrankedTokens`). If nobody has verified the address before, also removes the identities at providers. Call
+ * it in a transaction. Throws `InvalidInput` if the token was used or has expired, or the user was disabled meanwhile.
  * @param undo the hash of a token that undoes it, if mails can be sent
  */
 export async function resetPassword (
@@ -131,12 +134,14 @@ export async function resetPassword (
     })
     .where('id', '=', userId).execute()
   await voidLinks(trx, userId, tablesOfMailbox)
+  // Whoever reads this mailbox is the first to prove it, so somebody else may have linked them.
+  const identities = user.emailVerified ? 0 : await removeIdentities(trx, userId, userId)
   // Whoever made the reset necessary may have created API keys.
   const keys = await deleteApiKeysOf(trx, userId, userId)
   const ended = [...keys, ...await deleteSessionsOf(trx, userId, userId)]
   await storeUserEvent(trx, 'password.changed', userId, userId)
   if (!user.emailVerified) await storeUserEvent(trx, 'user.updated', userId, userId)
-  return { ended, email: user.email, isUndoable }
+  return { ended, email: user.email, isUndoable, identities }
 }
 
 /**
@@ -161,24 +166,26 @@ export async function changePassword (
   await voidLinks(trx, userId, tablesOfMailbox)
   const ended = await deleteSessionsOf(trx, userId, userId, sessionId)
   await storeUserEvent(trx, 'password.changed', userId, userId)
-  return { ended, email: user!.email, isUndoable }
+  return { ended, email: user!.email, isUndoable, identities: 0 }
 }
 
 /**
  * Sets the password of a user who is neither asked for the current one nor has a link, and makes everything void that
- * was issued to the user. Call it in a transaction. Returns the user's address and what has ended. Throws
- * `UserNotFound`, and `ServiceUser`, who has no password.
+ * was issued to the user, and removes the identities at providers. Call it in a transaction. Returns the user's
+ * address, what has ended, and the number of identities. Throws `UserNotFound`, and `ServiceUser`, who has no password.
  */
 export async function replacePassword (
   trx: Database, { userId, passwordHash, actorId }: { userId: string, passwordHash: string, actorId: string | null }
-): Promise<{ email: string, ended: Voided }> {
+): Promise<{ email: string, ended: Voided, identities: number }> {
   const user = await lockUser(trx, userId)
   if (!user) throw new UserNotFound()
   if (user.kind === 'service') throw new ServiceUser()
   await trx.updateTable('users').set({ password_hash: passwordHash }).where('id', '=', userId).execute()
   const ended = await voidIssued(trx, userId, actorId)
+  // The owner links them again, or is adopted; a thief who has linked one must not get in again.
+  const identities = await removeIdentities(trx, userId, actorId)
   await storeUserEvent(trx, 'password.changed', userId, actorId)
-  return { email: user.email, ended }
+  return { email: user.email, ended, identities }
 }
 
 /** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */

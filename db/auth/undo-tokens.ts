@@ -118,7 +118,7 @@ export interface Undo {
   email: string
   /** Whether the password was another one until then. */
   passwordChanged: boolean
-  /** Each passkey, authenticator app and API key that it has removed. */
+  /** Each passkey, authenticator app, API key and identity that it has removed. */
   removed: CredentialKind[]
 }
 
@@ -136,18 +136,24 @@ async function deleteAddedSince (
     .where(({ or, eb }) => or([eb('confirmed_at', 'is', null), eb('confirmed_at', '>=', since)]))
     .returning('confirmed_at as confirmedAt').execute()
   const apps = totp.filter(({ confirmedAt }) => confirmedAt !== null)
+  const identities = await trx.deleteFrom('identities').where('user_id', '=', userId).where('created_at', '>=', since)
+    .returning('id').execute()
   const keys = await deleteApiKeysOf(trx, userId, userId, time)
-  return { removed: [...passkeys.map(() => 'passkey' as const), ...apps.map(() => 'totp' as const)], keys }
+  const removed = [
+    ...passkeys.map(() => 'passkey' as const), ...apps.map(() => 'totp' as const),
+    ...identities.map(() => 'identity' as const),
+  ]
+  return { removed, keys }
 }
 
 /**
  * Restores the address and the password that a user had before a change, removes the passkeys, the authenticator app,
- * the recovery codes and the API keys that were added since, and ends all their sessions. Deletes the token, the tokens
- * of all later changes, those of other mailboxes that are later than the first one of the restored address, and all
- * other tokens of mails to the user. If another user has the address meanwhile, everything else is done and the token
- * stays valid, so that it can be used again. Call it in a transaction. Throws `InvalidInput` if the token was used or
- * has expired or the user was disabled meanwhile, and `EmailTaken` if another user is taking the address at the moment:
- * call it again then.
+ * the recovery codes, the API keys and the identities that were added since, and ends all their sessions. Deletes the
+ * token, the tokens of all later changes, those of other mailboxes that are later than the first one of the restored
+ * address, and all other tokens of mails to the user. If another user has the address meanwhile, everything else is
+ * done and the token stays valid, so that it can be used again. Call it in a transaction. Throws `InvalidInput` if the
+ * token was used or has expired or the user was disabled meanwhile, and `EmailTaken` if another user is taking the
+ * address at the moment: call it again then.
  */
 export async function undoChange (
   trx: Database, { hash, userId }: { hash: Uint8Array, userId: string }

@@ -17,6 +17,7 @@ import { createMailLimits } from './mail-limits.ts'
 import { createOutbox } from './outbox.ts'
 import { outboxOwnerIndexes } from './outbox-owners.ts'
 import { createPositions } from './positions.ts'
+import { createIdentities, providerSessionIndexes } from './providers.ts'
 import { createQuotas } from './quotas.ts'
 import { createRecognisedNetworks } from './recognised-networks.ts'
 import { addRowVersions } from './row-versions.ts'
@@ -238,6 +239,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0025-ways-to-sign-in': addWaysToSignIn,
   '0026-api-keys': addApiKeys,
   '0027-login-by-mail': addLoginMails,
+  '0028-providers': { beforehand: createIdentities, indexes: providerSessionIndexes },
   '0029-imports': addImports,
 }
 

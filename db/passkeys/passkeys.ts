@@ -1,10 +1,9 @@
 import { sql } from 'kysely'
-import {
-  LastWayToSignIn, PasskeyExists, PasskeyNotFound, MAX_PASSKEYS_PER_USER, TooManyPasskeys,
-} from '../../schema/auth/passkey.ts'
+import { PasskeyExists, PasskeyNotFound, MAX_PASSKEYS_PER_USER, TooManyPasskeys } from '../../schema/auth/passkey.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { deleteExpired } from '../batching/delete-expired.ts'
 import { isUuid } from '../driver/postgres.ts'
+import { requireWayToSignIn, type WaysToSignIn } from '../providers/identities.ts'
 import type { UsedPasskey } from '../sessions/sessions.ts'
 import type { PasskeysTable } from '../tables/auth.ts'
 import type { Database, UserRow } from '../tables/index.ts'
@@ -91,22 +90,15 @@ export async function renamePasskey (trx: Database, userId: string, id: string, 
 
 /**
  * Removes a passkey of a user, in a transaction that has locked the user. Throws `PasskeyNotFound`, and
- * `LastWayToSignIn` if the user has neither a password nor another passkey nor, with `loginMail`, a verified address.
+ * `LastWayToSignIn` if the user has no other way to sign in.
  */
 export async function deletePasskey (
-  trx: Database, userId: string, id: string, { loginMail }: { loginMail: boolean }
+  trx: Database, userId: string, id: string, ways: WaysToSignIn
 ): Promise<void> {
-  await getPasskey(trx, userId, id)
-  const { remains } = await trx.selectNoFrom(({ or, exists, selectFrom }) => or([
-    exists(selectFrom('users').select('users.id')
-      .where('users.id', '=', userId)
-      .where(({ or, eb, lit }) => or([
-        eb('password_hash', 'is not', null), ...loginMail ? [eb('email_verified', '=', lit(true))] : [],
-      ]))),
-    exists(selectFrom('passkeys').select('passkeys.id').where('user_id', '=', userId).where('passkeys.id', '<>', id)),
-  ]).as('remains')).executeTakeFirstOrThrow()
-  if (!remains) throw new LastWayToSignIn()
-  await trx.deleteFrom('passkeys').where('user_id', '=', userId).where('id', '=', id).execute()
+  if (!isUuid(id)) throw new PasskeyNotFound()
+  await trx.deleteFrom('passkeys').where('user_id', '=', userId).where('id', '=', id).returning('id')
+    .executeTakeFirstOrThrow(() => new PasskeyNotFound())
+  await requireWayToSignIn(trx, userId, ways)
 }
 
 /** Stores that a challenge was used, until it expires. Returns false if it was used before. */

@@ -32,6 +32,9 @@ export interface ClientInfo { address: string, userAgent: string }
 /** A passkey that was used, with what its authenticator has said. */
 export interface UsedPasskey { id: string, counter: number, backedUp: boolean }
 
+/** An identity at a provider that was used, and the provider's own session, if it says which. */
+export interface UsedIdentity { id: string, sid: string | undefined }
+
 export interface NewSession extends ClientInfo {
   userId: string
   /** How the user was authenticated (RFC 8176). */
@@ -43,6 +46,10 @@ export interface NewSession extends ClientInfo {
    * created.
    */
   passkey?: UsedPasskey | undefined
+  /**
+   * The identity at a provider that the user has logged in with. If it was removed meanwhile, no session is created.
+   */
+  identity?: UsedIdentity | undefined
   secretHash: Uint8Array
   rotationKey: Uint8Array
   /** The session that the new one replaces, if it is live and its secret has this hash. */
@@ -59,12 +66,13 @@ export const seconds = (count: number) => sql`make_interval(secs => ${count})`
  *
  * The statement locks the user's row. If a concurrent change demotes, disables or deletes the user, or sets another
  * password, it therefore takes place either before the statement, or after it and ends the new session. Throws
- * `InvalidCredentials`, and changes nothing, if the user was deleted or disabled, the password was changed or the
- * passkey removed meanwhile. Throws `SecondFactorRequired` if the user has a second factor and `amr` lacks `mfa`.
+ * `InvalidCredentials`, and changes nothing, if the user was deleted or disabled, the password was changed, or the
+ * passkey or the identity removed, meanwhile. Throws `SecondFactorRequired` if the user has a second factor and `amr`
+ * lacks `mfa`.
  */
 export async function insertSession (
   db: Database,
-  { userId, amr, passwordHash, passkey, secretHash, rotationKey, address, userAgent, replaced }: NewSession,
+  { userId, amr, passwordHash, passkey, identity, secretHash, rotationKey, address, userAgent, replaced }: NewSession,
   { sessionIdleSeconds, sessionSeconds }: Lifetime
 ): Promise<{ id: string, role: Role, expiresAt: Date, authTime: Date, replacedId: string | null }> {
   const id = newId(db)
@@ -82,7 +90,12 @@ export async function insertSession (
       })
       .whereRef('user_id', '=', 'permitted.id').where('passkeys.id', '=', passkey?.id ?? null)
       .returning('passkeys.id'))
+    .with('identity', (cte) => cte.updateTable('identities').from('permitted').set({ last_used_at: sql<Date>`now()` })
+      .whereRef('user_id', '=', 'permitted.id').where('identities.id', '=', identity?.id ?? null)
+      .returning('identities.id'))
     .with('owner', (cte) => cte.selectFrom('permitted').select(['id', 'role'])
+      .$if(identity !== undefined, (query) =>
+        query.where(({ exists, selectFrom }) => exists(selectFrom('identity').select('id'))))
       .$if(passkey !== undefined, (query) =>
         query.where(({ exists, selectFrom }) => exists(selectFrom('passkey').select('id')))))
     // Skips the sessions that another login is ending at the moment.
@@ -125,12 +138,14 @@ export async function insertSession (
   return withEvents(ending, db, 'session.started', { from: 'owner', subject: 'owner.id', data: started })
     .insertInto('sessions')
     .columns([
-      'id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'amr', 'auth_time', 'expires_at',
+      'id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'amr', 'auth_time',
+      'identity_id', 'provider_sid', 'expires_at',
     ])
     .expression(({ selectFrom, val }) => selectFrom('owner').select([
       val(id).as('session'), 'owner.id', val(secretHash).as('secret'), val(rotationKey).as('rotation'),
       val(address).as('address'), val(userAgent).as('agent'), sql<string[]>`${amr}::text[]`.as('amr'),
-      sql<Date>`now()`.as('authenticated'),
+      sql<Date>`now()`.as('authenticated'), val(identity?.id ?? null).as('identity'),
+      val(identity?.sid ?? null).as('sid'),
       sql<Date>`now() + ${seconds(Math.min(sessionIdleSeconds, sessionSeconds))}`.as('expires'),
     ]))
     .returning(['id', 'expires_at as expiresAt', sql<Date>`auth_time`.as('authTime'),

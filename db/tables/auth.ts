@@ -25,6 +25,10 @@ export interface SessionsTable {
   amr: string[] | null
   /** When the user was authenticated last; null if that was when the session was started. */
   auth_time: Date | null
+  /** The identity by which the session was started, which may be gone by now; null if it was another way. */
+  identity_id: string | null
+  /** How the provider calls its own session (`sid`), by which its logout ends this one; null if it does not say. */
+  provider_sid: string | null
 }
 
 /** An ended session whose access tokens may not have expired. Rows are kept for the lifetime of a token. */
@@ -212,6 +216,10 @@ export interface LoginChallengesTable {
   password_hash: string | null
   /** How the user was authenticated so far (RFC 8176). */
   amr: string[]
+  /** The identity that was the first factor; null if it was another one. */
+  identity_id: string | null
+  /** The provider's own session (`sid`). */
+  provider_sid: string | null
   /** How many second factors were tried. */
   attempts: Generated<number>
   created_at: Generated<Date>
@@ -241,9 +249,29 @@ export interface LoginMailsTable {
   expires_at: Date
 }
 
-/** A challenge of WebAuthn that was used, until it expires. Challenges that are issued are not stored. */
+/** An account that a user has at a provider, with which the user signs in (contract 16.5). */
+export interface IdentitiesTable {
+  id: string
+  user_id: string
+  /** The id of the provider in the options. */
+  provider: string
+  /** Together with `subject`, it says who it is, and is unique. */
+  issuer: string
+  subject: string
+  /** The address that the provider gave when it was used last, verified or not; null if there was none. */
+  email: string | null
+  /** The tokens of the provider, encrypted; null unless the option `keepTokens` is set. */
+  tokens: string | null
+  created_at: Generated<Date>
+  last_used_at: Date | null
+}
+
+/**
+ * What was used and cannot be used again, until it expires: a challenge of WebAuthn, the state of a login at a
+ * provider, or the token of a provider's logout. Challenges and states that are issued are not stored.
+ */
 export interface UsedCeremoniesTable {
-  /** SHA-256 of the challenge. */
+  /** SHA-256 of it. */
   hash: Uint8Array
   expires_at: Date
 }

@@ -46,6 +46,7 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   api_keys: 'sessions',
   totp: 'kept',
   recovery_codes: 'kept',
+  identities: 'kept',
   // Logins of five minutes.
   login_challenges: 'left out',
   // Links and codes of ten minutes.

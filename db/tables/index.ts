@@ -2,9 +2,10 @@ import type { Generated, GeneratedAlways, Kysely, Transaction } from 'kysely'
 import type { Role, UserKind } from '../../schema/users/user.ts'
 import type { ColumnOf, Row } from './row.ts'
 import type {
-  ApiKeysTable, EmailTokensTable, EndedSessionsTable, LoginChallengesTable, LoginFailuresTable, LoginMailsTable,
-  PasskeysTable, PasswordKindsTable, PasswordTokensTable, RecognisedNetworksTable, RecoveryCodesTable, SessionsTable,
-  SignUpsTable, SigningKeysTable, ThrottleTable, TotpTable, UndoTokensTable, UsedCeremoniesTable, UserImportsTable,
+  ApiKeysTable, EmailTokensTable, EndedSessionsTable, IdentitiesTable, LoginChallengesTable, LoginFailuresTable,
+  LoginMailsTable, PasskeysTable, PasswordKindsTable, PasswordTokensTable, RecognisedNetworksTable, RecoveryCodesTable,
+  SessionsTable, SignUpsTable, SigningKeysTable, ThrottleTable, TotpTable, UndoTokensTable, UsedCeremoniesTable,
+  UserImportsTable,
 } from './auth.ts'
 import type { CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, UploadsTable } from './content.ts'
 import type { IdempotencyKeysTable } from './idempotency.ts'
@@ -106,6 +107,7 @@ export interface Tables {
   api_keys: ApiKeysTable
   totp: TotpTable
   recovery_codes: RecoveryCodesTable
+  identities: IdentitiesTable
   login_challenges: LoginChallengesTable
   login_mails: LoginMailsTable
   used_ceremonies: UsedCeremoniesTable

@@ -11,6 +11,7 @@ import type { Database, UserRow } from '../tables/index.ts'
 import { userColumns } from './columns.ts'
 import { emailKey, hasEmail, keyOfEmail } from './user-keys.ts'
 import { endedOf, voidIssued } from '../auth/void-issued.ts'
+import { removeIdentities } from '../providers/identities.ts'
 
 /** The first admin, and what else happens in the transaction. */
 export interface FirstAdmin {
@@ -61,6 +62,7 @@ export async function insertFirstAdmin (
     // The user was created at this moment.
     if (!isNew && !existing) throw unverified(email)
     const ended = isNew ? [] : endedOf(await voidIssued(trx, user.id, null))
+    if (!isNew) await removeIdentities(trx, user.id, null)
     await storeUserEvent(trx, isNew ? 'user.created' : 'user.updated', user.id, null)
     if (!isNew) await storeUserEvent(trx, 'password.changed', user.id, null)
     const actions = isNew ? ['user.create'] as const : ['user.role-change', 'password.change'] as const

@@ -6,7 +6,7 @@ import { EmailTaken, type ReplaceUser, type UserKind } from '../../schema/users/
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { actorAuditColumns, type AuditContext } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'
-import { userData, withEvents } from '../outbox/store.ts'
+import { storeUserEvent, userData, withEvents } from '../outbox/store.ts'
 import { isAdmitted, isolateConflicts, keyedOf, KeyTaken, withIdempotencyKeys } from '../idempotency/idempotency.ts'
 import { confirmSessions, findEndedSessions, hasLiveSession, isolateEnded } from '../sessions/live-sessions.ts'
 import type { WriterToken } from '../sessions/live-tokens.ts'
@@ -81,6 +81,12 @@ export async function lockUser (
 ): Promise<Row<UsersTable, 'email' | 'email_verified' | 'disabled'> & { kind: UserKind } | undefined> {
   return trx.selectFrom('users').select(['email', 'email_verified as emailVerified', 'disabled', 'account_kind as kind'])
     .where('id', '=', id).forNoKeyUpdate().executeTakeFirst()
+}
+
+/** Marks the address of a user as verified, in the transaction that has created the user, and stores the event. */
+export async function verifyAddress (trx: Database, id: string): Promise<void> {
+  await trx.updateTable('users').set({ email_verified: true }).where('id', '=', id).execute()
+  await storeUserEvent(trx, 'user.updated', id, id)
 }
 
 /** Replaces a user's password hash, unless it is no longer `from`. Returns whether it was replaced. */

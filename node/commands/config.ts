@@ -12,9 +12,13 @@ export default {
 
   async run () {
     const { settings: values, sources, errors, warnings } = checkEnvironment()
-    const settings = settingNames.map((name) => ({
+    const { PROVIDERS: providers = {} } = values
+    const all = new Map([
+      ...settingNames.map((name) => [name, values[name as keyof typeof values]] as const), ...Object.entries(providers),
+    ])
+    const settings = [...all].map(([name, value]) => ({
       name,
-      value: maskSetting(name, values[name as keyof typeof values]) ?? null,
+      value: maskSetting(name, value) ?? null,
       source: sources[name],
     }))
     const cells = settings.map(({ name, value, source }) => [name, show(value), source])

@@ -1,6 +1,7 @@
 import { insertAuditEntries } from '../../db/audit/audit.ts'
 import { reencryptSignerKeys } from '../../db/auth/password-kinds.ts'
 import { LEAD_SECONDS, reencryptSigningKeys, rotateSigningKey } from '../../db/auth/signing-keys.ts'
+import { reencryptTokens } from '../../db/providers/tokens.ts'
 import { reencryptTotp } from '../../db/totp/totp.ts'
 import { longestLifeOf } from '../../plugins/auth/token-lifetime.ts'
 import { terminalContext } from './audit.ts'
@@ -15,11 +16,13 @@ export default {
     'every 30 days, or as SIGNING_KEY_SECONDS says.\n\n' +
     'The new key has the algorithm of SIGNING_ALGORITHM, or that of the current key.\n\n' +
     'With another SECRET and the former one as FORMER_SECRET, everything that stays in the database is then encrypted with\n' +
-    'SECRET: signing keys, the secrets of authenticator apps, and the signer keys of Firebase projects.\n\n' +
+    'SECRET: signing keys, the secrets of authenticator apps, the signer keys of Firebase projects and the tokens of\n' +
+    'providers.\n\n' +
     '  --now  sign with the new key at once and revoke all others: access tokens that they have signed become invalid.\n' +
     '         Sessions do not end, and clients can refresh their tokens',
   json: '{ id, signsInSeconds: number, authenticatorApps: { encrypted: number, unreadable: number }, ' +
-    'signerKeys: { encrypted: number, unreadable: number } }',
+    'signerKeys: { encrypted: number, unreadable: number }, ' +
+    'providerTokens: { encrypted: number, unreadable: number } }',
   options: { now: { type: 'boolean' } },
   run: ({ now }) => withDatabase(async ({ db, options }) => {
     const id = await rotateSigningKey(db, {
@@ -36,6 +39,9 @@ export default {
     const signerKeys = secret === undefined
       ? { encrypted: 0, unreadable: 0 }
       : await reencryptSignerKeys(db, { secret, formerSecret })
+    const tokens = secret === undefined
+      ? { encrypted: 0, unreadable: 0 }
+      : await reencryptTokens(db, { secret, formerSecret })
     if (secret !== undefined) await reencryptSigningKeys(db, { secret, formerSecret })
     return {
       text: [
@@ -53,8 +59,20 @@ export default {
           ? [`Signer keys of Firebase projects that cannot be decrypted: ${signerKeys.unreadable}. Set FORMER_SECRET to the secret that has\n` +
             'encrypted them, and repeat this. If it is lost, their users need a new password.']
           : [],
+        ...tokens.encrypted > 0
+          ? [`Tokens of providers that are now encrypted with SECRET: ${tokens.encrypted}.`]
+          : [],
+        ...tokens.unreadable > 0
+          ? [`Tokens of providers that cannot be decrypted: ${tokens.unreadable}. They are replaced at the next login.`]
+          : [],
       ].join('\n'),
-      json: { id, signsInSeconds: now ? 0 : LEAD_SECONDS, authenticatorApps: apps, signerKeys },
+      json: {
+        id,
+        signsInSeconds: now ? 0 : LEAD_SECONDS,
+        authenticatorApps: apps,
+        signerKeys,
+        providerTokens: tokens,
+      },
     }
   }),
 } satisfies Command

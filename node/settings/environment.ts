@@ -1,5 +1,6 @@
 import { printWarning } from '../terminal/print.ts'
 import { warnOfNames } from './names.ts'
+import { findProviderSettings, warnOfProviderSettings } from './providers.ts'
 import { checkSettings, parseSettings, settingNames, type Settings } from './settings.ts'
 
 /** Where the value of a setting comes from. */
@@ -21,22 +22,27 @@ export interface GivenSettings {
  */
 export function readEnvironment (): Settings {
   loadEnvironment()
-  for (const warning of warnOfNames(process.env, settingNames)) printWarning(warning)
+  for (const warning of listWarnings()) printWarning(warning)
   return parseSettings(process.env)
 }
 
 /** Returns the settings from the environment and from `.env` with everything that is wrong with them. */
 export function checkEnvironment (): GivenSettings {
-  const inherited = new Set(settingNames.filter((name) => process.env[name]))
+  const inherited = new Set(listNames().filter((name) => process.env[name]))
   loadEnvironment()
   const sources =
-    settingNames.map((name) => [name, inherited.has(name) ? 'environment' : process.env[name] ? '.env' : 'default'])
+    listNames().map((name) => [name, inherited.has(name) ? 'environment' : process.env[name] ? '.env' : 'default'])
   return {
     ...checkSettings(process.env),
-    warnings: warnOfNames(process.env, settingNames),
+    warnings: listWarnings(),
     sources: Object.fromEntries(sources),
   }
 }
+
+const listNames = (): string[] => [...settingNames, ...Object.keys(findProviderSettings(process.env))]
+
+const listWarnings = (): string[] =>
+  [...warnOfNames(process.env, settingNames), ...warnOfProviderSettings(process.env)]
 
 function loadEnvironment (): void {
   try {

@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path'
 import type { UsherOptions } from '../../schema/options/options.ts'
 import { multiplyDeadlines } from '../../schema/options/deadlines.ts'
+import { providersOf } from './providers.ts'
 import type { Settings } from './settings.ts'
 
 /**
@@ -18,6 +19,7 @@ export function serviceOptions (settings: Settings) {
     pages: { productName: settings.PRODUCT_NAME, color: settings.PRODUCT_COLOR },
     passwordUrl: settings.PASSWORD_URL,
     publicUrl: settings.PUBLIC_URL,
+    providers: providersOf(settings),
     signingAlgorithm: settings.SIGNING_ALGORITHM,
     formerSecret: settings.FORMER_SECRET,
     issuer: settings.TOKEN_ISSUER,

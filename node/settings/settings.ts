@@ -6,6 +6,7 @@ import { MINIMUM_KIB, RECOMMENDED } from '../../schema/options/password-hash.ts'
 import { PUBLIC_URL_FORMAT } from '../../schema/options/public-url.ts'
 import { signingAlgorithms, type SigningAlgorithm } from '../../schema/options/signing-algorithm.ts'
 import { addSettingFormats } from './formats.ts'
+import { checkProviders, findProviderSettings, type ProviderSettings } from './providers.ts'
 import { webhooksOf } from '../webhooks.ts'
 import { connectionsOfNode } from '../workers/count.ts'
 
@@ -233,7 +234,10 @@ type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
 type Name = keyof typeof Settings.properties
 
 /** The validated settings of the node (contract 8), with their defaults. */
-export type Settings = Readonly<Static<typeof Settings>>
+export type Settings = Readonly<Static<typeof Settings>> & {
+  /** Those of providers, by their names. Absent if there are none. */
+  readonly PROVIDERS?: ProviderSettings
+}
 
 // A setting that is given needs another one.
 const required: Readonly<Partial<Record<Name, Name>>> = {
@@ -300,7 +304,10 @@ export function checkSettings (
 ): { settings: Settings, errors: string[] } {
   const given = settingNames.filter((name) => environment[name]) as Name[]
   const parsed = Object.fromEntries(given.map((name) => [name, parse(name, environment[name]!)]))
-  const settings = { ...structuredClone(defaults), ...parsed } as unknown as Settings
+  const providers = findProviderSettings(environment)
+  const settings = {
+    ...structuredClone(defaults), ...parsed, ...Object.keys(providers).length > 0 && { PROVIDERS: providers },
+  } as unknown as Settings
   const errors = given.filter((name) => required[name] && !given.includes(required[name]))
     .map((name) => `${required[name]} is required with ${name}.`)
   // This also turns the text into a number or a boolean.
@@ -325,6 +332,7 @@ export function checkSettings (
   }
   if (settings.PORT === settings.METRICS_PORT && settings.PORT !== 0) errors.push('PORT and METRICS_PORT must differ.')
   if (!errors.some((error) => error.startsWith('WEBHOOK_'))) errors.push(...checkWebhooks(settings))
+  errors.push(...checkProviders(settings))
   const isValid = (name: Name) => !errors.some((error) => error.startsWith(`${name} `))
   errors.push(...checkEffects(settings, (name) => given.includes(name) && isValid(name)))
   return { settings: Object.freeze(settings), errors: [...new Set(errors)] }

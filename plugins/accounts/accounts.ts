@@ -194,6 +194,9 @@ export function createAccounts (dependencies: Dependencies) {
         const changed = await resetPassword(trx, { hash, userId: user.id, passwordHash, undo: undo?.hash })
         await audit.add(caller, { action: 'password.reset', actorId: user.id }, trx)
         await notifyPasswordChanged(trx, user.id, changed, undo)
+        for (let count = changed.identities; count > 0; count--) {
+          await audit.add(caller, { action: 'identity.remove', actorId: user.id, userId: user.id }, trx)
+        }
         await inTransaction?.(trx, user.id)
         await restartLoginLimits(trx, { userId: user.id, email: changed.email, network: networkOf(caller.address) })
         return changed

@@ -1,6 +1,6 @@
 import { confirmSignUp } from '../../db/auth/sign-ups.ts'
-import type { UserRow } from '../../db/tables/index.ts'
-import { insertUsers } from '../../db/users/users.ts'
+import type { Database, UserRow } from '../../db/tables/index.ts'
+import { findUsers, insertUsers, verifyAddress } from '../../db/users/users.ts'
 import { InvalidInput } from '../../schema/http/errors.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { rejectPersonalWords } from '../../schema/auth/password.ts'
@@ -11,6 +11,7 @@ import { userInputs } from '../../schema/users/user-inputs.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { Audit } from '../audit/index.ts'
 import type { Auth } from '../auth/index.ts'
+import type { NewProviderUser } from '../auth/providers/index.ts'
 import type { OpenedSignUp } from '../auth/links/sign-ups.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
@@ -78,6 +79,36 @@ export function createNewUsers (
         await inTransaction(trx, created!)
         await caller.confirm()
         return created!
+      })
+    },
+
+    /**
+     * Creates a user whom a provider has authenticated, without a password. The permission is that of the provider's
+     * option `signUp`. Throws `EmailTaken`, and what a hook of the host and `inTransaction` throw.
+     * @param inTransaction adds what belongs to the user
+     */
+    async createByProvider (
+      caller: Caller, { name, email, emailVerified }: NewProviderUser,
+      inTransaction: (trx: Database, created: UserRow) => Promise<void>
+    ): Promise<UserRow> {
+      const user = await hooks.change('beforeUserCreate', { name, email, role: 'user' }, caller, (input) => {
+        const wanted = creation.parse(input)
+        if (wanted.email !== email || wanted.password !== undefined) {
+          throw new Error('the address of a user whom a provider has authenticated is settled, and there is no password')
+        }
+        return creation.pick(wanted) as CreateUser
+      })
+      const onCreate = hooks.during('onUserCreate', caller)
+      return db.transaction().execute(async (trx) => {
+        const row = { ...user, passwordHash: null, context: audit.contextOf(caller) }
+        const [created] = await insertUsers(trx, [row], userFields)
+        if (created instanceof Error) throw created
+        const { id } = created!
+        if (emailVerified) await verifyAddress(trx, id)
+        const [verified] = await findUsers(trx, [id], userFields)
+        await inTransaction(trx, verified!)
+        await onCreate?.(trx, verified!)
+        return verified!
       })
     },
 

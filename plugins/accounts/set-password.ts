@@ -22,6 +22,9 @@ export async function setPassword (
   const { ended } = await db.transaction().execute(async (trx) => {
     const replaced = await replacePassword(trx, { userId, passwordHash, actorId: caller.actor?.id ?? null })
     await audit.add(caller, { action: 'password.reset', userId }, trx)
+    for (let count = replaced.identities; count > 0; count--) {
+      await audit.add(caller, { action: 'identity.remove', userId }, trx)
+    }
     // There is no link that restores the former password, because whoever made the reset necessary may know it.
     await undoLinks.notifyPasswordChanged(trx, replaced.email, undefined, userId)
     await caller.confirm()

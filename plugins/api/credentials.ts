@@ -4,13 +4,19 @@ import { idOf, type Perform } from './perform.ts'
 
 /** Creates the operations on the ways to sign in. */
 export function createCredentialOperations (app: FastifyInstance, perform: Perform): CredentialOperations {
-  const { credentials, passkeys } = app.usherAuth
+  const { credentials, passkeys, providers } = app.usherAuth
 
   return {
     list: (userId, options) => perform.read(options, (caller) => credentials.list(caller, idOf(userId))),
 
     removePasskey: (userId, id, options) =>
       perform.write(options, (caller) => passkeys.remove(caller, idOf(userId), idOf(id))),
+
+    removeIdentity: (userId, id, options) =>
+      perform.write(options, (caller) => providers.removeIdentity(caller, idOf(userId), idOf(id))),
+
+    tokensOf: (userId, id) =>
+      perform.read(undefined, (caller) => providers.tokensOf(caller, idOf(userId), idOf(id))),
 
     resetSecondFactor: (userId, options) =>
       perform.write(options, async (caller) => { await credentials.resetSecondFactor(caller, idOf(userId)) }),

@@ -5,6 +5,7 @@ import { insertUndoToken } from '../../db/auth/undo-tokens.ts'
 import { endedOf, voidIssued } from '../../db/auth/void-issued.ts'
 import { storeCredentialEvent } from '../../db/outbox/store.ts'
 import { listPasskeys } from '../../db/passkeys/passkeys.ts'
+import { listIdentities } from '../../db/providers/identities.ts'
 import { requireLiveSession } from '../../db/sessions/live-sessions.ts'
 import { deleteSessionsOf } from '../../db/sessions/ended-sessions.ts'
 import { restartLoginLimits } from '../../db/throttle/login-limits.ts'
@@ -38,45 +39,50 @@ interface Dependencies extends Pick<Core, 'database' | 'options'> {
 export interface CredentialReset {
   totp: boolean
   passkeys: number
+  identities: number
   endedSessions: number
 }
 
 export type Credentials = ReturnType<typeof createCredentials>
 
 /**
- * What happens along with every change of the ways to sign in, passkeys and authenticator apps, and what operators and
+ * What happens along with every change of the ways to sign in and the second factors, and what operators and
  * hosts do with them (contract 16.3, 16.4).
  */
 export function createCredentials (
   { database: { db }, audit, hooks, sessions, throttle, undoLinks, users, options: { userFields } }: Dependencies
 ) {
   /**
-   * Records that a passkey, an authenticator app or an API key was added, in the transaction that adds it and has
+   * Records that a way to sign in, a second factor or an API key was added, in the transaction that adds it and has
    * locked the user: the entry of the account log, the event, and the mail, with a link that undoes it if the user has
    * added it. Returns the ids of the sessions that it has ended, to be marked after the commit.
-   * @param userId whose it is, if it may be somebody else's
-   * @param endOthersThan the only session of the user that does not end. Without it, none ends
+   * @param details.userId whose it is, if it may be somebody else's
+   * @param details.owner the user, if the caller has no token, and the session in which it happens, if there is one
+   * @param details.provider the name of the provider of an identity
+   * @param details.endOthersThan the only session of the user that does not end. Without it, none ends
    */
   async function recordAdded (
     trx: Database, caller: Caller, kind: CredentialKind,
-    { userId = caller.getActor().id, endOthersThan }: { userId?: string, endOthersThan?: string } = {}
+    { owner, userId = owner?.userId ?? caller.getActor().id, provider, endOthersThan }: {
+      owner?: { userId: string, sessionId?: string }, userId?: string, provider?: string, endOthersThan?: string,
+    } = {}
   ): Promise<string[]> {
-    const actorId = caller.actor?.id ?? null
+    const actorId = owner?.userId ?? caller.actor?.id ?? null
     const { email } = (await lockUser(trx, userId))!
     // A repair of the account, for which this may have waited, has ended the session. Its notification may be late, and
     // what is added must not outlive it.
     await requireLiveSession(trx, caller.token?.id)
     const undo = actorId === userId ? undoLinks.create() : undefined
     const isUndoable = undo !== undefined && await insertUndoToken(trx, undo.hash, userId, { hasPassword: false })
-    await audit.add(caller, { action: `${kind}.add`, userId }, trx)
+    await audit.add(caller, { action: `${kind}.add`, userId, ...owner && { actorId, ...owner } }, trx)
     await storeCredentialEvent(trx, 'credential.added', { userId, actorId, kind })
     const link = isUndoable ? undo : undefined
-    await undoLinks.notifyAdded(trx, kind, email, link, userId)
+    await undoLinks.notifyAdded(trx, kind, email, link, userId, provider)
     return endOthersThan === undefined ? [] : deleteSessionsOf(trx, userId, userId, endOthersThan)
   }
 
   /**
-   * Records that a passkey, an authenticator app or an API key of a user was removed, in the transaction that removes
+   * Records that a way to sign in, a second factor or an API key of a user was removed, in the transaction that removes
    * it: the entry of the account log, the event, and the mail.
    */
   async function recordRemoved (trx: Database, caller: Caller, userId: string, kind: CredentialKind): Promise<void> {
@@ -129,16 +135,18 @@ export function createCredentials (
     async list (caller: Caller, userId: string): Promise<UsherCredentials> {
       caller.authorize('second-factor:read', userId)
       caller.authorize('passkeys:list', userId)
+      caller.authorize('identities:list', userId)
       await users.get(userId, caller.client)
-      const [account, totp, { recoveryCodes }, passkeys] = await Promise.all([
+      const [account, totp, { recoveryCodes }, passkeys, identities] = await Promise.all([
         findAccount(db, userId),
         findTotp(db, userId),
         findSecondFactors(db, userId),
         listPasskeys(db, userId),
+        listIdentities(db, userId),
       ])
       const confirmedAt = totp?.confirmedAt ?? null
       const password = typeof account?.passwordHash === 'string'
-      return { password, totp: confirmedAt && { confirmedAt }, recoveryCodesLeft: recoveryCodes, passkeys }
+      return { password, totp: confirmedAt && { confirmedAt }, recoveryCodesLeft: recoveryCodes, passkeys, identities }
     },
 
     /**
@@ -146,9 +154,10 @@ export function createCredentials (
      * everything void that was issued to the user (contract 11.3). Does nothing if there is nothing to remove. Throws
      * `Unauthenticated`, `Forbidden`, `UserNotFound`, `InvalidToken`.
      * @param options.passkeys whether the passkeys are removed as well
+     * @param options.identities whether the identities at providers are removed as well
      */
     async resetSecondFactor (
-      caller: Caller, userId: string, options: { passkeys?: boolean } = {}
+      caller: Caller, userId: string, options: { passkeys?: boolean, identities?: boolean } = {}
     ): Promise<CredentialReset> {
       caller.authorize('second-factor:reset', userId)
       await users.get(userId, caller.client)
@@ -159,15 +168,20 @@ export function createCredentials (
           ...factors.totp ? ['totp' as const] : [],
           ...options.passkeys === true ? Array.from({ length: factors.passkeys }, () => 'passkey' as const) : [],
         ]
-        if (kinds.length === 0) return { totp: false, passkeys: 0, ended: { sessions: [], keys: [] } }
+        const linked = options.identities === true ? await listIdentities(trx, userId) : []
+        if (kinds.length + linked.length === 0) {
+          return { totp: false, passkeys: 0, identities: 0, ended: { sessions: [], keys: [] } }
+        }
         // First, because a login that is about to succeed locks its challenge before the second factor.
         const ended = await voidIssued(trx, userId, caller.actor?.id ?? null)
         await deleteTotp(trx, userId)
         if (options.passkeys === true) await trx.deleteFrom('passkeys').where('user_id', '=', userId).execute()
         for (const kind of kinds) await recordRemoved(trx, caller, userId, kind)
+        if (linked.length > 0) await trx.deleteFrom('identities').where('user_id', '=', userId).execute()
+        for (let count = linked.length; count > 0; count--) await recordRemoved(trx, caller, userId, 'identity')
         await caller.confirm()
         await clearLimits(trx, [limitKey(SECOND_FACTOR_OF_ACCOUNT, [userId])])
-        return { totp: factors.totp, passkeys: kinds.length - Number(factors.totp), ended }
+        return { totp: factors.totp, passkeys: kinds.length - Number(factors.totp), identities: linked.length, ended }
       })
       sessions.markEnded(endedOf(ended))
       throttle.forgetRejections()

@@ -15,6 +15,7 @@ import { createUndoLinks, type UndoLinks } from './links/undo-links.ts'
 import { createLogin, type LoginFunctions } from './login.ts'
 import { createPasskeys, type Passkeys } from './passkeys/passkeys.ts'
 import { createPasswords, type Passwords } from './passwords.ts'
+import { createProviders, type Providers } from './providers/index.ts'
 import { createPolicy, type AccessPolicy } from './policy.ts'
 import { createSecondFactor, type SecondFactor } from './second-factor.ts'
 import { createSessions, type Sessions } from './sessions.ts'
@@ -45,6 +46,7 @@ export interface Auth extends Identity {
   readonly passwordLinks: PasswordLinks
   readonly passwords: Passwords
   readonly policy: AccessPolicy
+  readonly providers: Providers
   readonly secondFactor: SecondFactor
   readonly sessions: Sessions
   readonly signingKeys: SigningKeys
@@ -105,6 +107,9 @@ export default fp(async function auth (app) {
     passwordLinks: createPasswordLinks({ ...core, links, mails, audit, throttle }),
     passwords,
     policy,
+    providers: await createProviders({
+      ...core, users, audit, credentials, login, sessions, signingKeys, stepUp, throttle,
+    }),
     secondFactor,
     sessions,
     signingKeys,

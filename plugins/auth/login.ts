@@ -2,7 +2,7 @@ import { fastifyCookie } from '@fastify/cookie'
 import type { Client } from '../../db/batching/batching.ts'
 import { findAccount, type Account } from '../../db/auth/password-tokens.ts'
 import { stepUpSession } from '../../db/sessions/step-up.ts'
-import type { UsedPasskey } from '../../db/sessions/sessions.ts'
+import type { UsedIdentity, UsedPasskey } from '../../db/sessions/sessions.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
 import { findCredentials, lockUser, updatePasswordHash, type Credentials } from '../../db/users/users.ts'
 import { InvalidCredentials, InvalidToken } from '../../schema/auth/login.ts'
@@ -54,6 +54,8 @@ export interface Proof {
   passwordHash?: string | undefined
   /** The passkey that was used, if one was. */
   passkey?: UsedPasskey | undefined
+  /** The identity at a provider that was used, if one was. */
+  identity?: UsedIdentity | undefined
   /** The session of the browser's cookie, which the login ends. */
   replaced?: SessionCookie | undefined
   /** Uses up what can be used once, right before the session starts. It throws if that was used meanwhile. */
@@ -98,8 +100,8 @@ export function createLogin (
 ) {
   const { userFields } = options
 
-  // Throws `InvalidCredentials` if the user was deleted or disabled, the password was changed, or the passkey was
-  // removed, since it was checked. Throws `SecondFactorRequired` if the user has one that was not used.
+  // Throws `InvalidCredentials` if the user was deleted or disabled, the password was changed, or the passkey or the
+  // identity was removed, since it was checked. Throws `SecondFactorRequired` if the user has one that was not used.
   async function start (
     caller: Caller, user: UserRow, { consume, inTransaction, ...opening }: Proof
   ): Promise<LoggedIn> {
@@ -257,7 +259,7 @@ export function createLogin (
       caller: Caller, { challenge, replaced }: { challenge: string, replaced: SessionCookie | undefined },
       prove: (userId: string) => Promise<SecondProof>
     ): Promise<LoggedIn> {
-      const { userId, passwordHash, amr } = await secondFactor.attempt(challenge)
+      const { userId, passwordHash, amr, identityId, providerSid } = await secondFactor.attempt(challenge)
       const user = await users.read(userId, caller.client)
       if (!user || user.disabled) throw new InvalidChallenge()
       try {
@@ -266,6 +268,7 @@ export function createLogin (
           amr: [...new Set([...amr, ...added, MULTI_FACTOR])],
           passwordHash: passwordHash ?? undefined,
           passkey,
+          identity: identityId === null ? undefined : { id: identityId, sid: providerSid ?? undefined },
           replaced,
           async inTransaction (trx) {
             await secondFactor.use(trx, challenge)

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import {
-  countLoginAttempt, deleteExpiredLoginChallenges, insertLoginChallenge, useLoginChallenge, type LoginChallenge,
+  countLoginAttempt, deleteExpiredLoginChallenges, insertLoginChallenge, useLoginChallenge,
+  type LoginChallenge, type NewLoginChallenge,
 } from '../../db/auth/login-challenges.ts'
 import { findSecondFactors } from '../../db/auth/second-factors.ts'
 import type { Database } from '../../db/tables/index.ts'
@@ -34,16 +35,19 @@ export function createSecondFactor (
     /**
      * Returns the error that asks for the second factor of a user whose first factor was right. It has a challenge that
      * can be used once within five minutes.
-     * @param passwordHash the hash against which the password was checked, if that was the first factor
-     * @param amr how the user was authenticated so far
+     * @param first how the user was authenticated so far: with the hash against which the password was checked, or the
+     * identity at a provider, if that was the first factor
      * @param on the transaction that uses up the first factor, if that can be used once
      */
     async demand (
-      userId: string, { passwordHash, amr }: { passwordHash?: string | undefined, amr: readonly string[] },
+      userId: string,
+      first: Pick<NewLoginChallenge, 'amr'> & Partial<Pick<NewLoginChallenge, 'passwordHash' | 'identity'>>,
       on: Database = db
     ): Promise<SecondFactorRequired> {
+      const { passwordHash, identity, amr } = first
       const challenge = randomBytes(32).toString('base64url')
-      await insertLoginChallenge(on, { hash: hashSecret(challenge), userId, passwordHash, amr }, LIFETIME_SECONDS)
+      const given = { hash: hashSecret(challenge), userId, passwordHash, identity, amr }
+      await insertLoginChallenge(on, given, LIFETIME_SECONDS)
       const { totp, recoveryCodes, passkeys } = await findSecondFactors(on, userId)
       const methods: SecondFactorMethod[] = [
         ...totp ? ['totp' as const] : [], ...recoveryCodes > 0 ? ['recovery-code' as const] : [],

@@ -12,6 +12,14 @@ export const LOGIN_MAIL_COOKIE = 'usher_login_mail'
 /** The name of the cookie by which a login by passkey belongs to the browser that has begun it. */
 export const CEREMONY_COOKIE = 'usher_passkey'
 
+/** The name of the cookie by which a login at a provider belongs to the browser that has begun it. */
+export const PROVIDER_COOKIE = 'usher_provider'
+
+/**
+ * The name of the cookie with the challenge of a login that has begun at a provider, for the page that completes it.
+ */
+export const CHALLENGE_COOKIE = 'usher_challenge'
+
 /**
  * Returns the attributes of the cookies, which only the auth routes receive (contract 4).
  * @param protocol that of the request. It is `http` behind a proxy that terminates TLS and is not trusted

@@ -90,7 +90,8 @@ export function createSessions (
     /**
      * Opens a session and writes an entry to the account log. Returns the session's id, cookie and expiry, how it was
      * authenticated, and the current role of its user. Ends the session that it replaces. Throws `InvalidCredentials`
-     * if the user was deleted or disabled, has another password by now, or no longer has the passkey. Throws
+     * if the user was deleted or disabled, has another password by now, or no longer has the passkey or the
+     * identity. Throws
      * `SecondFactorRequired` if the user has a second factor that was not used.
      * @param inTransaction runs before, in the transaction that stores the session, and has the lock on the user
      */

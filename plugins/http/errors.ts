@@ -10,6 +10,7 @@ import { WrongPassword } from '../../schema/auth/password.ts'
 import {
   SecondFactorMissing, SecondFactorRequired, StepUpRequired, stepUpChallengeOf, WrongSecondFactor,
 } from '../../schema/auth/second-factor.ts'
+import { ProviderUnavailable } from '../../schema/auth/provider.ts'
 import { PasswordRequired } from '../../schema/auth/sign-up.ts'
 import { StorageFailed, StorageFull } from '../../schema/uploads/upload.ts'
 import { challengeOf } from '../../schema/auth/login.ts'
@@ -108,7 +109,8 @@ function logFailure (error: FastifyError | InvalidInput, { log, raw: { socket } 
   if (error instanceof StorageFull || error instanceof StorageFailed) {
     return log[isNew(`${error.code} ${err.code}`) ? 'error' : 'debug']({ err }, error.message)
   }
-  if (!(error instanceof DatabaseUnavailable || error instanceof Overloaded)) return log.error({ err }, error.message)
+  const isOutage = [DatabaseUnavailable, Overloaded, ProviderUnavailable].some((kind) => error instanceof kind)
+  if (!isOutage) return log.error({ err }, error.message)
   log.debug({ err }, error.message)
   const { code, message: reason } = refusalOf(error) ?? {}
   if (code !== undefined && isNew(code)) log.warn({ code, reason }, 'The database could not run a statement')

@@ -1,14 +1,13 @@
 import { createHash, createHmac } from 'node:crypto'
-import { request as requestHttp, type IncomingMessage } from 'node:http'
-import { request as requestHttps } from 'node:https'
+import type { IncomingMessage } from 'node:http'
 import type { Delivery } from '../../db/outbox/deliveries.ts'
 import type { Webhook } from '../../schema/options/webhooks.ts'
 import type { Core } from '../core.ts'
-import { createDnsResolve, createLookup, requirePublicHost, resolveBySystem, type Resolve } from './addresses.ts'
+import type { Resolve } from '../support/addresses.ts'
+import { createPublicRequest } from '../support/public-request.ts'
 
 // The body of a response has no meaning. This much is read, so that a short one ends normally.
 const BODY_BYTES = 16 * 1024
-const HEADER_BYTES = 16 * 1024
 
 /** A receiver has answered that it wants no more events (Standard Webhooks: 410 Gone). */
 export class WebhookGone extends Error {}
@@ -40,41 +39,22 @@ export function createSender (
 ): (delivery: Delivery, signal: AbortSignal) => Promise<void> {
   const { webhookConnect: connectMs, webhookBody: bodyMs } = deadlines
   const { url, keys, allowPrivateAddresses } = webhook
-  const lookup = createLookup(
-    resolve ?? (allowPrivateAddresses ? resolveBySystem : createDnsResolve(deadlines.dns)), allowPrivateAddresses
-  )
+  const request = createPublicRequest({ allowPrivateAddresses, connectMs, dnsMs: deadlines.dns, resolve })
 
   return async function send ({ id, type, createdAt, data }, signal) {
-    if (!allowPrivateAddresses) requirePublicHost(url)
     const body = JSON.stringify({ type, timestamp: createdAt, data })
     const timestamp = Math.floor(clock.now() / 1000)
-    const response = await post({
+    const headers = {
       'content-type': 'application/json',
       'content-length': String(Buffer.byteLength(body)),
       'user-agent': 'Usher',
       ...signatureHeaders(keys, { id, timestamp, body }),
-    }, body, signal)
+    }
+    const response = await request(url, { method: 'POST', headers, body, signal })
     discard(response, bodyMs)
     const status = response.statusCode!
     if (status === 410) throw new WebhookGone('the receiver answered 410 Gone')
     if (status < 200 || status > 299) throw new Error(`the receiver answered ${status}`)
-  }
-
-  function post (headers: Record<string, string>, body: string, signal: AbortSignal): Promise<IncomingMessage> {
-    return new Promise((resolve, reject) => {
-      const start = url.protocol === 'https:' ? requestHttps : requestHttp
-      // Without an agent, each event has a connection of its own, to an address that was just checked.
-      const request = start(url, { method: 'POST', agent: false, lookup, headers, signal, maxHeaderSize: HEADER_BYTES })
-      const timer = setTimeout(
-        () => request.destroy(new Error(`the receiver could not be connected within ${connectMs} ms`)), connectMs
-      )
-      const connected = () => clearTimeout(timer)
-      request.on('socket', (socket) => socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', connected))
-      request.on('close', connected)
-      request.on('response', resolve)
-      request.on('error', reject)
-      request.end(body)
-    })
   }
 }
 

@@ -1,6 +1,4 @@
 import { Type } from '@sinclair/typebox'
-import { isUtf8 } from 'node:buffer'
-import { parse } from 'node:querystring'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { keepConnection, reportError, translate } from '../../plugins/http/errors.ts'
 import { Login } from '../../schema/auth/login.ts'
@@ -18,8 +16,8 @@ import { createCookies } from '../session-cookie.ts'
 import { createSignUpCookie } from '../sign-up-cookie.ts'
 import { createReadSignUp, createSignUp } from '../sign-up.ts'
 
-const BODY_BYTES = 16 * 1024
-const FIELDS = 20
+/** The maximum size of a form. */
+export const FORM_BYTES = 16 * 1024
 
 // The code of an app and a recovery code have a form each.
 const SecondFactorForm = Type.Object({
@@ -96,17 +94,6 @@ export async function createFormOperations (app: FastifyInstance) {
       submit: (request: RequestOf<{ body: typeof SignUp }>, reply) => signUp(request, reply, request.body),
     },
   } satisfies Record<string, FormOperation>
-}
-
-/** Replaces the parsers of a scope by one of forms. */
-export function addFormParser (app: FastifyInstance): void {
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer', bodyLimit: BODY_BYTES }, (
-    _, body, done
-  ) => {
-    if (!isUtf8(body as Buffer)) return done(new InvalidInput('the form is not valid UTF-8'))
-    done(null, { ...parse(body.toString(), '&', '=', { maxKeys: FIELDS }) })
-  })
 }
 
 /**

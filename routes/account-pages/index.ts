@@ -1,25 +1,29 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
 import { PasskeysUnavailable } from '../../schema/auth/passkey.ts'
+import { readCookies } from '../../plugins/auth/cookie-value.ts'
+import { CHALLENGE_COOKIE } from '../../plugins/auth/session-cookie.ts'
+import { failureTexts } from '../../schema/options/page-texts.ts'
 import { sessionActions } from '../../schema/options/policy.ts'
+import { addFormParser } from '../form-parser.ts'
+import { createReturnTo } from '../return-to.ts'
 import { serveAssets } from './assets.ts'
-import { addForm, addFormParser, createFormOperations, createOriginCheck } from './forms.ts'
+import { addForm, createFormOperations, createOriginCheck, FORM_BYTES } from './forms.ts'
 import { listPages, type Page } from './page-list.ts'
 import type { PageValues } from './page-values.ts'
 import { createRenderer, explain } from './render.ts'
-import { createReturnTo } from './return-to.ts'
 
 /**
  * Adds the pages for login, forgotten passwords, sign-up and accounts (contract 15.2). With scripts they use the API.
  * The forms for login, a forgotten password and sign-up also work without.
  */
 const pages: FastifyPluginAsync = async (app) => {
-  const { usherOptions: options, usherAuth: { passkeys } } = app
+  const { usherOptions: options, usherAuth: { passkeys, providers } } = app
   if (!options.pages.enabled) return
-  const { render, texts } = createRenderer(options, serveAssets(app))
+  const { render, texts } = createRenderer(options, serveAssets(app), providers.list())
   const readReturnTo = createReturnTo(options)
   const checkOrigin = createOriginCheck(app)
   const keyActions = Object.keys(options.policy).filter((action) => !sessionActions.has(action)).sort().join(' ')
-  addFormParser(app)
+  addFormParser(app, FORM_BYTES)
 
   for (const page of listPages(options, await createFormOperations(app))) {
     app.get(page.path, { schema: { hide: true } }, (request, reply) =>
@@ -60,6 +64,9 @@ const pages: FastifyPluginAsync = async (app) => {
       returnTo: returnTo ?? form?.next ?? next,
       loginUrl: `login${query}`,
       secondFactorUrl: `login/second-factor${query}`,
+      returnQuery: query,
+      ...form?.waitsForChallenge && challengeOf(request),
+      ...form?.explainsErrors && errorOf(request),
       ...hasPasskeys(request) && { canUsePasskeys: 'yes' },
       ...options.mailer && { canVerify: 'yes' },
       keyActions,
@@ -68,6 +75,20 @@ const pages: FastifyPluginAsync = async (app) => {
       ...notice !== undefined && { notice: texts[notices[notice]!] },
       ...values,
     }
+  }
+
+  // A login that has begun at a provider waits for the second factor.
+  function challengeOf ({ headers: { cookie = '' } }: FastifyRequest): PageValues {
+    const [value = ''] = readCookies(cookie, CHALLENGE_COOKIE)
+    const [challenge, ...methods] = value.split('.')
+    return challenge && /^[\w-]+(\.[a-z-]+)*$/.test(value) ? { challenge, methods: methods.join(' ') } : {}
+  }
+
+  // A login at a provider has failed. The parameter may be anything.
+  function errorOf ({ query }: FastifyRequest): PageValues {
+    const { error } = query as { error?: unknown }
+    if (typeof error !== 'string' || error === '') return {}
+    return { alert: Object.hasOwn(failureTexts, error) ? texts[failureTexts[error]!] : texts.providerFailed }
   }
 
   // Browsers have passkeys for the domain of the public URL only.

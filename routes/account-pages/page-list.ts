@@ -42,6 +42,10 @@ export interface Page {
     returns?: boolean
     /** Returns what the page shows after success, if the browser does not go elsewhere. */
     onSuccess?: (result: unknown) => PageValues
+    /** Whether the page asks for the second factor of a login that has begun at a provider. */
+    waitsForChallenge?: boolean
+    /** Whether the page says why a login at a provider has failed, which its address names. */
+    explainsErrors?: boolean
     /** Returns what the page shows of a failure; by default its text, at the top of the form. */
     explain?: (failure: FormFailure) => PageValues
   }
@@ -73,14 +77,23 @@ export function listPages (
       title: 'logIn',
       script: 'login.js',
       notices: { out: 'loggedOut' },
-      form: { operation: operations.logIn, next: 'account', returns: true, explain: explainLogin },
+      form: {
+        operation: operations.logIn, next: 'account', returns: true, explainsErrors: true, explain: explainLogin,
+      },
     },
     {
       path: '/login/second-factor',
       template: 'login',
       title: 'logIn',
       script: 'login.js',
-      form: { operation: operations.secondFactor, next: '../account', returns: true, explain: explainSecondFactor },
+      isPersonal: true,
+      form: {
+        operation: operations.secondFactor,
+        next: '../account',
+        returns: true,
+        waitsForChallenge: true,
+        explain: explainSecondFactor,
+      },
     },
     ...loginMail ? listLoginMailPages(operations) : [],
     {

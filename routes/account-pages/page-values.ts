@@ -29,6 +29,8 @@ export interface PageValues {
   /** A failure of the request for a mail, or of its code. */
   mailAlert?: string
   mailCodeAlert?: string
+  /** The query with where the login leads; empty if it leads nowhere in particular. */
+  returnQuery?: string
   /** Where the form for the second factor is sent. */
   secondFactorUrl?: string
   /** To which login the second factor belongs, once the first one was right. */
@@ -46,7 +48,7 @@ export interface PageValues {
 /** The names of these values, as placeholders of templates. */
 export const valueNames: readonly (keyof PageValues)[] = [
   'alert', 'codeAlert', 'recoveryAlert', 'notice', 'typedName', 'typedEmail', 'returnTo', 'signUpUrl', 'loginUrl',
-  'secondFactorUrl', 'challenge', 'methods', 'canUsePasskeys', 'canVerify', 'loginMailUrl', 'mailCodeUrl', 'byMail',
-  'showsMail', 'showsMailCode', 'showsMailLink', 'loginId', 'mailAlert', 'mailCodeAlert',
+  'secondFactorUrl', 'returnQuery', 'challenge', 'methods', 'canUsePasskeys', 'canVerify', 'loginMailUrl',
+  'mailCodeUrl', 'byMail', 'showsMail', 'showsMailCode', 'showsMailLink', 'loginId', 'mailAlert', 'mailCodeAlert',
   'keyActions',
 ]

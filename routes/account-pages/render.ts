@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { escapeHtml, parseTemplate, type Template } from '../../plugins/support/template.ts'
 import type { Options } from '../../schema/options/options.ts'
+import type { Provider } from '../../schema/auth/provider.ts'
 import { failureTexts, pageTexts, type PageText } from '../../schema/options/page-texts.ts'
 import type { MailLink, Page } from './page-list.ts'
 import { valueNames, type PageValues } from './page-values.ts'
@@ -16,18 +17,24 @@ const names = [...Object.keys(pageTexts), ...valueNames, ...ofPages]
  * Returns a function that renders pages from their templates.
  *
  * @param assets the folder of scripts and styles, relative to the prefix
+ * @param providers those with which users sign in
  */
 export function createRenderer (
-  { pages: { texts: given, productName, language } }: Pick<Options, 'pages'>, assets: string
+  { pages: { texts: given, productName, language } }: Pick<Options, 'pages'>, assets: string,
+  providers: readonly Provider[]
 ) {
   const texts = { ...pageTexts, ...given }
+  const links = providers.map(({ id, name }) => linkTo(id, texts.continueWith.replace('{provider}', () => name)))
+  const choice = links.length === 0
+    ? ''
+    : `<nav class="providers" aria-label="${escapeTemplate(texts.providersTitle)}">\n${links.join('\n')}\n</nav>`
   const [layout, mailLink] = [readFrame('layout'), readFrame('mail-link')]
   const templates = new Map<string, Template>()
 
   function templateOf (name: string, isMailLink: boolean): Template {
     const known = templates.get(name)
     if (known) return known
-    const content = readTemplate(name)
+    const content = readTemplate(name).replace('{{providers}}', () => choice)
     const source = layout.join(isMailLink ? mailLink.join(content) : content)
     const template = parseTemplate(source, { names, escape: escapeHtml })
     templates.set(name, template)
@@ -52,6 +59,13 @@ export function createRenderer (
     },
   }
 }
+
+// The options have the names of providers, and templates have braces that stand for something.
+const escapeTemplate = (text: string): string =>
+  escapeHtml(text).replace(/[{}]/g, (brace) => `&#${brace.codePointAt(0)};`)
+
+const linkTo = (id: string, text: string): string =>
+  `<a class="button plain wide" href="{{root}}api/auth/providers/${id}/start{{returnQuery}}">${escapeTemplate(text)}</a>`
 
 const readTemplate = (name: string): string => readFileSync(join(FOLDER, `${name}.html`), 'utf8')
 

@@ -13,7 +13,8 @@ export const auditActions = [
   'user.role-change', 'user.disable',
   'user.enable', 'user.delete',
   'passkey.add', 'passkey.rename', 'passkey.remove', 'totp.add', 'totp.remove', 'api-key.add', 'api-key.remove',
-  'recovery-codes.create', 'recovery-code.use', 'keys.rotate', 'backup.create', 'users.export',
+  'identity.add', 'identity.remove', 'recovery-codes.create', 'recovery-code.use', 'keys.rotate', 'backup.create',
+  'users.export',
   // A request that got 403 or 429. The log records at most one a minute from the same source.
   'access.denied', 'access.throttled',
 ] as const

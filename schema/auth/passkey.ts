@@ -9,7 +9,7 @@ export const PasskeyNotFound = defineError('PASSKEY_NOT_FOUND', 'Passkey not fou
 export const PasskeyExists = defineError('PASSKEY_EXISTS', 'This passkey is registered already', 409)
 export const TooManyPasskeys = defineError('TOO_MANY_PASSKEYS', 'A user may have 20 passkeys: remove one first', 409)
 export const LastWayToSignIn = defineError(
-  'LAST_WAY_TO_SIGN_IN', 'The last way to sign in cannot be removed: set a password or add another passkey first', 409
+  'LAST_WAY_TO_SIGN_IN', 'The last way to sign in cannot be removed: set a password or add another one first', 409
 )
 /**
  * A passkey that was not accepted, for whatever reason. Its code is that of a wrong password, and it says nothing more.

@@ -120,13 +120,14 @@ const descriptions: Readonly<Record<string, string>> = {
   'Password-Required': '`true` if the confirmation must have a password',
   'Preference-Applied': '`handling=strict`, if the request has preferred it',
   'Retry-After': 'Seconds until the client may try again',
-  'Set-Cookie': 'The session cookie, or that of a sign-up. Without a value, it removes the one that the client has',
+  'Set-Cookie': 'The session cookie, or that of a sign-up or of a login that has begun. Without a value, it removes the one that the client has',
   'WWW-Authenticate': 'The challenge of RFC 6750, or of RFC 9470',
 }
 
 const byStatus: Readonly<Record<string, readonly [name: string, description?: string]>> = {
   201: ['Location', 'The path of the created resource'],
   302: ['Location', 'The address to go to'],
+  303: ['Location', 'The address to go to'],
   401: ['WWW-Authenticate'],
   429: ['Retry-After'],
   503: ['Retry-After'],

@@ -12,6 +12,9 @@ export const UserPasskeyParams = Type.Object({ id: Type.String(), passkeyId: Typ
 /** The path parameters of an API key of a user. */
 export const UserKeyParams = Type.Object({ id: Type.String(), keyId: Type.String() })
 
+/** The path parameters of an identity of a user. */
+export const UserIdentityParams = Type.Object({ id: Type.String(), identityId: Type.String() })
+
 /**
  * Returns the parameters of a list that is paged with a cursor.
  * @param rows the plural of what is listed, such as `Users`

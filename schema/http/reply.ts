@@ -18,6 +18,9 @@ export const NoContent = Type.Null({ description: 'Done; the response has no bod
 export const NotModified =
   Type.Null({ description: 'The client has the current version already; the response has no body' })
 
+/** A redirect, which has no body. */
+export const Redirect = Type.Null({ description: 'The header `Location` has the address to go to' })
+
 type Failure = 400 | 401 | 403 | 404 | 405 | 406 | 408 | 409 | 410 | 412 | 413 | 415 | 416 | 422 | 429 | 500 | 503 | 507
 
 /**

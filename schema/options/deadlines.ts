@@ -36,6 +36,8 @@ export const Deadlines = Type.Object({
   userPurge: ms(3000, 'The deletion of a user waits for the removal of its rows'),
   claims: ms(5000, 'The function `claims` of the host'),
   passkey: ms(5000, 'The thread that verifies passkeys answers'),
+  provider: ms(10_000, 'A request to a provider with which users sign in'),
+  providerConnect: ms(3000, 'The connection of such a request'),
   metrics: ms(500, 'Metrics wait for what only the database knows'),
   socketInit: ms(3000, 'A socket sends `connection_init`'),
 

@@ -8,7 +8,8 @@ import type { ChangedFieldValues, NewFieldValues } from '../users/user-fields.ts
  * and the use of its link, the use of another link of a mail, or the start of a node that creates the first admin.
  */
 export type CallSource =
-  'rest' | 'graphql' | 'api' | 'sign-up' | 'sign-up-confirmation' | 'mail-link' | 'first-admin' | 'command'
+  'rest' | 'graphql' | 'api' | 'sign-up' | 'sign-up-confirmation' | 'mail-link' | 'first-admin' | 'command' |
+  'provider'
 
 /** What a hook knows about the operation. */
 export interface HookContext {

@@ -47,6 +47,13 @@ export interface MailValues {
   'totp-added': CommonValues & { page: string, undoLink: string, duration: string }
   /** The authenticator app was removed. */
   'totp-removed': CommonValues & { page: string }
+  /**
+   * An identity at a provider was linked; `provider` is its name, which the options say. `undoLink` removes it; it is
+   * empty if there is none.
+   */
+  'identity-added': CommonValues & { provider: string, undoLink: string, duration: string }
+  /** An identity was removed. */
+  'identity-removed': CommonValues & { page: string }
   /** A recovery code was used. */
   'recovery-code-used': CommonValues & { page: string }
   /** A link, and a code for the browser that has asked for it, to log in. */
@@ -80,6 +87,8 @@ export const mailValues: { readonly [Name in MailName]: readonly (keyof MailValu
   'passkey-removed': [...commonMailValues, 'page'],
   'totp-added': [...commonMailValues, 'page', 'undoLink', 'duration'],
   'totp-removed': [...commonMailValues, 'page'],
+  'identity-added': [...commonMailValues, 'provider', 'undoLink', 'duration'],
+  'identity-removed': [...commonMailValues, 'page'],
   'recovery-code-used': [...commonMailValues, 'page'],
   login: [...commonMailValues, 'link', 'code', 'duration'],
   'step-up': [...commonMailValues, 'code', 'duration'],

@@ -2,6 +2,7 @@
 const others = [
   'prefix', 'logLevel', 'logSerializers', 'databaseUrl', 'sql', 'notificationsUrl', 'emitter', 'policy', 'mailer',
   'mailTemplates', 'onFirstAdmin', 'onNoAdmin', 'onAdminIgnored', 'hooks', 'userFields', 'claims', 'webhooks',
+  'providers',
 ]
 
 // fastify-cli passes `skipOverride`, and with `--options` the options of the Fastify server, to every plugin of an app.

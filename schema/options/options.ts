@@ -9,6 +9,7 @@ import type { Mail, MailTemplates } from './mail.ts'
 import { PagesOptions, type GivenPages } from './pages.ts'
 import { Without } from './parts.ts'
 import type { GivenPolicy, Policy } from './policy.ts'
+import type { GivenProviders, ProviderOption } from './providers.ts'
 import { PasswordHash, type GivenPasswordHash } from './password-hash.ts'
 import { signingAlgorithms, type SigningAlgorithm } from './signing-algorithm.ts'
 import { Email, NewPassword } from '../text/text.ts'
@@ -208,6 +209,8 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>
   mailer?: Mailer | undefined
   /** Renders mails instead of Usher's templates. */
   mailTemplates?: MailTemplates | undefined
+  /** Providers with which users sign in, by their ids, such as `{ github: { clientId, clientSecret } }`. */
+  providers?: GivenProviders | undefined
   /** URLs that receive events (contract 12.5). */
   webhooks?: readonly WebhookOptions[] | undefined
   /**
@@ -256,6 +259,7 @@ export interface Options extends Readonly<Given> {
   readonly claims: ClaimsOf | undefined
   readonly mailer: Mailer | undefined
   readonly mailTemplates: MailTemplates | undefined
+  readonly providers: readonly ProviderOption[]
   readonly webhooks: readonly Webhook[]
   readonly onFirstAdmin: UsherOptions['onFirstAdmin']
   readonly onNoAdmin: UsherOptions['onNoAdmin']

@@ -71,6 +71,8 @@ const rules = {
   'api-keys:create': owner,
   'api-keys:list': owner,
   'api-keys:delete': owner,
+  'identities:list': owner,
+  'identities:remove': owner,
   'second-factor:read': owner,
   'second-factor:change': member,
   'second-factor:reset': admin,

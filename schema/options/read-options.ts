@@ -11,6 +11,7 @@ import { isPublicUrl, pathOf, withoutSlash, PUBLIC_URL_FORMAT } from './public-u
 import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
 import { readUserFields } from '../users/read-user-fields.ts'
 import { createParser } from '../http/validator.ts'
+import { readProviders } from './providers.ts'
 import { readWebhooks } from './webhooks.ts'
 
 /**
@@ -20,7 +21,7 @@ import { readWebhooks } from './webhooks.ts'
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
     prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates,
-    webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, hooks, userFields, claims, ...rest
+    webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, hooks, userFields, claims, providers, ...rest
   } = dropToolOptions(given, Object.keys(Settings.properties), optionError)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
@@ -74,6 +75,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     logSerializers,
     mailer,
     mailTemplates,
+    providers: readProviders(providers, parsed),
     webhooks: readWebhooks(webhooks),
     onFirstAdmin,
     onNoAdmin,

@@ -129,6 +129,16 @@ export interface UsherCredentials {
   recoveryCodesLeft: number
   /** Newest first. `backedUp` says whether its provider keeps a copy. */
   passkeys: { id: string, name: string, createdAt: Date, lastUsedAt: Date | null, backedUp: boolean }[]
+  /** The accounts at providers, newest first. `email` is what the provider gave last, verified or not. */
+  identities: { id: string, provider: string, email: string | null, createdAt: Date, lastUsedAt: Date | null }[]
+}
+
+/** The tokens of a provider, with which the host acts for a user there. */
+export interface UsherProviderTokens {
+  accessToken: string
+  refreshToken?: string | undefined
+  scope?: string | undefined
+  expiresAt?: number | undefined
 }
 
 export interface CredentialOperations {
@@ -136,6 +146,14 @@ export interface CredentialOperations {
   list (userId: string, options?: CallOptions): Promise<UsherCredentials>
   /** Removes a passkey, and mails the user that it did. Throws 404 `PASSKEY_NOT_FOUND`. */
   removePasskey (userId: string, id: string, options?: CallOptions): Promise<void>
+  /** Removes an identity at a provider, and mails the user that it did. Throws 404 `IDENTITY_NOT_FOUND`. */
+  removeIdentity (userId: string, id: string, options?: CallOptions): Promise<void>
+  /**
+   * Returns the tokens that a provider gave at the last login with an identity; undefined if none are stored, which is
+   * so without the provider's option `keepTokens`. `expiresAt` is in milliseconds since 1970. Throws 404
+   * `IDENTITY_NOT_FOUND`.
+   */
+  tokensOf (userId: string, id: string): Promise<UsherProviderTokens | undefined>
   /**
    * Removes the authenticator app of a user who has lost it, with the recovery codes, and ends all sessions. Links in
    * mails to the user are void, and the user gets a mail. Throws 404 `USER_NOT_FOUND`.

@@ -9,7 +9,7 @@ const Email = Type.String({ description: 'The address of the user' })
 const TheRole = Type.Unsafe<Role>({ type: 'string', enum: roles })
 
 /** A way to sign in, a second factor, or an API key. */
-export type CredentialKind = 'passkey' | 'totp' | 'api-key'
+export type CredentialKind = 'passkey' | 'totp' | 'api-key' | 'identity'
 
 const data = <Properties extends TProperties>(properties: Properties) =>
   Type.Object({ ...properties, actorId: ActorId })
@@ -21,7 +21,9 @@ const ofSession = { userId: Id, sessionId: Id }
 const ofCredential = {
   userId: Id,
   kind: Type.Unsafe<CredentialKind>({
-    type: 'string', enum: ['passkey', 'totp', 'api-key'], description: 'A passkey, an authenticator app, or an API key',
+    type: 'string',
+    enum: ['passkey', 'totp', 'api-key', 'identity'],
+    description: 'A passkey, an authenticator app, an API key, or an identity at a provider',
   }),
 }
 const ofUpload = {

@@ -71,6 +71,7 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     claims: () => ({ plan: 'pro' }),
     mailer: (mail) => { mails.push(mail) },
     mailTemplates: (name) => name === 'invitation' ? { subject: 'Come in', text: 'Please' } : undefined,
+    providers: { github: { clientId: 'bookmarks', clientSecret: 'a secret of GitHub' } },
     webhooks: [{
       url: 'https://hooks.example.com',
       secret: `whsec_${Buffer.alloc(32).toString('base64')}`,

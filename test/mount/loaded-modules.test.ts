@@ -34,6 +34,14 @@ t.test('9 a host with all parts loads at its start neither the reference nor the
   t.strictSame(loaded.filter((url) => lazy.test(url)), [])
 })
 
+t.test('16.5 with a provider, the libraries for it are not loaded at the start', async (t) => {
+  const { options } = await createUsher(t)
+  const providers = { github: { clientId: 'usher', clientSecret: 'a secret' } }
+  const loaded = await modulesWith({ ...options, publicUrl: 'https://example.com', providers })
+  t.ok(loaded.some((url) => url.endsWith('/providers/client.ts')))
+  t.strictSame(loaded.filter((url) => /\/(openid-client|oauth4webapi|jose)\//.test(url)), [])
+})
+
 for (const without of [...parts.map((part) => [part]), parts]) {
   t.test(`12.10 without ${without.join(', ')}, its modules are not loaded`, async (t) => {
     const { options } = await createUsher(t, { without })

@@ -94,6 +94,17 @@ t.test('8 GET /docs/json', async (t) => {
       'GET /api/users/{id}/keys': '200 304 401 403 404 412 500 503 bearer',
       'GET /api/users/{id}/keys/{keyId}': '200 401 403 404 500 503 bearer',
       'DELETE /api/users/{id}/keys/{keyId}': '204 400 401 403 404 408 413 415 500 503 bearer',
+      'GET /api/auth/providers': '200 304 412 500 503 ',
+      'GET /api/auth/providers/{id}/start': '303 400 401 404 429 500 503 ',
+      'GET /api/auth/providers/{id}/callback': '303 400 401 403 404 409 429 500 503 ',
+      'POST /api/auth/providers/{id}/callback': '303 400 401 404 408 413 415 500 503 ',
+      'POST /api/auth/providers/{id}/logout': '200 400 404 408 413 415 429 500 503 ',
+      'POST /api/auth/providers/{id}/link': '200 400 401 403 404 408 413 415 500 503 bearer',
+      'POST /api/auth/providers/{id}/step-up': '200 400 401 404 408 413 415 500 503 bearer',
+      'GET /api/auth/identities': '200 304 401 403 412 500 503 bearer',
+      'DELETE /api/auth/identities/{id}': '204 400 401 403 404 408 409 413 415 500 503 bearer',
+      'GET /api/users/{id}/identities': '200 304 401 403 404 412 500 503 bearer',
+      'DELETE /api/users/{id}/identities/{identityId}': '204 400 401 403 404 408 409 413 415 500 503 bearer',
       'POST /api/auth/login/second-factor': '200 400 401 403 408 409 413 415 429 500 503 ',
       'POST /api/auth/step-up': '200 400 401 403 408 409 413 415 429 500 503 bearer',
       'GET /api/auth/second-factor': '200 401 403 500 503 bearer',
@@ -247,7 +258,8 @@ t.test('8 GET /docs/json', async (t) => {
       'PATCH /api/auth/passkeys/{id}', 'POST /api/auth/login/passkey', 'POST /api/auth/login/second-factor',
       'POST /api/auth/step-up', 'POST /api/auth/totp/confirm', 'POST /api/auth/email-verification/check',
       'POST /api/auth/email-verification/confirm', 'POST /api/auth/undo/check', 'POST /api/auth/undo',
-      'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}'].sort())
+      'POST /api/auth/providers/{id}/link',
+      'POST /api/auth/providers/{id}/step-up', 'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}'].sort())
     for (const [name, example] of Object.entries(examples)) t.type(example, 'object', name)
     t.strictSame(
       examples['PUT /api/users/{id}'], { name: 'Ada Lovelace', email: 'ada@example.com' }, 'it changes no role'

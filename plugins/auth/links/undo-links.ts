@@ -27,6 +27,14 @@ export function createUndoLinks (
     ? mailer.prepare(render(undo?.link ?? ''), SECONDS, { hash: undo?.hash, withoutLink: undo && render('') })
     : null
 
+  function renderAdded (kind: CredentialKind, undoLink: string, provider: string): MailContent {
+    switch (kind) {
+      case 'totp': return renderMail('totp-added', { page: links.pageOf('/set-password'), undoLink, duration })
+      case 'identity': return renderMail('identity-added', { provider, undoLink, duration })
+      default: return renderMail(`${kind}-added`, { undoLink, duration })
+    }
+  }
+
   return {
     /** Returns a link for a change that follows, or undefined if no mail can be sent. */
     create: (): UndoLink | undefined => mailer && links.create('/undo'),
@@ -52,17 +60,15 @@ export function createUndoLinks (
     },
 
     /**
-     * Stores a mail that says that a passkey, an authenticator app or an API key was added, in the transaction that
-     * adds it.
+     * Stores a mail that says that a passkey, an authenticator app, an API key or an identity was added, in the
+     * transaction that adds it.
      * @param undo the link that removes it, if there is one
+     * @param provider the name of the provider of an identity
      */
     async notifyAdded (
-      trx: Database, kind: CredentialKind, email: string, undo: UndoLink | undefined, userId: string
+      trx: Database, kind: CredentialKind, email: string, undo: UndoLink | undefined, userId: string, provider = ''
     ): Promise<void> {
-      const page = links.pageOf('/set-password')
-      const mail = prepare((undoLink) => kind === 'totp'
-        ? renderMail('totp-added', { page, undoLink, duration })
-        : renderMail(`${kind}-added`, { undoLink, duration }), undo)
+      const mail = prepare((undoLink) => renderAdded(kind, undoLink, provider), undo)
       if (mail) await insertMail(trx, mail, email, userId)
     },
 

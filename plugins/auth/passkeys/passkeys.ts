@@ -84,6 +84,7 @@ export function createPasskeys (dependencies: Dependencies) {
   const {
     lifecycle, database: { db, newId }, users, audit, login, sessions, stepUp, throttle, credentials, options,
   } = dependencies
+  const providers = options.providers.map(({ id }) => id)
   const challenges = createChallenges(dependencies)
   const relyingParty = createRelyingParty(options)
   const verifier = createVerifier(dependencies)
@@ -236,7 +237,7 @@ export function createPasskeys (dependencies: Dependencies) {
       sessions.markEnded(await db.transaction().execute(async (trx) => {
         const user = await lockUser(trx, userId)
         if (!user) throw actorId === userId ? new InvalidToken() : new UserNotFound()
-        await deletePasskey(trx, userId, id, options)
+        await deletePasskey(trx, userId, id, { providers, loginMail: options.loginMail })
         await credentials.recordRemoved(trx, caller, userId, 'passkey')
         const ended = actorId === userId ? [] : endedOf(await voidIssued(trx, userId, actorId))
         await caller.confirm()

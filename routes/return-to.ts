@@ -1,4 +1,4 @@
-import type { Options } from '../../schema/options/options.ts'
+import type { Options } from '../schema/options/options.ts'
 
 const CHARACTERS = 2048
 // No URL has this origin, because the name is reserved (RFC 6761).

@@ -1,0 +1,40 @@
+import type { ProviderTokens } from '../../../db/providers/tokens.ts'
+
+/** Who somebody is, as a provider says. The texts may be anything. */
+export interface Profile {
+  issuer: string
+  subject: string
+  /** The session at the provider. */
+  sid: string | undefined
+  email: string | undefined
+  /** Whether the address belongs to the user, as far as the provider is trusted with that. */
+  isEmailProven: boolean
+  name: string | undefined
+  amr: readonly string[]
+  /** When the user was authenticated at the provider, in seconds since 1970. */
+  authTime: number | undefined
+  tokens?: ProviderTokens | undefined
+}
+
+/** What a provider says about a user: the claims of the ID token and of the userinfo endpoint. They may be anything. */
+export type Claims = Readonly<Record<string, unknown>>
+
+/** What is special about a provider. */
+export interface Preset {
+  /** Its name on the pages. */
+  name: string
+  issuer: string
+  scopes: readonly string[]
+  /** Whether it speaks OAuth 2 only, without ID tokens. */
+  isOAuth?: boolean
+  /** Further parameters of the authorization request. */
+  parameters?: Readonly<Record<string, string>>
+  /**
+   * Returns whether the address in the claims belongs to the user, as the provider promises it. Without it, no address
+   * does unless the option `trustEmail` is set.
+   */
+  isEmailProven?: (claims: Claims) => boolean
+}
+
+/** Returns whether a provider says that it has verified the address. Apple writes the value as a text. */
+export const isVerified = ({ email_verified: verified }: Claims): boolean => verified === true || verified === 'true'

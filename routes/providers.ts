@@ -1,0 +1,339 @@
+import { randomBytes } from 'node:crypto'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { CallbackFailure, type Completed } from '../plugins/auth/providers/index.ts'
+import type { OpenedAttempt } from '../plugins/auth/providers/attempts.ts'
+import { CHALLENGE_COOKIE } from '../plugins/auth/session-cookie.ts'
+import { translate } from '../plugins/http/errors.ts'
+import { forbidStoring } from '../plugins/http/requests.ts'
+import { addVary } from '../plugins/http/vary.ts'
+import {
+  BackChannelLogout, BeginProvider, BegunProvider, IdentityList, LoggedOut, ProviderList, ProviderRejected,
+  ProviderResponse, StartProvider, STATE_SECONDS, type Provider,
+} from '../schema/auth/provider.ts'
+import { SecondFactorRequired } from '../schema/auth/second-factor.ts'
+import { combinedTag, pageTag } from '../schema/http/entity-tag.ts'
+import { InvalidInput, TooManyRequests } from '../schema/http/errors.ts'
+import { IdParams, UserIdentityParams } from '../schema/http/params.ts'
+import { failures, HEADERS, NoContent, NotModified, Redirect, STEP_UP } from '../schema/http/reply.ts'
+import { revalidate, sendNotModified } from './conditional-request.ts'
+import { createCookie } from './cookie.ts'
+import { addFormParser, FORM, rejectOtherForms } from './form-parser.ts'
+import { createLogIn } from './log-in.ts'
+import { idOf } from './params.ts'
+import { createReturnTo } from './return-to.ts'
+import type { ReplyOf, RequestOf } from './route-types.ts'
+import { createCookies, createProviderCookies } from './session-cookie.ts'
+
+// More than the schemas of all members together.
+const BODY_BYTES = 64 * 1024
+// It becomes a part of the state, whose length providers limit.
+const RETURN_TO_CHARACTERS = 1024
+const CHALLENGE_SECONDS = 300
+
+const tags = ['auth']
+const security = [{ bearer: [] }]
+const schemas = {
+  list: {
+    tags,
+    summary: 'List the providers with which users sign in',
+    response: { 200: ProviderList, 304: NotModified, ...failures(412) },
+  },
+  start: {
+    tags,
+    summary: 'Send the browser to a provider, to log in there',
+    params: IdParams,
+    querystring: StartProvider,
+    [HEADERS]: { 303: ['Set-Cookie'] },
+    response: { 303: Redirect, ...failures(400, 401, 404, 429) },
+  },
+  callback: {
+    tags,
+    summary: 'Take what a provider says about a login, and send the browser to where it began',
+    params: IdParams,
+    querystring: ProviderResponse,
+    [HEADERS]: { 303: ['Set-Cookie'] },
+    response: { 303: Redirect, ...failures(400, 401, 403, 404, 409, 429) },
+  },
+  post: {
+    tags,
+    summary: 'Take the same from a provider that sends a form, and send the browser to GET with it',
+    params: IdParams,
+    consumes: [FORM],
+    body: ProviderResponse,
+    response: { 303: Redirect, ...failures(400, 401, 404, 413, 415) },
+  },
+  link: {
+    tags,
+    security,
+    [HEADERS]: { 200: ['Set-Cookie'], ...STEP_UP },
+    summary: 'Get the address at a provider that links an identity to the account of the authenticated user',
+    params: IdParams,
+    body: BeginProvider,
+    response: { 200: BegunProvider, ...failures(400, 401, 403, 404, 413, 415) },
+  },
+  stepUp: {
+    tags,
+    security,
+    [HEADERS]: { 200: ['Set-Cookie'] },
+    summary: 'Get the address at a provider that authenticates the user of the session once more',
+    params: IdParams,
+    body: BeginProvider,
+    response: { 200: BegunProvider, ...failures(400, 401, 404, 413, 415) },
+  },
+  logout: {
+    tags,
+    summary: 'End the sessions that a provider has ended (OpenID Connect Back-Channel Logout)',
+    params: IdParams,
+    consumes: [FORM],
+    body: BackChannelLogout,
+    response: { 200: LoggedOut, ...failures(400, 404, 413, 415, 429) },
+  },
+  listIdentities: {
+    tags,
+    security,
+    summary: 'List the identities of the authenticated user at providers, newest first',
+    response: { 200: IdentityList, 304: NotModified, ...failures(401, 403, 412) },
+  },
+  removeIdentity: {
+    tags,
+    security,
+    [HEADERS]: STEP_UP,
+    summary: 'Remove an identity at a provider',
+    params: IdParams,
+    response: { 204: NoContent, ...failures(401, 403, 404, 409) },
+  },
+  listOfUser: {
+    tags: ['users'],
+    security,
+    summary: 'List the identities of a user at providers, newest first',
+    params: IdParams,
+    response: { 200: IdentityList, 304: NotModified, ...failures(401, 403, 404, 412) },
+  },
+  removeOfUser: {
+    tags: ['users'],
+    security,
+    [HEADERS]: STEP_UP,
+    summary: 'Remove an identity of a user at a provider, and end all sessions of that user',
+    params: UserIdentityParams,
+    response: { 204: NoContent, ...failures(401, 403, 404, 409) },
+  },
+}
+
+/** Adds the routes for signing in by providers, and for the identities of users there (contract 16.5). */
+const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  const {
+    usherOptions: options, usherAudit: audit, usherAccounts: { newUsers },
+    usherAuth: { actorOf, allow, authenticateAny, callerOf, confirmReader, providers },
+  } = app
+  const { publicPath } = options
+  const hasPages = options.pages.enabled && !options.without.includes('pages')
+  const cookies = await createCookies(app)
+  const browsers = await createProviderCookies(app)
+  const challenges = await createCookie(app, CHALLENGE_COOKIE, 'login')
+  const { rejectFlood } = createLogIn(app, cookies)
+  const readReturnTo = createReturnTo(options)
+  const ownId = (request: FastifyRequest) => actorOf(request).id
+  forbidStoring(app)
+
+  const silent = { exposeHeadRoute: false } as const
+  app.get('/auth/providers', { schema: schemas.list, exposeHeadRoute: true }, onList)
+  app.get('/auth/providers/:id/start', { ...silent, schema: schemas.start, onRequest: rejectFlood }, onStart)
+  // What a provider sends is validated by the handler, because the browser of a user shows what comes of it.
+  app.get('/auth/providers/:id/callback', {
+    ...silent, schema: schemas.callback, attachValidation: true, onRequest: rejectFlood,
+  }, onCallback)
+  app.post('/auth/providers/:id/link', { schema: schemas.link, onRequest: authenticateAny }, onLink)
+  app.post('/auth/providers/:id/step-up', { schema: schemas.stepUp, onRequest: authenticateAny }, onStepUp)
+  app.get('/auth/identities', {
+    schema: schemas.listIdentities, exposeHeadRoute: true, onRequest: allow('identities:list', ownId),
+  }, onListIdentities)
+  app.delete('/auth/identities/:id', {
+    schema: schemas.removeIdentity, onRequest: allow('identities:remove', ownId),
+  }, onRemoveIdentity)
+  app.get('/users/:id/identities', {
+    schema: schemas.listOfUser, exposeHeadRoute: true, onRequest: allow('identities:list', idOf),
+  }, onListOfUser)
+  app.delete('/users/:id/identities/:identityId', {
+    schema: schemas.removeOfUser, onRequest: allow('identities:remove', idOf),
+  }, onRemoveOfUser)
+  await app.register(async (forms: FastifyInstance) => {
+    addFormParser(forms, BODY_BYTES)
+    rejectOtherForms(forms)
+    const limits = { bodyLimit: BODY_BYTES }
+    forms.post('/auth/providers/:id/callback', { ...limits, schema: schemas.post, attachValidation: true }, onPost)
+    forms.post('/auth/providers/:id/logout', { ...limits, schema: schemas.logout, onRequest: rejectFlood }, onLogout)
+  })
+
+  async function onList (request: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
+    const list = providers.list()
+    const tag = combinedTag(['providers 1', ...list.map(({ id, name }: Provider) => JSON.stringify([id, name]))])
+    return revalidate(request, reply, tag) ? sendNotModified(request, reply) : list
+  }
+
+  async function onStart (request: RequestOf<typeof schemas.start>, reply: ReplyOf<typeof schemas.start>) {
+    const url = await providers.begin(request.params.id, browserOf(request, reply), returnToOf(request.query.returnTo))
+    return redirect(reply, url)
+  }
+
+  async function onLink (request: RequestOf<typeof schemas.link>, reply: ReplyOf<typeof schemas.link>) {
+    return begin('link', request, reply)
+  }
+
+  async function onStepUp (request: RequestOf<typeof schemas.stepUp>, reply: ReplyOf<typeof schemas.stepUp>) {
+    return begin('step-up', request, reply)
+  }
+
+  async function begin (
+    intent: 'link' | 'step-up',
+    request: FastifyRequest & Pick<RequestOf<typeof schemas.link>, 'params' | 'body'>, reply: FastifyReply
+  ) {
+    const { params: { id }, body: { returnTo } } = request
+    const url = await providers.beginFor(
+      callerOf(request), intent, id, browserOf(request, reply), returnToOf(returnTo)
+    )
+    return { url }
+  }
+
+  // The cookie is `SameSite=Lax`, so browsers do not send it with the form of another site. They do with the GET that
+  // follows, since the user sees where it goes. Nothing happens before that.
+  async function onPost (request: RequestOf<typeof schemas.post>, reply: ReplyOf<typeof schemas.post>) {
+    const { params: { id }, body, validationError } = request
+    if (!providers.ids.includes(id) || validationError) return fail(request, reply, rejectionOf(id, validationError))
+    const { state, code, iss, error, user } = body
+    const given = Object.entries({ state, code, iss, error, user }).filter(([, value]) => value !== undefined)
+    const query = new URLSearchParams(given as [string, string][])
+    return redirect(reply, `${publicPath}/api/auth/providers/${id}/callback?${query}`)
+  }
+
+  async function onCallback (request: RequestOf<typeof schemas.callback>, reply: ReplyOf<typeof schemas.callback>) {
+    const { params: { id: provider }, query: response, validationError } = request
+    if (validationError) return fail(request, reply, rejectionOf(provider, validationError))
+    const caller = callerOf(request, { actor: null, via: 'provider' })
+    const callback = { provider, response, browsers: browsers.read(request), replaced: cookies.read(request) }
+    try {
+      const completed = await providers.complete(caller, callback, (user, inTransaction) =>
+        newUsers.createByProvider(caller, user, inTransaction))
+      return succeed(reply, completed)
+    } catch (error) {
+      if (!(error instanceof CallbackFailure)) throw error
+      return fail(request, reply, error.cause, error.attempt)
+    }
+  }
+
+  async function onLogout (request: RequestOf<typeof schemas.logout>) {
+    await providers.logOut(callerOf(request, { actor: null }), request.params.id, request.body.logout_token)
+      .catch((error) => {
+        // Back-Channel Logout 1.0, 2.8: a token that is not valid is a bad request, whoever has sent it.
+        throw error instanceof ProviderRejected ? new InvalidInput('logout_token is not valid') : error
+      })
+    return {}
+  }
+
+  async function onListIdentities (
+    request: RequestOf<typeof schemas.listIdentities>, reply: ReplyOf<typeof schemas.listIdentities>
+  ) {
+    return list(actorOf(request).id, request, reply)
+  }
+
+  async function onListOfUser (
+    request: RequestOf<typeof schemas.listOfUser>, reply: ReplyOf<typeof schemas.listOfUser>
+  ) {
+    return list(idOf(request), request, reply)
+  }
+
+  async function onRemoveIdentity (
+    request: RequestOf<typeof schemas.removeIdentity>, reply: ReplyOf<typeof schemas.removeIdentity>
+  ) {
+    await providers.removeIdentity(callerOf(request), actorOf(request).id, idOf(request))
+    return reply.code(204).send(null)
+  }
+
+  async function onRemoveOfUser (
+    request: RequestOf<typeof schemas.removeOfUser>, reply: ReplyOf<typeof schemas.removeOfUser>
+  ) {
+    await providers.removeIdentity(callerOf(request), idOf(request), request.params.identityId.toLowerCase())
+    return reply.code(204).send(null)
+  }
+
+  // Identities have no versions, and there are few of them.
+  async function list (userId: string, request: FastifyRequest, reply: FastifyReply) {
+    const listed = await providers.listIdentities(callerOf(request), userId)
+    await confirmReader(actorOf(request), request.socket)
+    addVary(reply, 'Authorization')
+    const tag = pageTag(listed, 'identities 1')
+    return revalidate(request, reply, tag) ? sendNotModified(request, reply) : listed
+  }
+
+  // Tabs of a browser share the secret, so that one does not break the login of another.
+  function browserOf (request: FastifyRequest, reply: FastifyReply): string {
+    const [browser = randomBytes(32).toString('base64url')] = browsers.read(request)
+    browsers.set(reply, browser, STATE_SECONDS)
+    return browser
+  }
+
+  function returnToOf (given: string | undefined): string | undefined {
+    const returnTo = readReturnTo(given)
+    return returnTo === undefined || returnTo.length > RETURN_TO_CHARACTERS ? undefined : returnTo
+  }
+
+  function rejectionOf (provider: string, validationError: unknown): Error {
+    if (validationError) app.log.debug({ provider }, 'A provider has sent a malformed response')
+    return new ProviderRejected()
+  }
+
+  // Browsers tell nobody the address that has redirected them, which has the code.
+  const redirect = (reply: FastifyReply, url: string) => reply.code(303).header('location', url).send()
+
+  function succeed (reply: FastifyReply, { loggedIn, returnTo }: Completed) {
+    if (loggedIn) cookies.set(reply, loggedIn.cookie, loggedIn.expiresAt)
+    return redirect(reply, returnTo ?? (hasPages ? `${publicPath}/account` : `${publicPath}/`))
+  }
+
+  // A browser goes to a page that says what went wrong: the login, or where it began. Without either, the response is
+  // that of the API.
+  function fail (request: FastifyRequest, reply: FastifyReply, cause: Error, attempt?: OpenedAttempt) {
+    const error = translate(cause as Parameters<typeof translate>[0])
+    const target = targetOf(error, attempt)
+    if (target === undefined) throw error
+    if (error.statusCode === 500) request.log.error({ err: error.cause ?? error }, error.message)
+    if (error instanceof TooManyRequests) audit.addRejection(callerOf(request, { actor: null }), 429)
+    if (error instanceof SecondFactorRequired && hasPages) {
+      const { challenge, methods } = error
+      const expires = new Date(app.usherDatabase.clock.now() + CHALLENGE_SECONDS * 1000)
+      challenges.set(reply, [challenge, ...methods].join('.'), expires)
+    }
+    return redirect(reply, target)
+  }
+
+  function targetOf (error: Error & { code?: string }, attempt: OpenedAttempt | undefined): string | undefined {
+    const { intent = 'login', returnTo } = attempt ?? {}
+    if (error instanceof SecondFactorRequired) {
+      const { challenge, methods } = error
+      if (hasPages) return `${publicPath}/login/second-factor${queryOf({ returnTo })}`
+      // A fragment is sent to no server.
+      const proof = new URLSearchParams({ error: error.code, challenge: `${challenge}`, methods: methods.join(' ') })
+      return returnTo && `${returnTo.split('#', 1)[0]}#${proof}`
+    }
+    // A hook of the host may have thrown anything.
+    const code = /^\w{1,100}$/.test(`${error.code ?? ''}`) ? `${error.code}` : 'REJECTED'
+    if (intent === 'login' && hasPages) return `${publicPath}/login${queryOf({ error: code, returnTo })}`
+    const target = returnTo ?? (hasPages ? `${publicPath}/account` : undefined)
+    return target && withError(target, code)
+  }
+}
+
+function queryOf (parameters: Record<string, string | undefined>): string {
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined) as [string, string][]
+  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`
+}
+
+/** Returns an address with the parameter `error`. */
+function withError (target: string, code: string): string {
+  const here = 'http://here.invalid'
+  const url = new URL(target, here)
+  url.searchParams.set('error', code)
+  return url.origin === here ? url.href.slice(here.length) : url.href
+}
+
+export default providerRoutes
