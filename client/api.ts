@@ -7818,7 +7818,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "returnTo": "/account"
+                 *       "returnTo": "/notes"
                  *     }
                  */
                 "application/json": components["schemas"]["BeginProvider"];
@@ -7996,7 +7996,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "returnTo": "/account"
+                 *       "returnTo": "/notes"
                  *     }
                  */
                 "application/json": components["schemas"]["BeginProvider"];

@@ -31,6 +31,9 @@ const BODY_BYTES = 64 * 1024
 const RETURN_TO_CHARACTERS = 1024
 const CHALLENGE_SECONDS = 300
 
+/** What is known about an attempt that has failed. */
+type Begun = Pick<OpenedAttempt, 'intent' | 'returnTo'>
+
 const tags = ['auth']
 const security = [{ bearer: [] }]
 const schemas = {
@@ -172,8 +175,15 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onStart (request: RequestOf<typeof schemas.start>, reply: ReplyOf<typeof schemas.start>) {
-    const url = await providers.begin(request.params.id, browserOf(request, reply), returnToOf(request.query.returnTo))
-    return redirect(reply, url)
+    const returnTo = returnToOf(request.query.returnTo)
+    const browser = browserOf(request)
+    try {
+      const url = await providers.begin(request.params.id, browser, returnTo)
+      browsers.set(reply, browser, STATE_SECONDS)
+      return redirect(reply, url)
+    } catch (error) {
+      return fail(request, reply, error as Error, { intent: 'login', returnTo })
+    }
   }
 
   async function onLink (request: RequestOf<typeof schemas.link>, reply: ReplyOf<typeof schemas.link>) {
@@ -189,9 +199,9 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     request: FastifyRequest & Pick<RequestOf<typeof schemas.link>, 'params' | 'body'>, reply: FastifyReply
   ) {
     const { params: { id }, body: { returnTo } } = request
-    const url = await providers.beginFor(
-      callerOf(request), intent, id, browserOf(request, reply), returnToOf(returnTo)
-    )
+    const browser = browserOf(request)
+    const url = await providers.beginFor(callerOf(request), intent, id, browser, returnToOf(returnTo))
+    browsers.set(reply, browser, STATE_SECONDS)
     return { url }
   }
 
@@ -266,9 +276,8 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   // Tabs of a browser share the secret, so that one does not break the login of another.
-  function browserOf (request: FastifyRequest, reply: FastifyReply): string {
+  function browserOf (request: FastifyRequest): string {
     const [browser = randomBytes(32).toString('base64url')] = browsers.read(request)
-    browsers.set(reply, browser, STATE_SECONDS)
     return browser
   }
 
@@ -292,7 +301,7 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   // A browser goes to a page that says what went wrong: the login, or where it began. Without either, the response is
   // that of the API.
-  function fail (request: FastifyRequest, reply: FastifyReply, cause: Error, attempt?: OpenedAttempt) {
+  function fail (request: FastifyRequest, reply: FastifyReply, cause: Error, attempt?: Begun) {
     const error = translate(cause as Parameters<typeof translate>[0])
     const target = targetOf(error, attempt)
     if (target === undefined) throw error
@@ -306,7 +315,7 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return redirect(reply, target)
   }
 
-  function targetOf (error: Error & { code?: string }, attempt: OpenedAttempt | undefined): string | undefined {
+  function targetOf (error: Error & { code?: string }, attempt: Begun | undefined): string | undefined {
     const { intent = 'login', returnTo } = attempt ?? {}
     if (error instanceof SecondFactorRequired) {
       const { challenge, methods } = error

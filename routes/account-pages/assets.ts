@@ -53,7 +53,8 @@ const SHOWN: readonly PageText[] = [
   'sessionEnded', 'unreachable', 'failed', 'passkeyUnused', 'passkeyUnusedCode', 'passkeyRejected', 'passkeyFailed',
   'passkeyExists', 'passkeyAdded', 'passkeyNotAdded', 'passkeyNeverUsed', 'passkeyRenamed', 'passkeyRemoved',
   'passkeyRemoveConfirm', 'totpActive', 'totpRemoved', 'totpRemoveConfirm', 'recoveryNewConfirm', 'recoveryCopied',
-  'factorRequired', 'factorUnused', 'keyNever', 'keyCopied', 'keyDeleteConfirm', 'keyDeleted',
+  'factorRequired', 'factorUnused', 'identityLink', 'identityRemoveConfirm', 'identityRemoved', 'stepUpWith', 'keyNever',
+  'keyCopied', 'keyDeleteConfirm', 'keyDeleted',
 ]
 
 function textsOfScripts (texts: Readonly<Record<PageText, string>>) {

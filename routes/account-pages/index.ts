@@ -68,6 +68,7 @@ const pages: FastifyPluginAsync = async (app) => {
       ...form?.waitsForChallenge && challengeOf(request),
       ...form?.explainsErrors && errorOf(request),
       ...hasPasskeys(request) && { canUsePasskeys: 'yes' },
+      ...providers.ids.length > 0 && { hasProviders: 'yes' },
       ...options.mailer && { canVerify: 'yes' },
       keyActions,
       ...options.signUp && { signUpUrl: `sign-up${query}` },

@@ -39,6 +39,8 @@ export interface PageValues {
   methods?: string
   /** Not empty if the service has passkeys for this page. */
   canUsePasskeys?: string
+  /** Not empty if there are providers with which users sign in. */
+  hasProviders?: string
   /** Not empty if a link to verify the address can be sent. */
   canVerify?: string
   /** The actions that an API key can have, separated by spaces. */
@@ -48,7 +50,7 @@ export interface PageValues {
 /** The names of these values, as placeholders of templates. */
 export const valueNames: readonly (keyof PageValues)[] = [
   'alert', 'codeAlert', 'recoveryAlert', 'notice', 'typedName', 'typedEmail', 'returnTo', 'signUpUrl', 'loginUrl',
-  'secondFactorUrl', 'returnQuery', 'challenge', 'methods', 'canUsePasskeys', 'canVerify', 'loginMailUrl',
-  'mailCodeUrl', 'byMail', 'showsMail', 'showsMailCode', 'showsMailLink', 'loginId', 'mailAlert', 'mailCodeAlert',
+  'secondFactorUrl', 'returnQuery', 'challenge', 'methods', 'canUsePasskeys', 'hasProviders', 'canVerify',
+  'loginMailUrl', 'mailCodeUrl', 'byMail', 'showsMail', 'showsMailCode', 'showsMailLink', 'loginId', 'mailAlert', 'mailCodeAlert',
   'keyActions',
 ]

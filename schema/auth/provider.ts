@@ -73,7 +73,7 @@ export const StartProvider = Type.Object({ returnTo: ReturnTo })
 
 /** The body of POST /api/auth/providers/{id}/link and of …/step-up. */
 export const BeginProvider = Type.Object({ returnTo: ReturnTo }, {
-  title: 'BeginProvider', examples: [{ returnTo: '/account' }],
+  title: 'BeginProvider', examples: [{ returnTo: '/notes' }],
 })
 
 /** The response: where the page sends the browser. */

@@ -55,6 +55,8 @@ const fillTables = (database: string, userId: string) => withSql(database, async
   await sql`insert into outbox (consumer, type, subject, data) values ('handler h', 'user.created', ${id}, ${sql.json({ text })})`
   await sql`insert into failed_deliveries (id, consumer, type, subject, data, created_at, attempts, error) values (gen_random_uuid(), 'c', 't', ${id}, ${sql.json({ text })}, '0044-03-15 12:00:00.123456 BC', 3, ${text})`
   await sql`insert into idempotency_keys (key, part, fingerprint, kind, record_id, result, row_version) values (gen_random_uuid(), gen_random_uuid(), 'f', 'user', ${id}, ${text}, -9223372036854775808)`
+  await sql`insert into identities (id, user_id, provider, issuer, subject, email, tokens)
+    values (gen_random_uuid(), ${id}, 'github', 'https://github.com', ${text}, ${text}, ${text})`
   await sql`insert into passkeys (id, user_id, credential_id, public_key, counter, transports, name, backed_up)
     values (gen_random_uuid(), ${id}, ${hash}, ${hash}, 4294967295, array['usb', ${text}], ${text}, true)`
   await sql`insert into totp (user_id, secret, last_step) values (${id}, ${text}, 9007199254740993)`

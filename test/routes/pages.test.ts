@@ -50,7 +50,7 @@ t.test('15.2 pages have a strict policy, no file of another site, and no text th
     t.equal(headers['content-type'], 'text/html; charset=utf-8')
     t.equal(headers['content-security-policy'], policy())
     t.equal(headers['referrer-policy'], /login(?!.*confirm)|forgot|sign-up$/.test(path) ? 'same-origin' : 'no-referrer')
-    t.equal(headers['cache-control'], path === '/account' ? 'no-store' : 'no-cache')
+    t.equal(headers['cache-control'], ['/account', '/login/second-factor'].includes(path) ? 'no-store' : 'no-cache')
     t.equal(headers['set-cookie'], undefined)
     const name = '&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{title}}&#39;'
     t.match(body, `<header>${name}</header>`)

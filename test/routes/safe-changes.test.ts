@@ -464,7 +464,7 @@ t.test('11.3 whatever a foreign key deletes with a user is void after a repair',
     'api_keys', 'email_tokens', 'login_challenges', 'login_mails', 'password_tokens', 'sessions', 'undo_tokens',
   ]
   // What the owner has set up. It is removed by whoever undoes that, and by `users reset-second-factor`.
-  const own = ['passkeys', 'recovery_codes', 'totp']
+  const own = ['identities', 'passkeys', 'recovery_codes', 'totp']
   t.same(rows.map(({ name }) => name), [...issued, ...own].sort(), 'a table that is new here belongs to voidIssued')
 })
 

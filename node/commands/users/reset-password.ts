@@ -12,8 +12,8 @@ const parse = createParser(Type.Object({ password: NewPassword }))
 
 export default {
   summary: 'Set a new password for a user, and end all sessions.',
-  details: 'USER is the id or the email address of the user. All links in mails to the user are void, and failed logins are\n' +
-    'forgotten. If mails can be sent, the user gets one that says so.\n\n' +
+  details: 'USER is the id or the email address of the user. All links in mails to the user are void, identities at\n' +
+    'providers are removed, and failed logins are forgotten. If mails can be sent, the user gets one that says so.\n\n' +
     `  --password-stdin  ${PASSWORD_HELP}\n` +
     '  --mail            only send the user a mail with a link to set a password. The current one works until then',
   arguments: ['USER'],

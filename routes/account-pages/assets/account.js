@@ -1,5 +1,6 @@
 import { showKeys } from './keys.js'
 import { announce, Failure, onSubmit, onUse, texts } from './page.js'
+import { explainReturn, showIdentities } from './identities.js'
 import { call, leave, refresh } from './session.js'
 import { requireFactor, showWays } from './ways.js'
 
@@ -102,7 +103,7 @@ function showRest (isShown) {
 }
 
 async function showAll () {
-  await Promise.all([showSessions(), showWays(showSessions), showKeys()])
+  await Promise.all([showSessions(), showWays(showSessions), showKeys(), showIdentities()])
   showRest(true)
 }
 
@@ -115,6 +116,7 @@ try {
     return requireFactor(showAll)
   })
   find('#account').hidden = false
+  explainReturn()
 } catch (error) {
   if (error.status === UNAUTHORIZED) await leave()
   if (!(error instanceof Failure)) console.error(error)

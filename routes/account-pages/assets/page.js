@@ -55,6 +55,9 @@ function explain ({ code, error, errors = [error] }) {
     (sentence ? `${sentence[0].toUpperCase()}${sentence.slice(1)}.` : texts.failed)).join(' ')
 }
 
+/** Returns the text for the code of a failure, which may be anything. */
+export const failureText = (code) => Object.hasOwn(failures, code) ? failures[code] : texts.failed
+
 /** Runs an action, once at a time, when a button is used. Shows its failure in an element. */
 export function onUse (target, event, alert, action) {
   const button = target.querySelector?.('button') ?? target

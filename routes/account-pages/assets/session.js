@@ -74,11 +74,33 @@ export async function stepUp ({ isFactorNeeded = false } = {}) {
   }
   find('#step-up-passkey').hidden = !canUsePasskey
   find('#step-up-alert').textContent = ''
+  // With a second factor, a provider does not suffice.
+  await offerProviders(totp === null && !isFactorNeeded)
   return new Promise((resolve, reject) => {
     settle = (isDone) => isDone ? resolve() : reject(new Cancelled())
     dialog.showModal()
     dialog.querySelector(':not([hidden])').focus()
   })
+}
+
+async function offerProviders (isEnough) {
+  const place = find('#step-up-providers')
+  if (!place) return
+  const [providers, identities] = isEnough
+    ? await Promise.all([callOnce('GET', 'auth/providers'), callOnce('GET', 'auth/identities')])
+    : [[], []]
+  const linked = providers.filter(({ id }) => identities.some(({ provider }) => provider === id))
+  place.replaceChildren(...linked.map(({ id, name }) => {
+    const button = document.createElement('button')
+    button.type = 'button'
+    button.className = 'plain'
+    button.textContent = texts.stepUpWith.replace('{provider}', () => name)
+    onUse(button, 'click', find('#step-up-alert'), async () => {
+      const { url } = await callOnce('POST', `auth/providers/${id}/step-up`, { returnTo: location.pathname })
+      location.assign(url)
+    })
+    return button
+  }))
 }
 
 async function prove (proof) {
