@@ -15,7 +15,9 @@ export const Session = Type.Object({
   lastUsedAt: Instant,
   expiresAt: Instant,
   amr: Type.Array(
-    Type.String(), { description: 'How the user was authenticated (RFC 8176): `pwd`, `email`, `otp`, `pop`, `user`, `mfa`' }
+    Type.String(), {
+      description: 'How the user was authenticated (RFC 8176): `pwd`, `email`, `otp`, `pop`, `user`, `mfa`, `fed`',
+    }
   ),
   authTime: Instant,
   address: Type.String({ description: 'The IP address of the last login or refresh' }),

@@ -4,8 +4,50 @@ import { requireNode } from '../../schema/runtime/require-node.ts'
 import { warnOfNames } from '../../node/settings/names.ts'
 import { explainPasswordMemory } from '../../node/process/password-memory.ts'
 import { serviceOptions } from '../../node/settings/service-options.ts'
+import { providersOf, warnOfProviderSettings } from '../../node/settings/providers.ts'
 import { parseSettings, settingNames } from '../../node/settings/settings.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
+
+t.test('16.5 settings name providers, and what is wrong with them is said by their names', async (t) => {
+  const PUBLIC_URL = 'https://example.com'
+  const of = (settings: Record<string, string>) => providersOf(parseSettings({ PUBLIC_URL, ...settings }))
+  t.equal(of({}), undefined)
+  t.strictSame(of({ PROVIDER_GITHUB_CLIENT_ID: 'usher', PROVIDER_GITHUB_CLIENT_SECRET: 'a secret' }), {
+    github: { clientId: 'usher', clientSecret: 'a secret' },
+  }, 'continue with GitHub')
+  t.strictSame(of({
+    PROVIDER_MY_COMPANY_ISSUER: 'http://id.internal',
+    PROVIDER_MY_COMPANY_CLIENT_ID: 'usher',
+    PROVIDER_MY_COMPANY_SCOPES: 'openid, email',
+    PROVIDER_MY_COMPANY_NAME: 'My company',
+    PROVIDER_MY_COMPANY_TRUST_EMAIL: 'true',
+    PROVIDER_MY_COMPANY_SIGN_UP: 'false',
+    PROVIDER_MY_COMPANY_ALLOW_PRIVATE: 'true',
+  }), {
+    'my-company': {
+      issuer: 'http://id.internal',
+      clientId: 'usher',
+      scopes: ['openid', 'email'],
+      name: 'My company',
+      trustEmail: true,
+      signUp: false,
+      allowPrivateAddresses: true,
+    },
+  })
+  const secret = 'a secret that nobody sees'
+  const wrong: [Record<string, string>, string][] = [
+    [{ PROVIDER_GITHUB_CLIENT_SECRET: secret }, 'PROVIDER_GITHUB_CLIENT_ID is required.'],
+    [{ PROVIDER_ACME_CLIENT_ID: 'usher', PROVIDER_ACME_CLIENT_SECRET: secret }, 'PROVIDER_ACME_ISSUER is required.'],
+    [
+      { PROVIDER_ACME_CLIENT_ID: 'usher', PROVIDER_ACME_ISSUER: 'https://id.example', PROVIDER_ACME_TRUST_EMAIL: 'yes' },
+      'PROVIDER_ACME_TRUST_EMAIL must be true or false.',
+    ],
+    [{ PROVIDER_ACME_CLIENT_ID: 'usher', PUBLIC_URL: '' }, 'PUBLIC_URL is required with PROVIDER_ACME_CLIENT_ID.'],
+  ]
+  for (const [settings, message] of wrong) t.throws(() => of(settings), { message }, message)
+  t.strictSame(warnOfProviderSettings({ PROVIDER_GITHUB_CLIENTID: 'usher', PROVIDER_GITHUB_CLIENT_ID: 'usher' }).length, 1)
+  t.equal(maskSetting('PROVIDER_GITHUB_CLIENT_SECRET', secret), '********')
+})
 
 t.test('8 settings: each has a default or is optional', async (t) => {
   t.same(parseSettings({}), {
