@@ -63,6 +63,11 @@ export interface UsherClient {
   readonly loginByMail: Session['loginByMail']
   readonly requestStepUpMail: Session['requestStepUpMail']
   readonly stepUp: Session['stepUp']
+  /**
+   * Returns the address that begins a login at a provider, for `location.assign`. The browser comes to `returnTo`,
+   * where `session.restore` continues the session.
+   */
+  providerUrl (id: string, returnTo?: string): string
   logout (): Promise<void>
   /** Stops listening to other tabs. */
   close (): void
@@ -137,6 +142,8 @@ export function createUsherClient (options: UsherClientOptions = {}): UsherClien
     loginByMail: (proof) => session.loginByMail(proof),
     requestStepUpMail: () => session.requestStepUpMail(),
     stepUp: (proof) => session.stepUp(proof),
+    providerUrl: (id, returnTo) => `${base}/api/auth/providers/${encodeURIComponent(id)}/start` +
+      (returnTo === undefined ? '' : `?returnTo=${encodeURIComponent(returnTo)}`),
     logout: () => session.logout(),
     close: () => session.close(),
     baseUrl: base,

@@ -25,6 +25,8 @@ export interface Misbehaviour {
   /** Answers a request by itself. Returns whether it has. */
   answer?: (path: string, response: ServerResponse) => boolean
   metadata?: Record<string, unknown>
+  /** Who logs in at `/authorize`. */
+  user?: JWTPayload
 }
 
 /** An issuer of OpenID Connect that does what a test wants. */
@@ -86,6 +88,16 @@ export async function startProvider (t: Test): Promise<FakeProvider> {
         authorization_response_iss_parameter_supported: true,
         ...behaviour.metadata,
       })
+    } else if (pathname === '/authorize') {
+      const query = authorize(`${issuer}${request.url}`, behaviour.user)
+      const to = new URL(request.url!, issuer).searchParams.get('redirect_uri')!
+      if (!request.url!.includes('response_mode=form_post')) {
+        response.writeHead(302, { location: `${to}?${new URLSearchParams(query)}` }).end()
+        return
+      }
+      const fields = Object.entries(query).map(([name, value]) => `<input name="${name}" value="${value}">`)
+      response.writeHead(200, { 'content-type': 'text/html' })
+        .end(`<form method="post" action="${to}">${fields.join('')}</form><script>document.forms[0].submit()</script>`)
     } else if (pathname === '/jwks') {
       send({ keys: jwks })
     } else if (pathname === '/token') {
@@ -110,6 +122,20 @@ export async function startProvider (t: Test): Promise<FakeProvider> {
     }
   }
 
+  function authorize (url: string, claims: JWTPayload = {}): Record<string, string> {
+    const parameters = new URL(url).searchParams
+    const code = randomUUID()
+    const now = Math.floor(Date.now() / 1000)
+    codes.set(code, {
+      challenge: parameters.get('code_challenge')!,
+      redirectUri: parameters.get('redirect_uri')!,
+      claims: {
+        iss: issuer, aud: 'usher', sub: 'ada', iat: now, exp: now + 300, nonce: parameters.get('nonce')!, ...claims,
+      },
+    })
+    return { code, state: parameters.get('state')!, iss: issuer }
+  }
+
   return {
     issuer,
     options: { issuer, clientId: 'usher', clientSecret: 'a secret', name: 'Fake', trustEmail: true, allowPrivateAddresses: true },
@@ -118,19 +144,7 @@ export async function startProvider (t: Test): Promise<FakeProvider> {
       key = await createKey()
       jwks.splice(0, jwks.length, key.jwk)
     },
-    authorize (url, claims = {}) {
-      const parameters = new URL(url).searchParams
-      const code = randomUUID()
-      const now = Math.floor(Date.now() / 1000)
-      codes.set(code, {
-        challenge: parameters.get('code_challenge')!,
-        redirectUri: parameters.get('redirect_uri')!,
-        claims: {
-          iss: issuer, aud: 'usher', sub: 'ada', iat: now, exp: now + 300, nonce: parameters.get('nonce')!, ...claims,
-        },
-      })
-      return { code, state: parameters.get('state')!, iss: issuer }
-    },
+    authorize,
     sign,
     jwks,
     requests,

@@ -42,6 +42,23 @@ t.test('16.5 with a provider, the libraries for it are not loaded at the start',
   t.strictSame(loaded.filter((url) => /\/(openid-client|oauth4webapi|jose)\//.test(url)), [])
 })
 
+t.test('16.5 the libraries for providers leave no trace in a host', async (t) => {
+  const script = `
+    const seen = () => [globalThis, Object.prototype, Array.prototype, Reflect, Promise, Error, process]
+      .map((value) => Reflect.ownKeys(value).map(String))
+    // Getters of Node.js load what they return.
+    const before = [new Response(), new Headers(), crypto.subtle, seen()].at(-1)
+    await Promise.all([import('openid-client'), import('jose')])
+    console.log(JSON.stringify([before, seen()]))`
+  const { stdout } = await promisify(execFile)(
+    process.execPath, ['--input-type=module', '--eval', script], { env: { ...process.env, NODE_OPTIONS: '' } }
+  )
+  const [before, after] = JSON.parse(stdout)
+  // tap adds its own to every process that a test starts.
+  const ofUsher = (names: string[][]) => names.map((each) => each.filter((name) => !name.includes('@tapjs')))
+  t.strictSame(ofUsher(after), ofUsher(before))
+})
+
 for (const without of [...parts.map((part) => [part]), parts]) {
   t.test(`12.10 without ${without.join(', ')}, its modules are not loaded`, async (t) => {
     const { options } = await createUsher(t, { without })

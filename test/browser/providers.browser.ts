@@ -1,0 +1,59 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { createUsher } from '../helpers/app.ts'
+import { openPage, startBrowser } from '../helpers/browser.ts'
+import { findPort } from '../helpers/port.ts'
+import { startProvider } from '../helpers/provider.ts'
+
+const browser = await startBrowser(t)
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+
+async function violations (page: Page): Promise<string[]> {
+  await page.evaluate(axe)
+  const { violations } = await page.evaluate('axe.run()') as { violations: { id: string }[] }
+  return violations.map(({ id }) => id)
+}
+
+t.test('16.5 in a browser: a login by a link and one by a form of another site, linking, unlinking, and a failure in words', async (t) => {
+  const [fake, apple] = [await startProvider(t), await startProvider(t)]
+  // The redirect URL has the port, so it must be known before.
+  const port = await findPort()
+  const usher = await createUsher(t, {
+    prefix: '/accounts',
+    publicUrl: `http://localhost:${port}`,
+    providers: {
+      fake: { ...fake.options, name: 'Fake', signUp: true },
+      apple: { ...apple.options, name: 'Apple', trustEmail: undefined, signUp: true },
+    },
+  })
+  await usher.app.listen({ port, host: '127.0.0.1' })
+  const url = `http://localhost:${port}/accounts`
+  fake.misbehave({ user: { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada' } })
+  apple.misbehave({ user: { sub: 'grace', email: 'grace@example.com', email_verified: true } })
+
+  const { page } = await openPage(t, `${url}/login`, {}, browser)
+  t.strictSame(await violations(page), [])
+  await page.getByRole('link', { name: 'Continue with Fake' }).click()
+  await page.waitForURL(`${url}/account`)
+  await page.getByText('Fake: ada@example.com').waitFor()
+  t.equal(await page.getByLabel('E-mail address').first().inputValue(), 'ada@example.com')
+  t.strictSame(await violations(page), [])
+
+  await button(page, 'Link Apple').click()
+  await page.getByText('Apple: grace@example.com').waitFor()
+  await page.locator('li', { hasText: 'Apple: grace@example.com' }).getByRole('button').click()
+  await page.locator('#confirmation-yes').click()
+  await page.getByText('The account is unlinked.').waitFor()
+  t.equal(await page.getByText('Apple: grace@example.com').count(), 0)
+
+  const second = await openPage(t, `${url}/login`, {}, browser)
+  await second.page.getByRole('link', { name: 'Continue with Apple' }).click()
+  await second.page.waitForURL(`${url}/account`)
+  await second.page.getByText('Apple: grace@example.com').waitFor()
+  await button(second.page, 'Link Fake').click()
+  await second.page.getByText('This is linked to another account already.').waitFor()
+  t.equal(second.page.url(), `${url}/account`)
+})
