@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the programs that the release tests need (nginx, PgBouncer, Redis, PostgreSQL, Prometheus, libfaketime,
-# systemd, Python and oathtool) from Debian's packages, if they are missing.
+# systemd, Python, oathtool and Glewlwyd) from Debian's packages, if they are missing.
 set -euo pipefail
 missing=()
 [ -x /usr/sbin/nginx ] || missing+=(nginx-light)
@@ -11,6 +11,7 @@ compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql
 compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(libfaketime)
 [ -x /usr/bin/systemd-analyze ] || missing+=(systemd)
 [ -x /usr/bin/oathtool ] || missing+=(oathtool)
+[ -x /usr/bin/glewlwyd ] || missing+=(glewlwyd)
 command -v python3 >/dev/null || missing+=(python3)
 [ "${#missing[@]}" -eq 0 ] && exit 0
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then

@@ -130,8 +130,10 @@ export function createProviderClient (
     }
     const [basic, post] = [ClientSecretBasic(clientSecret), ClientSecretPost(clientSecret)]
     return (server, client, body, headers) => {
-      const methods = server.token_endpoint_auth_methods_supported
-      const authenticate = !github && (methods === undefined || methods.includes('client_secret_basic')) ? basic : post
+      // In a header, the secret is encoded (RFC 6749, 2.3.1), which not all providers decode. Those that say nothing
+      // know only the header.
+      const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
+      const authenticate = github || methods.includes('client_secret_post') ? post : basic
       authenticate(server, client, body, headers)
     }
   }
