@@ -17,7 +17,7 @@ const TABLES = '/usr/share/dbconfig-common/data/glewlwyd/install/sqlite3'
 /** Starts Glewlwyd with a user and a client. Returns its issuer, and a function that logs the user in. */
 async function startGlewlwyd (t: Test) {
   if (!existsSync(PROGRAM)) throw new Error('glewlwyd is missing: run scripts/install-release.sh')
-  const folder = temporaryFolder(t)
+  const folder = temporaryFolder()
   const port = await findPort()
   const base = `http://127.0.0.1:${port}`
   const database = new DatabaseSync(join(folder, 'db'))
