@@ -9,6 +9,7 @@ import { createAppleSecret } from '../../plugins/auth/providers/apple.ts'
 import { google } from '../../plugins/auth/providers/google.ts'
 import { readProviders } from '../../schema/options/providers.ts'
 import { errorIn, openProviders, ORIGIN, startProvider } from '../helpers/provider.ts'
+import { openSql } from '../helpers/sql.ts'
 
 const FORM = 'application/x-www-form-urlencoded'
 
@@ -223,4 +224,27 @@ t.test('15.2, 16.5 the pages offer the providers, keep where the user goes, and 
   const without = await openProviders(t, {})
   t.notMatch((await without.inject('GET', '/account')).body, 'identities-section')
   t.notMatch((await without.inject('GET', '/login')).body, 'api/auth/providers')
+})
+
+t.test('16.5 a provider is a second factor only if the option says so, and the token does', async (t) => {
+  const [trusted, usual] = [await startProvider(t), await startProvider(t)]
+  const usher = await openProviders(t, {
+    providers: {
+      trusted: { ...trusted.options, signUp: true, trustSecondFactor: true }, usual: { ...usual.options, signUp: true },
+    },
+  })
+  const sql = openSql(t, usher)
+  const logIn = async (id: 'trusted' | 'usual', amr: string[]) => {
+    const fake = { trusted, usual }[id]
+    const person = { sub: randomUUID(), email: `${randomUUID()}@example.com`, email_verified: true }
+    const user = await usher.sessionOf(await usher.logIn(id, fake, person))
+    await sql`insert into totp (user_id, secret, confirmed_at) values (${user.id}, 'AAAA', now())`
+    const begun = await usher.beginFor(user, 'step-up', id)
+    const auth = { ...person, amr, auth_time: Math.floor(Date.now() / 1000) }
+    const stepUp = await usher.finish(id, fake.authorize(begun.url, auth), begun.cookie)
+    return [(await usher.logIn(id, fake, { ...person, amr })).headers.location, errorIn(stepUp)]
+  }
+  t.strictSame(await logIn('trusted', ['pwd', 'mfa']), ['/account', null])
+  t.strictSame(await logIn('trusted', ['pwd']), ['/login/second-factor', 'SECOND_FACTOR_MISSING'])
+  t.strictSame(await logIn('usual', ['pwd', 'mfa']), ['/login/second-factor', 'SECOND_FACTOR_MISSING'])
 })
