@@ -1262,7 +1262,7 @@ export interface components {
              * @description RFC 3339, UTC
              */
             expiresAt: string;
-            /** @description How the user was authenticated (RFC 8176): `pwd`, `email`, `otp`, `pop`, `user`, `mfa` */
+            /** @description How the user was authenticated (RFC 8176): `pwd`, `email`, `otp`, `pop`, `user`, `mfa`, `fed` */
             amr: string[];
             /**
              * Format: date-time
@@ -1884,7 +1884,7 @@ export interface components {
             /** @description UUIDv7 */
             id: string;
             /** @enum {string} */
-            action: "login" | "login.failed" | "login.second-factor-failed" | "login.mail-request" | "logout" | "step-up" | "step-up.failed" | "step-up.mail-request" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "access.denied" | "access.throttled";
+            action: "login" | "login.failed" | "login.second-factor-failed" | "login.mail-request" | "logout" | "step-up" | "step-up.failed" | "step-up.mail-request" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "identity.add" | "identity.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "access.denied" | "access.throttled";
             /**
              * Format: date-time
              * @description RFC 3339, UTC
@@ -10499,7 +10499,7 @@ export interface operations {
             /** @description Accepted; if the address has an account, a link and a code are mailed afterwards */
             202: {
                 headers: {
-                    /** @description The session cookie, or that of a sign-up. Without a value, it removes the one that the client has */
+                    /** @description The session cookie, or that of a sign-up or of a login that has begun. Without a value, it removes the one that the client has */
                     "Set-Cookie"?: string;
                     [name: string]: unknown;
                 };
@@ -10769,7 +10769,7 @@ export interface operations {
             /** @description The login succeeded; the cookie establishes the session */
             200: {
                 headers: {
-                    /** @description The session cookie, or that of a sign-up. Without a value, it removes the one that the client has */
+                    /** @description The session cookie, or that of a sign-up or of a login that has begun. Without a value, it removes the one that the client has */
                     "Set-Cookie"?: string;
                     [name: string]: unknown;
                 };
@@ -13023,7 +13023,7 @@ export interface operations {
             query?: {
                 /** @description Only entries about the account of this user. Only an admin may name another user */
                 user?: string;
-                action?: "login" | "login.failed" | "login.second-factor-failed" | "login.mail-request" | "logout" | "step-up" | "step-up.failed" | "step-up.mail-request" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "access.denied" | "access.throttled";
+                action?: "login" | "login.failed" | "login.second-factor-failed" | "login.mail-request" | "logout" | "step-up" | "step-up.failed" | "step-up.mail-request" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "identity.add" | "identity.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "access.denied" | "access.throttled";
                 /** @description Entries per page */
                 limit?: number;
                 /** @description The cursor of the page, from the `Link` header of the previous page */

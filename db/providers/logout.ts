@@ -36,6 +36,6 @@ export async function endProviderSessions (
     statement, trx, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(null)) }
   ).selectFrom('ended').select(['ended.id', 'ended.user_id as userId']).execute()
   await insertAuditEntries(trx, ended.map(({ id, userId }) =>
-    ({ action: 'session.end', actorId: null, userId, sessionId: id, address, userAgent })))
+    ({ action: 'session.end', actorId: null, userId, sessionId: id, keyId: null, address, userAgent })))
   return ended.map(({ id }) => id)
 }

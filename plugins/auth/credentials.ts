@@ -74,7 +74,7 @@ export function createCredentials (
     await requireLiveSession(trx, caller.token?.id)
     const undo = actorId === userId ? undoLinks.create() : undefined
     const isUndoable = undo !== undefined && await insertUndoToken(trx, undo.hash, userId, { hasPassword: false })
-    await audit.add(caller, { action: `${kind}.add`, userId, ...owner && { actorId, ...owner } }, trx)
+    await audit.add(caller, { action: `${kind}.add`, userId, ...owner && { actorId: owner.userId, ...owner } }, trx)
     await storeCredentialEvent(trx, 'credential.added', { userId, actorId, kind })
     const link = isUndoable ? undo : undefined
     await undoLinks.notifyAdded(trx, kind, email, link, userId, provider)

@@ -201,7 +201,7 @@ export async function createProviders (dependencies: Dependencies) {
 
   async function start (
     caller: Caller, client: ProviderClient, profile: Profile, { replaced }: Callback,
-    { identityId, user }: FoundIdentity, consume?: () => Promise<void>
+    { identityId, user }: FoundIdentity, inTransaction?: (trx: Database) => Promise<void>
   ): Promise<LoggedIn> {
     if (user.disabled) throw new InvalidCredentials()
     const email = emailOf(profile.email) ?? null
@@ -209,8 +209,8 @@ export async function createProviders (dependencies: Dependencies) {
       amr: amrOf(client, profile),
       identity: { id: identityId, sid: profile.sid },
       replaced,
-      consume: consume ?? (async () =>
-        updateIdentity(db, { id: identityId, email, tokens: seal(identityId, profile.tokens, caller.log) })),
+      inTransaction: inTransaction ?? (async (trx) =>
+        updateIdentity(trx, { id: identityId, email, tokens: seal(identityId, profile.tokens, caller.log) })),
     })
   }
 
@@ -244,18 +244,20 @@ export async function createProviders (dependencies: Dependencies) {
     if (!profile.isEmailProven) throw new LinkRequired()
     if (!user.emailVerified) throw new AccountUnverified()
     if (user.disabled) throw new InvalidCredentials()
+    // Nobody signs in as a service.
+    if (user.kind === 'service') throw new LinkRequired()
     const identity = identityOf(caller, user.id, callback.provider, profile)
-    return start(caller, client, profile, callback, { identityId: identity.id, user }, () =>
-      db.transaction().execute(async (trx) => {
-        const locked = await lockUser(trx, user.id)
-        const isSame = locked !== undefined && foldEmail(locked.email) === foldEmail(user.email)
-        if (!isSame || !locked.emailVerified || locked.disabled) throw new LinkRequired()
-        // Adding a way to sign in needs the second factor, and one that the user has linked at the same provider may be
-        // somebody else's.
-        const { totp } = await findSecondFactors(trx, user.id)
-        if (totp || await hasIdentityOf(trx, user.id, profile.issuer)) throw new LinkRequired()
-        await addTo(trx, caller, identity, client, { userId: user.id })
-      }))
+    // In the transaction that stores the session, so that a repair of the account either precedes both or voids both.
+    return start(caller, client, profile, callback, { identityId: identity.id, user }, async (trx) => {
+      const locked = await lockUser(trx, user.id)
+      const isSame = locked !== undefined && foldEmail(locked.email) === foldEmail(user.email)
+      if (!isSame || !locked.emailVerified || locked.disabled) throw new LinkRequired()
+      // Adding a way to sign in needs the second factor, and one that the user has linked at the same provider may be
+      // somebody else's.
+      const { totp } = await findSecondFactors(trx, user.id)
+      if (totp || await hasIdentityOf(trx, user.id, profile.issuer)) throw new LinkRequired()
+      await addTo(trx, caller, identity, client, { userId: user.id })
+    })
   }
 
   async function addTo (
@@ -335,10 +337,10 @@ export async function createProviders (dependencies: Dependencies) {
     async complete (caller: Caller, callback: Callback, create: CreateProviderUser): Promise<Completed> {
       const { address, client: connection } = caller
       let attempt: OpenedAttempt | undefined
-      let charged: Awaited<ReturnType<typeof throttle.passkey>> | undefined
+      let charged: Awaited<ReturnType<typeof throttle.loginFromNetwork>> | undefined
       try {
         const client = clientOf(callback.provider)
-        charged = await throttle.passkey({ address, ...connection && { client: connection } })
+        charged = await throttle.loginFromNetwork({ address, ...connection && { client: connection } })
         attempt = await attempts.open(callback.browsers, callback.response.state ?? '')
         // A response of another provider is that of an attacker (RFC 9700, 4.4).
         if (attempt?.provider !== callback.provider) throw new InvalidState()

@@ -70,7 +70,9 @@ t.test('11.3, 16.4 the owner is mailed a link that removes an authenticator app'
   })
   t.equal((await credentials.list(user.id)).recoveryCodesLeft, 10)
   t.equal(await undo(usher, tokenIn(mail!)), 204)
-  t.same(await credentials.list(user.id), { password: true, totp: null, recoveryCodesLeft: 0, passkeys: [], identities: [] })
+  t.same(await credentials.list(user.id), {
+    password: true, totp: null, recoveryCodesLeft: 0, passkeys: [], identities: [],
+  })
   t.notOk(await isLive(usher, user))
   t.equal(await undo(usher, tokenIn(mail!)), 400, 'once')
   t.same(
@@ -130,7 +132,9 @@ t.test('11.3 an app that a thief has prepared before the change and confirmed af
   const { codeOf } = await import('../../../plugins/auth/totp/codes.ts')
   await scope.usherAuth.totp.confirm(caller, codeOf(secret, Math.floor(clock.now / 30_000)))
   t.equal(await undo(usher, tokenIn(mail!)), 204)
-  t.same(await credentials.list(user.id), { password: true, totp: null, recoveryCodesLeft: 0, passkeys: [], identities: [] })
+  t.same(await credentials.list(user.id), {
+    password: true, totp: null, recoveryCodesLeft: 0, passkeys: [], identities: [],
+  })
 })
 
 t.test('16.4 users without a password may have an app, and undo it', async (t) => {
