@@ -29,7 +29,13 @@ t.test('4 login, the protected route and logout', async (t) => {
     const { token, user: { createdAt, updatedAt, ...rest }, ...more } = response.json()
     t.same(more, { tokenType: 'Bearer', expiresIn: 900 })
     t.same(rest, {
-      id: user.id, name: 'Somebody', email: 'Ada@Example.com', emailVerified: false, role: 'user', disabled: false,
+      id: user.id,
+      name: 'Somebody',
+      email: 'Ada@Example.com',
+      emailVerified: false,
+      role: 'user',
+      kind: 'person',
+      disabled: false,
     })
     t.equal((await inject('GET', '/api/protected', { headers: { authorization: `Bearer ${token}` } })).statusCode, 200)
     t.equal(response.cookies.length, 1)

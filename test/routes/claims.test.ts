@@ -74,7 +74,8 @@ t.test('12.3 claims are added at login and refresh, to tokens that other service
   t.same(rest, added)
   t.match({ sub, role, exp: exp! - iat! }, { sub: user.id, role: 'user', exp: 900 })
   const actor = (await actorOf(token))!
-  t.same(actor, { id: user.id, role: 'user', sessionId: sid, amr, authTime, claims: added })
+  const session = { sessionId: sid, keyId: null, actions: null, amr, authTime }
+  t.same(actor, { id: user.id, role: 'user', ...session, claims: added })
   t.ok([actor.claims, actor.claims.org, (actor.claims.org as { roles: object }).roles].every(Object.isFrozen))
 
   await base.inject('PATCH', `/api/users/${user.id}`, { headers: base.admin.headers, payload: { plan: 'pro' } })

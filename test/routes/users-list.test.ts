@@ -21,7 +21,7 @@ t.test('2.1 GET /api/users returns 200 with a JSON array of users, newest first 
   t.same(response.json().map(({ id }: { id: string }) => id), [second.id, first.id, ...before])
   t.same(
     Object.keys(response.json()[0]),
-    ['id', 'name', 'role', 'createdAt', 'updatedAt', 'email', 'emailVerified', 'disabled']
+    ['id', 'name', 'role', 'kind', 'createdAt', 'updatedAt', 'email', 'emailVerified', 'disabled']
   )
 })
 

@@ -24,7 +24,13 @@ t.test('2.2 GET /api/users/{id} returns 200 with id, name and email, and 404 for
   t.equal(response.statusCode, 200)
   const { createdAt, updatedAt, ...user } = response.json()
   t.same(user, {
-    id: admin.id, name: 'Admin', email: 'admin@example.com', emailVerified: false, role: 'admin', disabled: false,
+    id: admin.id,
+    name: 'Admin',
+    email: 'admin@example.com',
+    emailVerified: false,
+    role: 'admin',
+    kind: 'person',
+    disabled: false,
   })
   t.match(createdAt, UTC)
   t.match(updatedAt, UTC)
@@ -72,7 +78,9 @@ t.test('2.3 POST /api/users returns 201 with the user and Location (given)', asy
   t.match(id, UUID_V7)
   t.match(createdAt, UTC)
   t.equal(updatedAt, createdAt)
-  t.same(user, { name: 'Ada Lovelace', email: 'Ada@Example.com', emailVerified: false, role: 'user', disabled: false })
+  t.same(user, {
+    name: 'Ada Lovelace', email: 'Ada@Example.com', emailVerified: false, role: 'user', kind: 'person', disabled: false,
+  })
   t.equal(response.headers.location, `/api/users/${id}`)
   t.same((await inject('GET', response.headers.location as string)).json(), response.json())
 })
