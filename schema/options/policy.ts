@@ -100,8 +100,8 @@ export type Policy = Record<ReadAction, ReadRule> & Record<Action, Rule>
  * The actions that need a session: what decides who has the account. No API key permits them (contract 17.1).
  */
 export const sessionActions: ReadonlySet<string> = new Set<Action>([
-  'passwords:change', 'passkeys:remove', 'second-factor:read', 'second-factor:change', 'second-factor:reset',
-  'api-keys:create',
+  'passwords:change', 'passkeys:remove', 'identities:remove', 'second-factor:read', 'second-factor:change',
+  'second-factor:reset', 'api-keys:create',
 ])
 
 /** Returns whether the token or the API key of an actor permits an action, which the policy must permit as well. */
