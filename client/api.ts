@@ -1044,7 +1044,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** List uploads, newest first, by default your own */
+        get: operations["getUploads"];
         put?: never;
         /** Upload a file */
         post: operations["postUploads"];
@@ -1080,6 +1081,31 @@ export interface paths {
         };
         /** Download a file, or a range of it */
         get: operations["getUploadsById"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete an upload and its file
+         * @description The entity tags of `If-Match` and `If-None-Match` are those of the record.
+         */
+        delete: operations["deleteUploadsById"];
+        options?: never;
+        head?: never;
+        /**
+         * Change the record of an upload: absent members stay as they are
+         * @description The entity tags of `If-Match` and `If-None-Match` are those of the record.
+         */
+        patch: operations["patchUploadsById"];
+        trace?: never;
+    };
+    "/api/uploads/{id}/record": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the record of an upload */
+        get: operations["getUploadsByIdRecord"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1912,6 +1938,12 @@ export interface components {
              * @example A greeting
              */
             description: string;
+            /**
+             * @description Who may download the file: `public` is everybody, `private` the owner, admins and holders of a link
+             * @default public
+             * @enum {string}
+             */
+            visibility: "public" | "private";
         };
         /**
          * Upload
@@ -1922,7 +1954,7 @@ export interface components {
             fileUrl: string;
             /** @description UUIDv7 */
             id: string;
-            /** @description The name that the client sent */
+            /** @description The name of the file, without a path */
             filename: string;
             /** @description Found out from the bytes */
             mediaType: string;
@@ -1931,6 +1963,42 @@ export interface components {
             /** @description Hash of the bytes, hexadecimal */
             sha256: string;
             description: string;
+            /**
+             * @description Who may download the file: `public` is everybody, `private` the owner, admins and holders of a link
+             * @enum {string}
+             */
+            visibility: "public" | "private";
+        };
+        /**
+         * UploadRecord
+         * @description An upload, without its bytes
+         */
+        UploadRecord: {
+            /** @description The address of the bytes; absolute if the public URL is set */
+            fileUrl: string;
+            /** @description UUIDv7 */
+            id: string;
+            /** @description The name of the file, without a path */
+            filename: string;
+            /** @description Found out from the bytes */
+            mediaType: string;
+            /** @description Size in bytes */
+            size: number;
+            /** @description Hash of the bytes, hexadecimal */
+            sha256: string;
+            description: string;
+            /**
+             * @description Who may download the file: `public` is everybody, `private` the owner, admins and holders of a link
+             * @enum {string}
+             */
+            visibility: "public" | "private";
+            /** @description The id of the owner */
+            userId: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            createdAt: string;
         };
         /**
          * UploadUsage
@@ -1945,6 +2013,21 @@ export interface components {
             quotaBytes: number | null;
             /** @description How many files they may take; null if there is no limit */
             quotaFiles: number | null;
+        };
+        /** PatchUpload */
+        PatchUpload: {
+            /**
+             * @description What the file is
+             * @example A greeting
+             */
+            description?: string;
+            /** @description A path is cut off */
+            filename?: string;
+            /**
+             * @description Who may download the file: `public` is everybody, `private` the owner, admins and holders of a link
+             * @enum {string}
+             */
+            visibility?: "public" | "private";
         };
     };
     responses: never;
@@ -13162,6 +13245,165 @@ export interface operations {
             };
         };
     };
+    getUploads: {
+        parameters: {
+            query?: {
+                /** @description Only uploads of this user, or `all` for those of every user. By default your own. Only an admin may name another user */
+                user?: string;
+                /** @description Uploads per page */
+                limit?: number;
+                /** @description The cursor of the page, from the `Link` header of the previous page */
+                after?: string;
+            };
+            header?: {
+                /** @description Entity tags that the client has. If one of them is the current one, the response is 304 without a body */
+                "If-None-Match"?: string;
+                /** @description Entity tags. The response is 412 if none of them is the current one */
+                "If-Match"?: string;
+                /** @description `handling=strict` rejects unknown parameters */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Uploads, newest first */
+            200: {
+                headers: {
+                    /** @description The entity tag of the current version */
+                    ETag?: string;
+                    /** @description The path of the next page, with `rel="next"`, if there is one */
+                    Link?: string;
+                    /** @description `handling=strict`, if the request has preferred it */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadRecord"][];
+                };
+            };
+            /** @description The client has the current version already; the response has no body */
+            304: {
+                headers: {
+                    /** @description The entity tag of the current version */
+                    ETag?: string;
+                    /** @description The path of the next page, with `rel="next"`, if there is one */
+                    Link?: string;
+                    /** @description `handling=strict`, if the request has preferred it */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    /** @description `handling=strict`, if the request has preferred it */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "errors": [
+                     *         "name is required",
+                     *         "email must be an email address"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
+                    /** @description `handling=strict`, if the request has preferred it */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "A bearer token is required",
+                     *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Precondition Failed */
+            412: {
+                headers: {
+                    /** @description `handling=strict`, if the request has preferred it */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The resource is not in the state that the request expects",
+                     *       "code": "PRECONDITION_FAILED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    /** @description `handling=strict`, if the request has preferred it */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    /** @description `handling=strict`, if the request has preferred it */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     postUploads: {
         parameters: {
             query?: never;
@@ -13616,6 +13858,525 @@ export interface operations {
                      * @example {
                      *       "error": "The range is beyond the end",
                      *       "code": "RANGE_NOT_SATISFIABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteUploadsById: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Entity tags. If none of them is the current one, the response is 412 and nothing changes */
+                "if-match"?: string;
+                /** @description Entity tags. If one of them is the current one, the response is 412 and nothing changes */
+                "if-none-match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; the response has no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "errors": [
+                     *         "name is required",
+                     *         "email must be an email address"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "A bearer token is required",
+                     *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "Not found",
+                     *       "code": "NOT_FOUND"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The rest of the request body did not arrive in time",
+                     *       "code": "BODY_STALLED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Precondition Failed */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The resource is not in the state that the request expects",
+                     *       "code": "PRECONDITION_FAILED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Payload Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The request body is too large",
+                     *       "code": "PAYLOAD_TOO_LARGE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    /** @description `identity`, if the body of the request was encoded */
+                    "Accept-Encoding"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The content type must be application/json",
+                     *       "code": "UNSUPPORTED_MEDIA_TYPE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    patchUploadsById: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Entity tags. If none of them is the current one, the response is 412 and nothing changes */
+                "if-match"?: string;
+                /** @description Entity tags. If one of them is the current one, the response is 412 and nothing changes */
+                "if-none-match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "description": "A greeting"
+                 *     }
+                 */
+                "application/merge-patch+json": components["schemas"]["PatchUpload"];
+                /**
+                 * @example {
+                 *       "description": "A greeting"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PatchUpload"];
+            };
+        };
+        responses: {
+            /** @description An upload, without its bytes */
+            200: {
+                headers: {
+                    /** @description The entity tag of the current version */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadRecord"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "errors": [
+                     *         "name is required",
+                     *         "email must be an email address"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "A bearer token is required",
+                     *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "Not found",
+                     *       "code": "NOT_FOUND"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The rest of the request body did not arrive in time",
+                     *       "code": "BODY_STALLED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Precondition Failed */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The resource is not in the state that the request expects",
+                     *       "code": "PRECONDITION_FAILED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Payload Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The request body is too large",
+                     *       "code": "PAYLOAD_TOO_LARGE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    /** @description `identity`, if the body of the request was encoded */
+                    "Accept-Encoding"?: string;
+                    /** @description The media types that the body of a change may have */
+                    "Accept-Patch"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The content type must be application/json",
+                     *       "code": "UNSUPPORTED_MEDIA_TYPE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getUploadsByIdRecord: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Entity tags that the client has. If one of them is the current one, the response is 304 without a body */
+                "If-None-Match"?: string;
+                /** @description Entity tags. The response is 412 if none of them is the current one */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description An upload, without its bytes */
+            200: {
+                headers: {
+                    /** @description The entity tag of the current version */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadRecord"];
+                };
+            };
+            /** @description The client has the current version already; the response has no body */
+            304: {
+                headers: {
+                    /** @description The entity tag of the current version */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "A bearer token is required",
+                     *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "Not found",
+                     *       "code": "NOT_FOUND"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Precondition Failed */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The resource is not in the state that the request expects",
+                     *       "code": "PRECONDITION_FAILED"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];

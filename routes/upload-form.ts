@@ -5,7 +5,7 @@ import { parse as parseDisposition } from 'content-disposition'
 import type { FastifyRequest } from 'fastify'
 import type { SizeLimit } from '../plugins/uploads/quota.ts'
 import { BodyStalled, ClientDisconnected, InvalidInput, PayloadTooLarge, UsherError } from '../schema/http/errors.ts'
-import { basename, MAX_DESCRIPTION_BYTES, UploadInput } from '../schema/uploads/upload.ts'
+import { basename, MAX_DESCRIPTION_BYTES, UploadInput, type Visibility } from '../schema/uploads/upload.ts'
 import { createParser } from '../schema/http/validator.ts'
 import type { FormBody } from './upload-body.ts'
 
@@ -21,6 +21,7 @@ export interface ReadForm<File> {
   file?: File
   filename?: string
   description?: unknown
+  visibility?: unknown
   /** Problems of the parts, one sentence for each field. The keys are field names. */
   readonly problems: Map<string, string>
 }
@@ -29,6 +30,7 @@ export interface ParsedForm<File> {
   file: File
   filename: string
   description: string
+  visibility: Visibility
 }
 
 export interface Limits extends SizeLimit {
@@ -74,7 +76,9 @@ export async function readForm<File> (
     const first = await bytes.next()
     if (first.done && !filename) return
     if (++files > 1) form.problems.set('file', 'file must be a single file')
-    if (fieldname === 'description') form.problems.set('description', 'description must be a text field')
+    if (fieldname === 'description' || fieldname === 'visibility') {
+      form.problems.set(fieldname, `${fieldname} must be a text field`)
+    }
     // A file that is not consumed would block the parts that follow it.
     if (files > 1 || fieldname !== 'file') return drain(bytes)
     const isDecodable = !header || isUtf8(Buffer.from(header.disposition, 'latin1'))
@@ -92,6 +96,9 @@ export async function readForm<File> (
 
   function takeField ({ fieldname, value }: Multipart & { type: 'field' }): void {
     if (fieldname === 'file' && value !== '') form.problems.set('file', 'file must be sent as a file')
+    if (fieldname !== 'visibility') return
+    if (form.visibility !== undefined) form.problems.set('visibility', 'visibility must be given once')
+    form.visibility = value
   }
 }
 
@@ -180,7 +187,7 @@ export function parseForm<File> ({ problems, ...values }: ReadForm<File>): Parse
   const errors = Object.keys(UploadInput.properties)
     .flatMap((field) => problems.get(field) ?? found.filter((sentence) => sentence.startsWith(`${field} `)))
   if (errors.length > 0) throw new InvalidInput(...errors)
-  return values as ParsedForm<File>
+  return { visibility: 'public', ...values } as ParsedForm<File>
 }
 
 function violations (values: object): readonly string[] {

@@ -4,33 +4,47 @@ import fastifyMultipart from '@fastify/multipart'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { create as contentDisposition } from 'content-disposition'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { restoreUpload } from '../db/uploads/uploads.ts'
+import { restoreUpload, type UploadRow } from '../db/uploads/uploads.ts'
 import { onceClosed } from '../plugins/http/raw/connections.ts'
 import { rejectionOfCoding } from '../plugins/http/content-coding.ts'
 import { createResponseCutOff } from '../plugins/http/raw/response-cut-off.ts'
 import type { SizeLimit } from '../plugins/uploads/quota.ts'
+import { addJsonParser } from '../plugins/http/requests.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
+import { showUpload, tagOfUpload, visibilityOf } from '../plugins/uploads/show-upload.ts'
+import { decodeCursor, encodeCursor } from '../schema/http/cursor.ts'
+import { combinedTag, permits, readIfMatch, readIfNoneMatch, type Match } from '../schema/http/entity-tag.ts'
 import { IDEMPOTENT } from '../schema/http/idempotency.ts'
-import { IdParams } from '../schema/http/params.ts'
+import { IdParams, PreconditionHeaders } from '../schema/http/params.ts'
 import {
   BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType,
 } from '../schema/http/errors.ts'
 import { baseUrlOf } from '../schema/options/public-url.ts'
-import { failures, HEADERS, NotModified } from '../schema/http/reply.ts'
+import { failures, HEADERS, NoContent, NotModified } from '../schema/http/reply.ts'
 import {
-  isShown, QuotaExceeded, Upload, UploadBytes, UploadForm, UploadRange, UploadUsage,
+  isShown, ListUploads, PatchUpload, QuotaExceeded, Upload, UploadBytes, UploadForm, UploadList, UploadRange,
+  UploadRecord, UploadUsage,
 } from '../schema/uploads/upload.ts'
 import { readRange } from './byte-range.ts'
-import { evaluateConditions, rangeApplies, REVALIDATED } from './conditional-request.ts'
+import { evaluateConditions, rangeApplies, revalidate, REVALIDATED, sendNotModified } from './conditional-request.ts'
 import { createClaim, markReplayed } from './idempotency.ts'
+import { MERGE_PATCH, PATCH_TYPES, requirePatchType } from './merge-patch.ts'
+import { linkNextPage } from './next-page.ts'
+import { idOf } from './params.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 import { claimBody, type FormBody } from './upload-body.ts'
 import { FORM_OVERHEAD_BYTES, parseForm, readForm, type ReadForm } from './upload-form.ts'
+import { strictParameters } from './strict-parameters.ts'
 import { describeTag } from '../plugins/http/docs.ts'
+import { addVary } from '../plugins/http/vary.ts'
 
 const tags = ['uploads']
-// The tag of the bytes. They never change, and neither do their name and media type.
-const tagOf = ({ sha256 }: { sha256: string }): string => `"${sha256}"`
+const security = [{ bearer: [] }]
+// The tag of the bytes. Neither they nor their media type ever change, but their name may, which is in the response.
+const tagOfBytes = ({ sha256, filename, renamedAt }: { sha256: string, filename: string, renamedAt: Date | null }) =>
+  renamedAt === null ? `"${sha256}"` : combinedTag(['bytes', sha256, filename])
+// Private uploads must not be stored anywhere, and caches of the browser are shared by its users.
+const NOT_STORED = 'private, no-store'
 const DOWNLOAD = ['Accept-Ranges', 'Last-Modified', 'Content-Disposition']
 const schemas = {
   create: {
@@ -41,6 +55,13 @@ const schemas = {
     consumes: ['multipart/form-data'],
     body: UploadForm,
     response: { 200: Upload, ...failures(400, 401, 403, 408, 409, 410, 413, 415, 422, 507) },
+  },
+  list: {
+    tags,
+    summary: 'List uploads, newest first, by default your own',
+    querystring: ListUploads,
+    [HEADERS]: Object.fromEntries([200, 304, 400, 401, 412, 500, 503].map((status) => [status, ['Preference-Applied']])),
+    response: { 200: UploadList, 304: NotModified, ...failures(400, 401, 403, 412) },
   },
   usage: {
     tags,
@@ -55,15 +76,45 @@ const schemas = {
     [HEADERS]: { 200: DOWNLOAD, 206: [...DOWNLOAD, 'Content-Range'], 304: DOWNLOAD, 416: ['Content-Range'] },
     response: { 200: UploadBytes, 206: UploadRange, 304: NotModified, ...failures(401, 403, 404, 412, 416) },
   },
+  record: {
+    tags,
+    summary: 'Read the record of an upload',
+    params: IdParams,
+    response: { 200: UploadRecord, 304: NotModified, ...failures(401, 403, 404, 412) },
+  },
+  patch: {
+    tags,
+    security,
+    summary: 'Change the record of an upload: absent members stay as they are',
+    description: 'The entity tags of `If-Match` and `If-None-Match` are those of the record.',
+    consumes: PATCH_TYPES,
+    [HEADERS]: { 415: ['Accept-Patch'] },
+    params: IdParams,
+    headers: PreconditionHeaders,
+    body: PatchUpload,
+    response: { 200: UploadRecord, ...failures(400, 401, 403, 404, 412, 413, 415) },
+  },
+  delete: {
+    tags,
+    security,
+    summary: 'Delete an upload and its file',
+    description: 'The entity tags of `If-Match` and `If-None-Match` are those of the record.',
+    params: IdParams,
+    headers: PreconditionHeaders,
+    response: { 204: NoContent, ...failures(400, 401, 403, 404, 412) },
+  },
 }
 
-/** Adds the routes for uploading and downloading files (contract 5). */
+/** Adds the routes for uploading and downloading files (contract 5), and for their records (contract 13.1). */
 const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherAuth: { actors, actorOf, allow, authenticate, callerOf, confirmReader, identifies, policy, watchSession },
+    usherAuth: {
+      actors, actorOf, allow, authenticate, callerOf, confirmReader, identifies, identifyQuietly, policy, watchSession,
+    },
     usherUploads: uploads, usherOptions,
   } = app
   const { storage } = uploads
+  const path = `${usherOptions.publicPath}/api/uploads`
   const { uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
   const base = `${baseUrlOf(usherOptions)}/api/uploads`
   const pace = { idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
@@ -73,12 +124,37 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const bodies = await registerMultipart(app)
 
   app.post('/uploads', { schema: schemas.create, onRequest: [...allow('uploads:create'), mustBeForm] }, onCreate)
+  app.get('/uploads', {
+    schema: { ...schemas.list, ...policy.securityOf('uploads:list', ['uploads:read-private']) },
+    exposeHeadRoute: true,
+    onRequest: identifies('uploads:list', 'uploads:read-private'),
+    ...strictParameters(Object.keys(ListUploads.properties)),
+    preValidation: authorizeList,
+  }, onList)
   app.get('/uploads/usage', { schema: schemas.usage, exposeHeadRoute: true, onRequest: authenticate }, onUsage)
   app.get('/uploads/:id', {
     schema: { ...schemas.download, ...policy.securityOf('uploads:read') },
     exposeHeadRoute: true,
     onRequest: identifies('uploads:read'),
   }, onDownload)
+  app.get('/uploads/:id/record', {
+    schema: { ...schemas.record, ...policy.securityOf('uploads:read', ['uploads:read-private']) },
+    exposeHeadRoute: true,
+    onRequest: identifies('uploads:read', 'uploads:read-private'),
+  }, onRecord)
+  await app.register(async (app) => {
+    addJsonParser(app, MERGE_PATCH)
+    app.patch('/uploads/:id', {
+      schema: schemas.patch,
+      onRequest: [authenticate, requirePatchType],
+      preValidation: (request) => uploads.forbid(callerOf(request), 'uploads:update', idOf(request)),
+    }, onPatch)
+  })
+  app.delete('/uploads/:id', {
+    schema: schemas.delete,
+    onRequest: authenticate,
+    preValidation: (request) => uploads.forbid(callerOf(request), 'uploads:delete', idOf(request)),
+  }, onDelete)
 
   async function onCreate (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
     cutOff(reply)
@@ -93,12 +169,12 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
       const { sha256, size } = file
       const performed = await claim.perform({ sha256, size, ...texts }, {
         operate: (key) => uploads.keep(caller, { ...file, ...texts }, key),
-        restore: restoreUpload,
+        restore: (stored) => withVisibility(restoreUpload(stored)),
       })
       markReplayed(reply, performed)
       const { result: upload } = performed
       if (upload.id !== file.id) await storage.discard(file)
-      reply.header('etag', tagOf(upload))
+      reply.header('etag', tagOfBytes({ ...upload, renamedAt: null }))
       return { fileUrl: `${base}/${upload.id}`, ...upload }
     } catch (error) {
       if (form.file) await storage.discard(form.file)
@@ -134,8 +210,12 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onDownload (request: RequestOf<typeof schemas.download>, reply: ReplyOf<typeof schemas.download>) {
-    const upload = await uploads.get(callerOf(request), request.params.id)
-    const validators = { etag: tagOf(upload), lastModified: upload.createdAt }
+    const upload = await uploads.get(callerOf(request), request.params.id, async () => {
+      // Nobody was identified if anyone may read public uploads.
+      if (!actors.in(request)) await identifyQuietly(request)
+      return callerOf(request)
+    })
+    const validators = { etag: tagOfBytes(upload), lastModified: upload.renamedAt ?? upload.createdAt }
     const status = evaluateConditions(request.headers, validators)
     if (status === 412) throw new PreconditionFailed()
     const size = Number(upload.size)
@@ -150,7 +230,8 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     // A hook of the host may send another response instead.
     onceClosed(reply, () => bytes.destroy())
     cutOff(reply)
-    await requireSession(request, reply, isSent)
+    if (upload.isPrivate && policy.isOpen('uploads:read')) addVary(reply, 'Authorization')
+    await requireSession(request, reply, upload, isSent)
     reply.headers({
       'accept-ranges': 'bytes',
       etag: validators.etag,
@@ -160,7 +241,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
         upload.filename, { type: isShown(upload.mediaType) ? 'inline' : 'attachment' }
       ),
       // Caches must revalidate, because the upload is deleted with its owner. The entity tag makes that cheap.
-      'cache-control': REVALIDATED,
+      'cache-control': upload.isPrivate ? NOT_STORED : REVALIDATED,
       'content-security-policy': "sandbox; default-src 'none'",
       'cross-origin-resource-policy': 'cross-origin',
       'x-content-type-options': 'nosniff',
@@ -171,10 +252,62 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return reply.send(bytes as never)
   }
 
+  // Runs before the parameters are validated, because 403 comes before 400.
+  async function authorizeList (request: FastifyRequest): Promise<void> {
+    const { user } = request.query as { user?: unknown }
+    if (user === undefined || typeof user === 'string') uploads.authorizeList(callerOf(request), user)
+  }
+
+  async function onList (request: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
+    const { user, limit, after } = request.query
+    const caller = callerOf(request)
+    const { rows, next } = await uploads.list(caller, { user, limit, after: after && decodeCursor(after) })
+    await confirmReader(caller.actor, request.socket)
+    const tags = rows.flatMap((upload) => [upload.id, tagOfUpload(upload)])
+    const isCurrent = revalidate(request, reply, combinedTag(['uploads 1', base, `${next}`, ...tags]))
+    linkNextPage(reply, path, { user, limit }, next && encodeCursor(next))
+    return isCurrent ? sendNotModified(request, reply) : rows.map((upload) => showUpload(upload, base))
+  }
+
+  async function onRecord (request: RequestOf<typeof schemas.record>, reply: ReplyOf<typeof schemas.record>) {
+    const caller = callerOf(request)
+    const upload = await uploads.get(caller, idOf(request))
+    await confirmReader(caller.actor, request.socket)
+    const isCurrent = revalidate(request, reply, tagOfUpload(upload))
+    if (upload.isPrivate) reply.header('cache-control', NOT_STORED)
+    return isCurrent ? sendNotModified(request, reply) : showUpload(upload, base)
+  }
+
+  async function onPatch (request: RequestOf<typeof schemas.patch>, reply: ReplyOf<typeof schemas.patch>) {
+    const match = await matchOf(request)
+    const upload = await uploads.update(callerOf(request), idOf(request), request.body, { match })
+    reply.header('etag', tagOfUpload(upload))
+    return showUpload(upload, base)
+  }
+
+  async function onDelete (request: RequestOf<typeof schemas.delete>, reply: ReplyOf<typeof schemas.delete>) {
+    await uploads.delete(callerOf(request), idOf(request), { match: await matchOf(request) })
+    return reply.code(204).send(null)
+  }
+
+  // Returns the versions that the upload may have for the preconditions to be true. A version that a client names in
+  // `If-None-Match` never comes back, so a change after this look cannot make it false. What does not exist for the
+  // caller is reported by the change.
+  async function matchOf (request: FastifyRequest): Promise<Match> {
+    const match = readIfMatch(request.headers['if-match'])
+    const noneMatch = readIfNoneMatch(request.headers['if-none-match'])
+    if (noneMatch === undefined) return match
+    if (noneMatch === '*') return []
+    const upload = await storage.find(idOf(request))
+    return upload && permits(noneMatch, upload.rowVersion) ? [] : match
+  }
+
   // Checks the session of the reader again before the response, and during a download, which is cut off when the
   // session ends, but not when the token expires, because a large file may take longer.
-  async function requireSession (request: FastifyRequest, reply: FastifyReply, isSent: boolean): Promise<void> {
-    const reader = policy.isOpen('uploads:read') ? null : actors.in(request)
+  async function requireSession (
+    request: FastifyRequest, reply: FastifyReply, { isPrivate }: UploadRow, isSent: boolean
+  ): Promise<void> {
+    const reader = !isPrivate && policy.isOpen('uploads:read') ? null : actors.in(request)
     if (!reader) return
     await confirmReader(reader, request.socket)
     if (isSent) onceClosed(reply, watchSession(reader, () => reply.raw.destroy()))
@@ -186,6 +319,9 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     if (Number(length) > maxBytes + FORM_OVERHEAD_BYTES) throw new PayloadTooLarge()
   }
 }
+
+const withVisibility = ({ isPrivate, ...upload }: ReturnType<typeof restoreUpload>) =>
+  ({ ...upload, visibility: visibilityOf(isPrivate) })
 
 // Registers @fastify/multipart, without the parser that marks a request as multipart. The request is marked after
 // `preValidation` instead: there the option `attachFieldsToBody` of a host, which may also register the plugin, would

@@ -26,7 +26,11 @@ async function generateResolvers (): Promise<string> {
       skipTypename: true,
       scalars: { ID: 'string', DateTime: 'Date' },
       contextType: './context.ts#GraphQLContext',
-      mappers: { User: '../../db/tables/index.ts#UserRow', Post: '../../db/posts/posts.ts#ListedPost' },
+      mappers: {
+        User: '../../db/tables/index.ts#UserRow',
+        Post: '../../db/posts/posts.ts#ListedPost',
+        Upload: '../../db/uploads/uploads.ts#UploadRow',
+      },
     },
     plugins: [{ typescript: {} }, { resolvers: {} }],
     pluginMap: { typescript, resolvers },

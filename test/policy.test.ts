@@ -70,6 +70,10 @@ let granted: readonly string[] | undefined
 /** Returns the user with the headers of a key, if requests are sent with keys. */
 const keyed = async (somebody: LoggedIn): Promise<LoggedIn> =>
   granted ? { ...somebody, headers: (await createKey(usher, somebody, { actions: granted })).headers } : somebody
+const uploadOf = async ({ headers }: LoggedIn, visibility = 'public') => {
+  const parts = [filePart('Text'), fieldPart('description', 'Words'), fieldPart('visibility', visibility)]
+  return (await post(usher, parts, { headers })).json().id as string
+}
 /** Creates a user with the role of the actor, for requests that end sessions or change the password of the user. */
 const standIn = (actor: LoggedIn | undefined) => actor && usher.createUser({ role: actor === admin ? 'admin' : 'user' })
 
@@ -333,8 +337,22 @@ const rows: Record<string, Send> = {
   'GET /api/audit': rest('GET', '/api/audit'),
   'GET /api/audit?user={id}': rest('GET', ({ owner }) => `/api/audit?user=${owner.id}`),
   'POST /api/uploads': sendUpload,
+  'GET /api/uploads': rest('GET', '/api/uploads'),
+  'GET /api/uploads?user={id}': rest('GET', ({ owner }) => `/api/uploads?user=${owner.id}`),
   'GET /api/uploads/usage': rest('GET', '/api/uploads/usage'),
   'GET /api/uploads/{id}': rest('GET', () => upload.json().fileUrl as string),
+  'GET /api/uploads/{id}, private': rest(
+    'GET', async ({ owner }) => `/api/uploads/${await uploadOf(owner, 'private')}`
+  ),
+  'GET /api/uploads/{id}/record': rest('GET', async ({ owner }) => `/api/uploads/${await uploadOf(owner)}/record`),
+  'GET /api/uploads/{id}/record, private': rest(
+    'GET', async ({ owner }) => `/api/uploads/${await uploadOf(owner, 'private')}/record`
+  ),
+  'PATCH /api/uploads/{id}': rest('PATCH', async ({ owner }) => `/api/uploads/${await uploadOf(owner)}`, () => ({})),
+  'PATCH /api/uploads/{id}, private': rest(
+    'PATCH', async ({ owner }) => `/api/uploads/${await uploadOf(owner, 'private')}`, () => ({})
+  ),
+  'DELETE /api/uploads/{id}': rest('DELETE', async ({ owner }) => `/api/uploads/${await uploadOf(owner)}`),
   'GET /api/redirect': rest('GET', '/api/redirect'),
   'GET /health/live': rest('GET', '/health/live'),
   'GET /health/ready': rest('GET', '/health/ready'),
@@ -344,6 +362,7 @@ const rows: Record<string, Send> = {
   'query users': graphql('{ users { nodes { id } } }'),
   'query post': graphql(async ({ owner }) => `{ post(id: "${await createPost(usher, owner)}") { id } }`),
   'query posts': graphql('{ posts { nodes { id } } }'),
+  'query upload': graphql(async ({ owner }) => `{ upload(id: "${await uploadOf(owner)}") { id } }`),
   'query me': graphql('{ me { id } }'),
   'mutation createPost': graphql('mutation { createPost(input: { title: "A", content: "" }) { id } }'),
   'mutation createPost, with authorId': graphql(({ owner }) =>
@@ -352,6 +371,9 @@ const rows: Record<string, Send> = {
     `mutation { updatePost(id: "${await createPost(usher, owner)}", input: { title: "B" }) { id } }`),
   'mutation deletePost': graphql(async ({ owner }) =>
     `mutation { deletePost(id: "${await createPost(usher, owner)}") }`),
+  'mutation updateUpload': graphql(async ({ owner }) =>
+    `mutation { updateUpload(id: "${await uploadOf(owner)}", input: { description: "B" }) { id } }`),
+  'mutation deleteUpload': graphql(async ({ owner }) => `mutation { deleteUpload(id: "${await uploadOf(owner)}") }`),
 }
 
 /** Returns the result of a response in the words of the table. */
@@ -436,7 +458,7 @@ t.test('1.5 protected operations reject cookies, passwords, and tokens that are 
   for (const [kind, headers] of Object.entries(kinds)) {
     for (const [what = '', nobody] of table) {
       // Logout accepts the cookie as well.
-      if (nobody === 'yes' || (kind === 'a cookie alone' && what === 'POST /api/auth/logout')) continue
+      if (nobody === 'yes' || nobody === '404' || (kind === 'a cookie alone' && what === 'POST /api/auth/logout')) continue
       const verdict = verdictOf(await rows[what]!(headers, { actor: undefined, owner: user }))
       t.ok(['401', 'UNAUTHENTICATED', 'INVALID_TOKEN'].includes(verdict), `${kind}: ${what}: ${verdict}`)
     }

@@ -4,7 +4,8 @@
  */
 export function channelOf (
   schema: string,
-  event: 'session_ended' | 'post_created' | 'keys_changed' | 'outbox_written' | 'consumers_changed' | 'limits_cleared'
+  event: 'session_ended' | 'post_created' | 'keys_changed' | 'outbox_written' | 'consumers_changed' | 'limits_cleared' |
+    'upload_changed'
 ): string {
   return `${schema}_${event}`
 }

@@ -17,7 +17,9 @@ import type { IdempotencyKeysTable } from '../tables/idempotency.ts'
 export class KeyTaken extends Error {}
 
 /** What was done. */
-export type ResultKind = 'user' | 'upload' | 'invitation' | 'post' | 'post-update' | 'post-deletion' | 'passkey'
+export type ResultKind =
+  'user' | 'upload' | 'upload-update' | 'upload-deletion' | 'invitation' | 'post' | 'post-update' | 'post-deletion' |
+  'passkey'
 
 /** A write with an idempotency key: the id of its record, and under what its result is stored. */
 export interface KeyedWrite extends ResultKey { readonly id: string }
@@ -64,7 +66,7 @@ export function withStoredResult<Query extends object> (
   query: Query, kind: ResultKind, from: string, hasVersion = true
 ): Query {
   // A deletion has no record any more, and its own trigger must not erase its result.
-  const record = kind === 'post-deletion' ? 'null::uuid' : 'keyed.record_id'
+  const record = kind.endsWith('-deletion') ? 'null::uuid' : 'keyed.record_id'
   return (query as QueryCreator<Tables>).with('kept', (cte) => cte.insertInto('idempotency_keys')
     .columns(['key', 'part', 'fingerprint', 'kind', 'record_id', 'result', 'row_version'])
     .expression(sql`select keyed.key, keyed.part, keyed.fingerprint, ${sql.lit(kind)}, ${sql.raw(record)}, row_to_json(${sql.raw(from)})::text,
@@ -150,7 +152,7 @@ export async function findResults (db: Database, keys: readonly string[]): Promi
       and([eb('kind', 'in', ['post', 'post-update']), not(exists(selectFrom('posts').select('posts.id')
         .whereRef('posts.id', '=', 'record_id')
         .where('author_id', 'not in', selectFrom('deleted_users').select('deleted_users.user_id'))))]),
-      and([eb('kind', '=', 'upload'), not(exists(selectFrom('uploads').select('uploads.id')
+      and([eb('kind', 'in', ['upload', 'upload-update']), not(exists(selectFrom('uploads').select('uploads.id')
         .whereRef('uploads.id', '=', 'record_id').where('user_id', 'is not', null)))]),
     ]).$castTo<boolean>().as('isGone'))
     .where('key', '=', sql<string>`any(${keys}::uuid[])`)

@@ -23,6 +23,7 @@ import { createRecognisedNetworks } from './recognised-networks.ts'
 import { addRowVersions } from './row-versions.ts'
 import { addSignUpFields } from './sign-up-fields.ts'
 import { createSignUps } from './sign-ups.ts'
+import { addUploadVisibility, uploadListIndexes } from './upload-visibility.ts'
 import { userListIndexes } from './user-lists.ts'
 import { addWaysToSignIn } from './ways-to-sign-in.ts'
 import { addColumns, listMissingColumns } from '../users/field-columns.ts'
@@ -241,6 +242,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0027-login-by-mail': addLoginMails,
   '0028-providers': { beforehand: createIdentities, indexes: providerSessionIndexes },
   '0029-imports': addImports,
+  '0030-upload-visibility': { indexes: uploadListIndexes, afterwards: addUploadVisibility },
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) =>

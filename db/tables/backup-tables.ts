@@ -28,6 +28,8 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   audit: 'kept',
   posts: 'kept',
   uploads: 'kept',
+  // Like sessions: one that was revoked after the backup would work again.
+  upload_links: 'sessions',
   deleted_users: 'kept',
   recognised_networks: 'kept',
   login_failures: 'kept',

@@ -50,7 +50,26 @@ export interface UploadsTable {
   /** Hexadecimal. */
   sha256: string
   description: string
+  /** Whether only the owner, and those whom the policy admits, may read it. */
+  is_private: Generated<boolean>
   created_at: Generated<Date>
+  /** When the file name was changed last; null if it never was. */
+  renamed_at: Generated<Date | null>
   /** Every update changes it; a bigint, which is read as text. */
   row_version: GeneratedAlways<string>
+}
+
+/** A link that serves the bytes of an upload without a token. */
+export interface UploadLinksTable {
+  id: string
+  upload_id: string
+  /** The owner of the upload. */
+  owner_id: string
+  /** The user who created it; null if it was the host. */
+  created_by: string | null
+  name: string
+  /** SHA-256 of the secret in the link. */
+  secret_hash: Uint8Array
+  created_at: Generated<Date>
+  expires_at: Date
 }

@@ -7,7 +7,9 @@ import type {
   SessionsTable, SignUpsTable, SigningKeysTable, ThrottleTable, TotpTable, UndoTokensTable, UsedCeremoniesTable,
   UserImportsTable,
 } from './auth.ts'
-import type { CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, UploadsTable } from './content.ts'
+import type {
+  CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, UploadLinksTable, UploadsTable,
+} from './content.ts'
 import type { IdempotencyKeysTable } from './idempotency.ts'
 import type { EventConsumersTable, FailedDeliveriesTable, MailLimitsTable, OutboxTable } from './outbox.ts'
 import type { PostRatesTable, UploadUsageTable } from './quotas.ts'
@@ -93,6 +95,7 @@ export interface Tables {
   posts_position_seq: PositionSequence
   current_epoch: CurrentEpochView
   uploads: UploadsTable
+  upload_links: UploadLinksTable
   deleted_users: DeletedUsersTable
   recognised_networks: RecognisedNetworksTable
   login_failures: LoginFailuresTable

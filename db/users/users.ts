@@ -89,12 +89,18 @@ export async function verifyAddress (trx: Database, id: string): Promise<void> {
   await storeUserEvent(trx, 'user.updated', id, id)
 }
 
-/** Replaces a user's password hash, unless it is no longer `from`. Returns whether it was replaced. */
+/**
+ * Replaces the hash of a password by a better one of the same password, unless it is no longer `from`. Returns whether
+ * it was replaced.
+ */
 export async function updatePasswordHash (db: Database, id: string, from: string, to: string): Promise<boolean> {
   const { numUpdatedRows } = await db.updateTable('users').set({ password_hash: to })
-    .where('id', '=', id).where('password_hash', '=', from).executeTakeFirstOrThrow()
+    .where('id', '=', id).where('password_hash', '=', from).where(isRehash).executeTakeFirstOrThrow()
   return numUpdatedRows > 0n
 }
+
+// Is always true. For this statement, it says that the password stays the same (`db/migrations/upload-visibility.ts`).
+const isRehash = sql<boolean>`(select set_config('usher.rehash', 'on', true)) is not null`
 
 export interface NewUser extends ReplaceUser {
   passwordHash?: string | null | undefined

@@ -1,11 +1,11 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
-import type { UploadRow } from '../../db/uploads/uploads.ts'
+import { showUpload } from '../uploads/show-upload.ts'
 import { decodeCursor, encodeCursor } from '../../schema/http/cursor.ts'
 import { pageQuery } from '../../schema/http/params.ts'
 import { baseUrlOf } from '../../schema/options/public-url.ts'
 import { line } from '../../schema/text/text.ts'
-import type { UploadOperations, UsherUpload } from '../../schema/options/usher.ts'
+import type { UploadOperations } from '../../schema/options/usher.ts'
 import { createParser } from '../../schema/http/validator.ts'
 import { idOf, type Perform } from './perform.ts'
 
@@ -16,29 +16,19 @@ export function createUploadOperations (app: FastifyInstance, perform: Perform):
   const { usherUploads: uploads, usherOptions } = app
   const base = `${baseUrlOf(usherOptions)}/api/uploads`
 
-  const show = ({ id, userId, filename, mediaType, size, sha256, description, createdAt }: UploadRow): UsherUpload => ({
-    id,
-    fileUrl: `${base}/${id}`,
-    userId: userId!,
-    filename,
-    mediaType,
-    size: Number(size),
-    sha256,
-    description,
-    createdAt: new Date(createdAt),
-  })
-
   return {
-    get: (id, options) => perform.read(options, async (caller) => show(await uploads.get(caller, idOf(id)))),
+    get: (id, options) => perform.read(options, async (caller) =>
+      showUpload(await uploads.get(caller, idOf(id)), base)),
 
     list: (query = {}, options) => perform.read(options, async (caller) => {
       const { user, limit, after } = parseQuery(query)
-      const userId = user?.toLowerCase()
-      caller.authorize('uploads:read', userId)
-      const { rows, next } = await uploads.list({ userId, limit, after: after && decodeCursor(after) })
-      return { data: rows.map(show), page: { next: next && encodeCursor(next), limit } }
+      const { rows, next } = await uploads.list(caller, { user, limit, after: after && decodeCursor(after) })
+      return { data: rows.map((row) => showUpload(row, base)), page: { next: next && encodeCursor(next), limit } }
     }),
 
-    delete: (id, options) => perform.write(options, (caller) => uploads.delete(caller, idOf(id))),
+    update: (id, changes, options) => perform.write(options, async (caller) =>
+      showUpload(await uploads.update(caller, idOf(id), changes), base)),
+
+    delete: (id, options) => perform.write(options, async (caller) => { await uploads.delete(caller, idOf(id)) }),
   }
 }

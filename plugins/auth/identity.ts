@@ -139,6 +139,21 @@ export function createIdentity (
   }
 
   /**
+   * Sets `request.actor` to the reader, unless the token is missing or rejected: whoever learned of a rejection would
+   * learn that the response depends on the reader. Rejects with `DatabaseUnavailable`.
+   */
+  async function identifyQuietly (request: FastifyRequest): Promise<void> {
+    const { headers: { authorization }, socket } = request
+    if (authorization === undefined) return
+    try {
+      actors.set(request, await identify(authorization, socket))
+    } catch (error) {
+      const { statusCode } = error as FastifyError
+      if (statusCode !== 401 && statusCode !== 403) throw error
+    }
+  }
+
+  /**
    * Returns `onRequest` hooks that identify the reader, who may be nobody. If anyone may do all of `actions`, there are
    * none: tokens are ignored, and reads cost no more than without a policy.
    */
@@ -181,6 +196,7 @@ export function createIdentity (
   return {
     identify,
     identifies,
+    identifyQuietly,
     callerOf,
 
     /** Returns the caller of an operation that is not the only one of its request, or has none. */

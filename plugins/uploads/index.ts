@@ -14,10 +14,15 @@ export type Uploads = ReturnType<typeof createUploads> & { readonly storage: Sto
 
 /** Uploads: files, and the records about them (contract 5). */
 export default fp(async function uploads (app) {
-  const { usherHooks: hooks } = app
+  const { usherHooks: hooks, usherAudit: audit, usherIdempotency: idempotency } = app
   const core = coreOf(app)
   const storage = await createStorage(core)
-  app.decorate('usherUploads', { ...createUploads({ ...core, storage, hooks }), storage })
+  app.decorate('usherUploads', { ...createUploads({ ...core, storage, hooks, audit, idempotency }), storage })
   app.addHook('onReady', async () => storage.start())
   app.addHook('onClose', storage.close)
-}, { name: 'usher-uploads', dependencies: ['usher-options', 'usher-telemetry', 'usher-database', 'usher-hooks'] })
+}, {
+  name: 'usher-uploads',
+  dependencies: [
+    'usher-options', 'usher-telemetry', 'usher-database', 'usher-hooks', 'usher-audit', 'usher-idempotency',
+  ],
+})

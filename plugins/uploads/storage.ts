@@ -10,6 +10,7 @@ import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { PROGRAM } from '../../schema/runtime/program.ts'
 import { UploadNotFound } from '../../schema/uploads/upload.ts'
 import type { Core } from '../core.ts'
+import { purgeRegularly } from '../support/purge.ts'
 import type { ByteRange, Stage } from './backend.ts'
 import { measure, type Measures } from './measure.ts'
 import { exactly } from './exactly.ts'
@@ -18,6 +19,7 @@ import { createQuota, type SizeLimit } from './quota.ts'
 import { listStrayFiles, STRAY_AFTER_MS } from './stray-files.ts'
 
 const SWEEP_BATCH_SIZE = 100
+const SWEEP_SECONDS = 60
 
 /** A file that is durable, but has not been kept yet. */
 export type TemporaryFile = Measures & { id: string }
@@ -69,6 +71,13 @@ export async function createStorage (core: Core) {
       log[isConsequence(err) ? 'debug' : 'error']({ err }, 'Uploads of deleted users could not be removed')
     }
   }
+
+  // For uploads that were deleted while a backup read them, by SQL, or by a node that was killed before it removed the
+  // files.
+  purgeRegularly(core.lifecycle, 'files of deleted uploads', SWEEP_SECONDS, async () => {
+    await sweep()
+    return 0
+  })
 
   /** Removes the temporary files of nodes that were killed, and logs the number of stray files. */
   async function checkFiles (): Promise<void> {
@@ -173,9 +182,8 @@ export async function createStorage (core: Core) {
       throw new UploadNotFound()
     },
 
-    /** Removes the uploads of deleted users and checks the folder, in the background. */
+    /** Checks the folder, in the background. */
     start (): void {
-      later(sweep)
       later(checkFiles)
     },
 

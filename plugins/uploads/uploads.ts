@@ -1,45 +1,85 @@
 import { Type } from '@sinclair/typebox'
-import { batchLists } from '../../db/batching/batching.ts'
-import { deleteUpload, listUploads, type ListUploadsQuery, type UploadRow } from '../../db/uploads/uploads.ts'
+import type { NewAuditEntry } from '../../db/audit/audit.ts'
+import { batchCalls, batchLists, type Client } from '../../db/batching/batching.ts'
+import type { StoredResult } from '../../db/idempotency/idempotency.ts'
+import type { Page } from '../../db/tables/page.ts'
+import {
+  deleteUpload, listUploads, listUploadsOfUsers, restoreChangedUpload, updateUpload, userUploadsKey,
+  type ListUploadsQuery, type UploadRow, type UploadWriter, type UserUploadsKey,
+} from '../../db/uploads/uploads.ts'
+import type { AuditAction } from '../../schema/audit/audit.ts'
+import { permits, type Match } from '../../schema/http/entity-tag.ts'
+import { PreconditionFailed } from '../../schema/http/errors.ts'
 import type { HookUpload } from '../../schema/options/hooks.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { line } from '../../schema/text/text.ts'
-import { basename, UploadInput, UploadNotFound } from '../../schema/uploads/upload.ts'
+import { basename, PatchUpload, UploadInput, UploadNotFound, type Visibility } from '../../schema/uploads/upload.ts'
 import { createParser } from '../../schema/http/validator.ts'
+import type { Audit } from '../audit/index.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
+import type { Idempotency } from '../idempotency/index.ts'
 import type { Storage, TemporaryFile } from './storage.ts'
 
-const parse = createParser(
-  Type.Object({ filename: line({ maxLength: 255 }), description: UploadInput.properties.description })
-)
+const { description, visibility } = UploadInput.properties
+const parse = createParser(Type.Object({ filename: line({ maxLength: 255 }), description, visibility }))
+const parseChanges = createParser(PatchUpload)
 
 /** A file that is complete, and what its form says about it. */
-export type GivenUpload = TemporaryFile & { filename: string, description: string }
+export type GivenUpload = TemporaryFile & { filename: string, description: string, visibility: Visibility }
+
+// How many rows one statement reads for lists. Their texts may be long.
+const MAX_ROWS_PER_READ = 2500
+
+const rowsOf = (key: UserUploadsKey) => Number(key.split(':')[1])
+
+/** What `user` is in a list of the uploads of all users. */
+const ALL_USERS = 'all'
+
+/** Which page of uploads is requested. */
+export interface ListRequest extends Pick<ListUploadsQuery, 'limit' | 'after'> { user?: string | undefined }
+
+type ChangeAction = 'uploads:update' | 'uploads:delete'
+
+/** How an upload is changed. */
+export interface UploadChangeOptions {
+  /** The versions that it may have. */
+  match?: Match
+  /** The key under which the result is stored. */
+  once?: ResultKey | undefined
+}
 
 interface Dependencies extends Core {
   storage: Storage
   hooks: HookRunner
+  audit: Audit
+  idempotency: Pick<Idempotency, 'changes'>
 }
 
-/** Keeps, lists and deletes uploads. REST, GraphQL and the host call the same functions. */
-export function createUploads (
-  { database: { db }, telemetry: { batch }, options: { deadlines }, storage, hooks }: Dependencies
-) {
-  const list = batchLists((query: ListUploadsQuery) => listUploads(db, query), {
-    timeoutMs: deadlines.batch, telemetry: batch('uploads.list'),
+/** Keeps, lists, changes and deletes uploads. REST, GraphQL and the host call the same functions. */
+export function createUploads (dependencies: Dependencies) {
+  const {
+    database: { db, writeInTime }, telemetry: { batch }, options: { deadlines: { batch: timeoutMs } }, storage, hooks,
+    audit, idempotency: { changes: budget },
+  } = dependencies
+  const listAll = batchLists((query: ListUploadsQuery) => listUploads(db, query), {
+    timeoutMs, telemetry: batch('uploads.list'),
+  })
+  const listOfUser = batchCalls((keys: UserUploadsKey[]) => listUploadsOfUsers(db, keys), {
+    size: MAX_ROWS_PER_READ, weigh: rowsOf, timeoutMs, telemetry: batch('uploads.of-user'),
   })
 
   async function askHook (
-    caller: Caller, { filename, description, size, sha256, mediaType }: GivenUpload
-  ): Promise<{ filename: string, description: string }> {
-    const input: HookUpload = { filename, description, size, sha256, mediaType, userId: caller.getActor().id }
+    caller: Caller, { filename, description, visibility, size, sha256, mediaType }: GivenUpload
+  ): Promise<Pick<GivenUpload, 'filename' | 'description' | 'visibility'>> {
+    const userId = caller.getActor().id
+    const input: HookUpload = { filename, description, visibility, size, sha256, mediaType, userId }
     const wanted = await hooks.change('beforeUploadKeep', input, caller, (returned) => {
-      const texts = parse(returned)
-      return { ...input, description: texts.description, filename: basename(texts.filename) }
+      const { filename, description, visibility = input.visibility } = parse(returned)
+      return { ...input, description, visibility, filename: basename(filename) }
     })
-    return { filename: wanted.filename, description: wanted.description }
+    return { filename: wanted.filename, description: wanted.description, visibility: wanted.visibility }
   }
 
   return {
@@ -51,36 +91,149 @@ export function createUploads (
     async keep (caller: Caller, given: GivenUpload, once?: ResultKey): Promise<GivenUpload> {
       caller.authorize('uploads:create')
       const upload = hooks.has('beforeUploadKeep') ? { ...given, ...await askHook(caller, given) } : given
-      const { id: userId } = caller.getActor()
-      await storage.keep({ ...upload, userId }, { token: caller.token!, confirm: () => caller.confirm() }, once)
+      const { visibility, ...file } = upload
+      const record = { ...file, userId: caller.getActor().id, isPrivate: visibility === 'private' }
+      await storage.keep(record, { token: caller.token!, confirm: () => caller.confirm() }, once)
       return upload
     },
-
-    /** Returns the record of an upload. Throws `Unauthenticated`, `Forbidden`, `UploadNotFound`. */
-    async get (caller: Caller, id: string): Promise<UploadRow> {
-      const upload = await storage.find(id)
-      // A reader who may not read the upload does not learn whether it exists.
-      caller.authorize('uploads:read', upload?.userId ?? undefined)
-      if (!upload) throw new UploadNotFound()
-      return upload
-    },
-
-    /** Returns a page of the uploads of a user or of all users, newest first. */
-    list,
 
     /**
-     * Deletes an upload: nobody can read it any more, and its file is removed. Throws `UploadNotFound`, `InvalidToken`.
+     * Returns the record of an upload. Throws `UploadNotFound`, also for a private one that the caller may not read,
+     * and `Unauthenticated` or `Forbidden`, which reveal nothing about it.
+     * @param identify returns the caller of a request that was not identified yet; called for private uploads only
      */
-    async delete (caller: Caller, id: string): Promise<void> {
+    async get (caller: Caller, id: string, identify?: () => Promise<Caller>): Promise<UploadRow> {
       const upload = await storage.find(id)
-      if (!upload || !caller.allows('uploads:delete', upload.userId ?? undefined)) {
-        caller.requireIdentity()
-        throw new UploadNotFound()
+      return requireReadable(upload?.isPrivate && identify ? await identify() : caller, upload)
+    },
+
+    /**
+     * Returns a page of the uploads of a user, of the caller by default, or of all users, newest first. Private ones
+     * that the caller may not read are left out. Throws `Unauthenticated`, `Forbidden`.
+     */
+    async list (caller: Caller, { user, limit, after }: ListRequest): Promise<Page<UploadRow>> {
+      const userId = ownerOf(caller, user)
+      caller.authorize('uploads:list', userId)
+      const query = { limit, after, onlyPublic: !caller.allows('uploads:read-private', userId) }
+      return userId === undefined ? listAll(query) : listOfUser(userUploadsKey(userId, query))
+    },
+
+    /** Throws `Unauthenticated` or `Forbidden` if the caller may not list these uploads. */
+    authorizeList: (caller: Caller, user: string | undefined): void =>
+      caller.authorize('uploads:list', ownerOf(caller, user)),
+
+    /** Returns a page of the uploads of a user for readers who may list them. Concurrent pages share a statement. */
+    listOf: (userId: string, query: ListUploadsQuery, client?: Client): Promise<Page<UploadRow>> =>
+      listOfUser(userUploadsKey(userId, query), client),
+
+    /**
+     * Throws `Forbidden` or `Unauthenticated` if the caller may read an upload, but not change or delete it. Does
+     * nothing if there is no such upload, which the change reports later (contract 1.7).
+     */
+    async forbid (caller: Caller, action: ChangeAction, id: string): Promise<void> {
+      const upload = await storage.find(id)
+      if (upload && isVisible(caller, upload, action)) caller.authorize(action, upload.userId!)
+    },
+
+    /**
+     * Changes the members that are given. Throws `UploadNotFound`, `Unauthenticated`, `Forbidden`, `InvalidInput`,
+     * `PreconditionFailed`, `InvalidToken`, and `KeyTaken` if the key `once` is taken.
+     */
+    async update (
+      caller: Caller, id: string, changes: PatchUpload, { match, once }: UploadChangeOptions = {}
+    ): Promise<UploadRow> {
+      const upload = await findFor(caller, 'uploads:update', id)
+      const { filename, description, visibility } = parseChanges(changes)
+      const wanted = {
+        ...filename !== undefined && { filename: basename(filename) },
+        ...description !== undefined && { description },
+        ...visibility !== undefined && { isPrivate: visibility === 'private' },
       }
-      await caller.confirm()
-      const { actor, token } = caller
-      if (!await deleteUpload(db, upload.id, actor && { id: actor.id, token: token! })) throw new UploadNotFound()
+      if (Object.keys(wanted).length === 0) return requireVersion(upload, match)
+      if (once) budget.require(caller.getActor().id)
+      const entry = entryOf(caller, upload, 'upload.update')
+      const updated = await writeInTime(
+        (until) => updateUpload(db, upload.id, wanted, writerOf(caller), { until, match, once, entry }),
+        () => caller.confirm()
+      )
+      if (once) budget.of(caller.getActor().id).take(sizeOfResult(updated))
+      return updated
+    },
+
+    /**
+     * Deletes an upload: nobody can read it any more, and its file is removed. Returns its id. Throws what `update`
+     * throws.
+     */
+    async delete (caller: Caller, id: string, { match, once }: UploadChangeOptions = {}): Promise<string> {
+      const upload = await findFor(caller, 'uploads:delete', id)
+      const entry = entryOf(caller, upload, 'upload.delete')
+      await writeInTime(
+        (until) => deleteUpload(db, upload.id, writerOf(caller), { until, match, once, entry }), () => caller.confirm()
+      )
       await storage.sweep()
+      return upload.id
+    },
+
+    /** Returns an upload again that was changed. Throws `Unauthenticated`, `Forbidden`. */
+    restoreChanged (caller: Caller, stored: StoredResult): UploadRow {
+      const upload = restoreChangedUpload(stored)
+      caller.authorize('uploads:update', upload.userId!)
+      return upload
+    },
+
+    /** Returns the id again of an upload that was deleted. Throws `Unauthenticated`, `Forbidden`. */
+    restoreDeleted (caller: Caller, stored: StoredResult): string {
+      const { id, userId } = JSON.parse(stored.result!) as { id: string, userId: string }
+      caller.authorize('uploads:delete', userId)
+      return id
     },
   }
+
+  // Returns an upload that the caller may change. To whoever may not read it, it does not exist.
+  async function findFor (caller: Caller, action: ChangeAction, id: string): Promise<UploadRow> {
+    caller.requireIdentity()
+    const upload = await storage.find(id)
+    if (!upload || !isVisible(caller, upload, action)) throw new UploadNotFound()
+    caller.authorize(action, upload.userId!)
+    return upload
+  }
+
+  // What others do to the files of a user is in the account log. What users do to their own is not.
+  function entryOf (caller: Caller, { userId }: UploadRow, action: AuditAction): NewAuditEntry | undefined {
+    return caller.actor?.id === userId ? undefined : audit.entry(caller, { action, userId: userId! })
+  }
 }
+
+// Returns an upload that the caller may read. The error is the same for one that does not exist.
+function requireReadable (caller: Caller, upload: UploadRow | undefined): UploadRow {
+  const isHidden = upload?.isPrivate && !caller.allows('uploads:read-private', upload.userId!)
+  if (!upload || isHidden) {
+    caller.authorize('uploads:read')
+    throw new UploadNotFound()
+  }
+  if (!upload.isPrivate) caller.authorize('uploads:read', upload.userId!)
+  return upload
+}
+
+// Returns whether the caller may know of an upload.
+function isVisible (caller: Caller, { isPrivate, userId }: UploadRow, action: ChangeAction): boolean {
+  if (isPrivate) return caller.allows('uploads:read-private', userId!)
+  return caller.allows('uploads:read', userId!) || caller.allows(action, userId!)
+}
+
+function requireVersion (upload: UploadRow, match: Match): UploadRow {
+  if (!permits(match, upload.rowVersion)) throw new PreconditionFailed()
+  return upload
+}
+
+// Returns the id of the user whose uploads are listed; undefined for those of all users.
+const ownerOf = (caller: Caller, user: string | undefined): string | undefined =>
+  user === ALL_USERS ? undefined : user?.toLowerCase() ?? caller.actor?.id
+
+const writerOf = ({ actor, token }: Caller): UploadWriter => actor && { id: actor.id, token: token! }
+
+// What the result of a change takes besides the texts.
+const OTHER_BYTES = 1024
+
+const sizeOfResult = ({ filename, description }: UploadRow): number =>
+  Buffer.byteLength(filename) + Buffer.byteLength(description) + OTHER_BYTES

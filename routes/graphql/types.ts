@@ -2,6 +2,7 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { UserRow } from '../../db/tables/index.ts';
 import type { ListedPost } from '../../db/posts/posts.ts';
+import type { UploadRow } from '../../db/uploads/uploads.ts';
 import type { GraphQLContext } from './context.ts';
 export type Maybe<T> = T | null | undefined;
 export type InputMaybe<T> = T | null | undefined;
@@ -43,11 +44,19 @@ export type User = {
   etag: Scalars['String']['output'];
   /** The user's newest posts. `first` is at most 100. */
   posts: Array<Post>;
+  /** A page of the user's uploads, newest first. `first` is at most 100. By default, only the user and admins may list them. */
+  uploads: UploadConnection;
 };
 
 
 export type UserPostsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
+};
+
+
+export type UserUploadsArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
+  after?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type Post = {
@@ -59,6 +68,31 @@ export type Post = {
   author: User;
   createdAt: Scalars['DateTime']['output'];
   /** The entity tag of the post. Every change of the post changes it. */
+  etag: Scalars['String']['output'];
+};
+
+export type Visibility =
+  /** Whoever may read uploads may download the file. By default, that is everybody who knows its address. */
+  | 'public'
+  /** Only the owner, admins and holders of a link may download the file. */
+  | 'private';
+
+/** A stored file, without its bytes. */
+export type Upload = {
+  id: Scalars['ID']['output'];
+  /** The address of the bytes. */
+  fileUrl: Scalars['String']['output'];
+  userId: Scalars['ID']['output'];
+  filename: Scalars['String']['output'];
+  mediaType: Scalars['String']['output'];
+  /** Bytes. */
+  size: Scalars['Float']['output'];
+  /** The hash of the bytes, hexadecimal. */
+  sha256: Scalars['String']['output'];
+  description: Scalars['String']['output'];
+  visibility: Visibility;
+  createdAt: Scalars['DateTime']['output'];
+  /** The entity tag of the record. Every change of the record changes it. */
   etag: Scalars['String']['output'];
 };
 
@@ -91,6 +125,17 @@ export type PostConnection = {
   pageInfo: PageInfo;
 };
 
+export type UploadEdge = {
+  cursor: Scalars['String']['output'];
+  node: Upload;
+};
+
+export type UploadConnection = {
+  edges: Array<UploadEdge>;
+  nodes: Array<Upload>;
+  pageInfo: PageInfo;
+};
+
 export type Query = {
   /** Returns a user. An unknown id is an error. */
   user?: Maybe<User>;
@@ -100,6 +145,8 @@ export type Query = {
   post?: Maybe<Post>;
   /** Returns a page of posts, newest first. `first` is at most 100. */
   posts: PostConnection;
+  /** Returns the record of an upload, or null if it does not exist, or is private and the reader may not read it. */
+  upload?: Maybe<Upload>;
   /** Returns the user to whom the bearer token belongs, or null if the request has no token. */
   me?: Maybe<User>;
 };
@@ -131,6 +178,11 @@ export type QueryPostsArgs = {
   after?: InputMaybe<Scalars['String']['input']>;
 };
 
+
+export type QueryUploadArgs = {
+  id: Scalars['ID']['input'];
+};
+
 /**
  * `title` has 1 to 200 characters, `content` up to 64 KiB. `authorId` is by default the user to whom the bearer token belongs.
  * Only an admin may name another user.
@@ -147,20 +199,30 @@ export type UpdatePostInput = {
   content?: InputMaybe<Scalars['String']['input']>;
 };
 
+/** A field that is absent or null keeps its value. */
+export type UpdateUploadInput = {
+  description?: InputMaybe<Scalars['String']['input']>;
+  filename?: InputMaybe<Scalars['String']['input']>;
+  visibility?: InputMaybe<Visibility>;
+};
+
 /**
- * Every mutation requires a bearer token. `ifMatch` is the `etag` of the post, several of them, or `*`, as in the HTTP field `If-Match`: if the
- * post has changed since, it stays as it is, and the error has the code `PRECONDITION_FAILED`.
+ * Every mutation requires a bearer token. `ifMatch` is the `etag` of the post or upload, several of them, or `*`, as in the HTTP field
+ * `If-Match`: if the record has changed since, it stays as it is, and the error has the code `PRECONDITION_FAILED`.
  */
 export type Mutation = {
   createPost: Post;
   updatePost: Post;
   deletePost: Scalars['ID']['output'];
+  updateUpload: Upload;
+  /** Deletes an upload and its file. */
+  deleteUpload: Scalars['ID']['output'];
 };
 
 
 /**
- * Every mutation requires a bearer token. `ifMatch` is the `etag` of the post, several of them, or `*`, as in the HTTP field `If-Match`: if the
- * post has changed since, it stays as it is, and the error has the code `PRECONDITION_FAILED`.
+ * Every mutation requires a bearer token. `ifMatch` is the `etag` of the post or upload, several of them, or `*`, as in the HTTP field
+ * `If-Match`: if the record has changed since, it stays as it is, and the error has the code `PRECONDITION_FAILED`.
  */
 export type MutationCreatePostArgs = {
   input: CreatePostInput;
@@ -168,8 +230,8 @@ export type MutationCreatePostArgs = {
 
 
 /**
- * Every mutation requires a bearer token. `ifMatch` is the `etag` of the post, several of them, or `*`, as in the HTTP field `If-Match`: if the
- * post has changed since, it stays as it is, and the error has the code `PRECONDITION_FAILED`.
+ * Every mutation requires a bearer token. `ifMatch` is the `etag` of the post or upload, several of them, or `*`, as in the HTTP field
+ * `If-Match`: if the record has changed since, it stays as it is, and the error has the code `PRECONDITION_FAILED`.
  */
 export type MutationUpdatePostArgs = {
   id: Scalars['ID']['input'];
@@ -179,10 +241,31 @@ export type MutationUpdatePostArgs = {
 
 
 /**
- * Every mutation requires a bearer token. `ifMatch` is the `etag` of the post, several of them, or `*`, as in the HTTP field `If-Match`: if the
- * post has changed since, it stays as it is, and the error has the code `PRECONDITION_FAILED`.
+ * Every mutation requires a bearer token. `ifMatch` is the `etag` of the post or upload, several of them, or `*`, as in the HTTP field
+ * `If-Match`: if the record has changed since, it stays as it is, and the error has the code `PRECONDITION_FAILED`.
  */
 export type MutationDeletePostArgs = {
+  id: Scalars['ID']['input'];
+  ifMatch?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+/**
+ * Every mutation requires a bearer token. `ifMatch` is the `etag` of the post or upload, several of them, or `*`, as in the HTTP field
+ * `If-Match`: if the record has changed since, it stays as it is, and the error has the code `PRECONDITION_FAILED`.
+ */
+export type MutationUpdateUploadArgs = {
+  id: Scalars['ID']['input'];
+  input: UpdateUploadInput;
+  ifMatch?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+/**
+ * Every mutation requires a bearer token. `ifMatch` is the `etag` of the post or upload, several of them, or `*`, as in the HTTP field
+ * `If-Match`: if the record has changed since, it stays as it is, and the error has the code `PRECONDITION_FAILED`.
+ */
+export type MutationDeleteUploadArgs = {
   id: Scalars['ID']['input'];
   ifMatch?: InputMaybe<Scalars['String']['input']>;
 };
@@ -284,14 +367,20 @@ export type ResolversTypes = {
   Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
   Post: ResolverTypeWrapper<ListedPost>;
+  Visibility: Visibility;
+  Upload: ResolverTypeWrapper<UploadRow>;
+  Float: ResolverTypeWrapper<Scalars['Float']['output']>;
   PageInfo: ResolverTypeWrapper<PageInfo>;
   UserEdge: ResolverTypeWrapper<Omit<UserEdge, 'node'> & { node: ResolversTypes['User'] }>;
   UserConnection: ResolverTypeWrapper<Omit<UserConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['UserEdge']>, nodes: Array<ResolversTypes['User']> }>;
   PostEdge: ResolverTypeWrapper<Omit<PostEdge, 'node'> & { node: ResolversTypes['Post'] }>;
   PostConnection: ResolverTypeWrapper<Omit<PostConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['PostEdge']>, nodes: Array<ResolversTypes['Post']> }>;
+  UploadEdge: ResolverTypeWrapper<Omit<UploadEdge, 'node'> & { node: ResolversTypes['Upload'] }>;
+  UploadConnection: ResolverTypeWrapper<Omit<UploadConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['UploadEdge']>, nodes: Array<ResolversTypes['Upload']> }>;
   Query: ResolverTypeWrapper<Record<PropertyKey, never>>;
   CreatePostInput: CreatePostInput;
   UpdatePostInput: UpdatePostInput;
+  UpdateUploadInput: UpdateUploadInput;
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
 };
@@ -305,14 +394,19 @@ export type ResolversParentTypes = {
   Boolean: Scalars['Boolean']['output'];
   Int: Scalars['Int']['output'];
   Post: ListedPost;
+  Upload: UploadRow;
+  Float: Scalars['Float']['output'];
   PageInfo: PageInfo;
   UserEdge: Omit<UserEdge, 'node'> & { node: ResolversParentTypes['User'] };
   UserConnection: Omit<UserConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['UserEdge']>, nodes: Array<ResolversParentTypes['User']> };
   PostEdge: Omit<PostEdge, 'node'> & { node: ResolversParentTypes['Post'] };
   PostConnection: Omit<PostConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['PostEdge']>, nodes: Array<ResolversParentTypes['Post']> };
+  UploadEdge: Omit<UploadEdge, 'node'> & { node: ResolversParentTypes['Upload'] };
+  UploadConnection: Omit<UploadConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['UploadEdge']>, nodes: Array<ResolversParentTypes['Upload']> };
   Query: Record<PropertyKey, never>;
   CreatePostInput: CreatePostInput;
   UpdatePostInput: UpdatePostInput;
+  UpdateUploadInput: UpdateUploadInput;
   Mutation: Record<PropertyKey, never>;
   Subscription: Record<PropertyKey, never>;
 };
@@ -332,6 +426,7 @@ export type UserResolvers<ContextType = GraphQLContext, ParentType extends Resol
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   etag?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   posts?: Resolver<Array<ResolversTypes['Post']>, ParentType, ContextType, RequireFields<UserPostsArgs, 'first'>>;
+  uploads?: Resolver<ResolversTypes['UploadConnection'], ParentType, ContextType, RequireFields<UserUploadsArgs, 'first'>>;
 };
 
 export type PostResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['Post'] = ResolversParentTypes['Post']> = {
@@ -340,6 +435,20 @@ export type PostResolvers<ContextType = GraphQLContext, ParentType extends Resol
   title?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   content?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   author?: Resolver<ResolversTypes['User'], ParentType, ContextType>;
+  createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  etag?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type UploadResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['Upload'] = ResolversParentTypes['Upload']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  fileUrl?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  userId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  filename?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  mediaType?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  size?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  sha256?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  description?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  visibility?: Resolver<ResolversTypes['Visibility'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   etag?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
@@ -373,11 +482,23 @@ export type PostConnectionResolvers<ContextType = GraphQLContext, ParentType ext
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
 };
 
+export type UploadEdgeResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['UploadEdge'] = ResolversParentTypes['UploadEdge']> = {
+  cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  node?: Resolver<ResolversTypes['Upload'], ParentType, ContextType>;
+};
+
+export type UploadConnectionResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['UploadConnection'] = ResolversParentTypes['UploadConnection']> = {
+  edges?: Resolver<Array<ResolversTypes['UploadEdge']>, ParentType, ContextType>;
+  nodes?: Resolver<Array<ResolversTypes['Upload']>, ParentType, ContextType>;
+  pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+};
+
 export type QueryResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
   user?: Resolver<Maybe<ResolversTypes['User']>, ParentType, ContextType, RequireFields<QueryUserArgs, 'id'>>;
   users?: Resolver<ResolversTypes['UserConnection'], ParentType, ContextType, RequireFields<QueryUsersArgs, 'first'>>;
   post?: Resolver<Maybe<ResolversTypes['Post']>, ParentType, ContextType, RequireFields<QueryPostArgs, 'id'>>;
   posts?: Resolver<ResolversTypes['PostConnection'], ParentType, ContextType, RequireFields<QueryPostsArgs, 'first'>>;
+  upload?: Resolver<Maybe<ResolversTypes['Upload']>, ParentType, ContextType, RequireFields<QueryUploadArgs, 'id'>>;
   me?: Resolver<Maybe<ResolversTypes['User']>, ParentType, ContextType>;
 };
 
@@ -385,6 +506,8 @@ export type MutationResolvers<ContextType = GraphQLContext, ParentType extends R
   createPost?: Resolver<ResolversTypes['Post'], ParentType, ContextType, RequireFields<MutationCreatePostArgs, 'input'>>;
   updatePost?: Resolver<ResolversTypes['Post'], ParentType, ContextType, RequireFields<MutationUpdatePostArgs, 'id' | 'input'>>;
   deletePost?: Resolver<ResolversTypes['ID'], ParentType, ContextType, RequireFields<MutationDeletePostArgs, 'id'>>;
+  updateUpload?: Resolver<ResolversTypes['Upload'], ParentType, ContextType, RequireFields<MutationUpdateUploadArgs, 'id' | 'input'>>;
+  deleteUpload?: Resolver<ResolversTypes['ID'], ParentType, ContextType, RequireFields<MutationDeleteUploadArgs, 'id'>>;
 };
 
 export type SubscriptionResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['Subscription'] = ResolversParentTypes['Subscription']> = {
@@ -395,11 +518,14 @@ export type Resolvers<ContextType = GraphQLContext> = {
   DateTime?: GraphQLScalarType;
   User?: UserResolvers<ContextType>;
   Post?: PostResolvers<ContextType>;
+  Upload?: UploadResolvers<ContextType>;
   PageInfo?: PageInfoResolvers<ContextType>;
   UserEdge?: UserEdgeResolvers<ContextType>;
   UserConnection?: UserConnectionResolvers<ContextType>;
   PostEdge?: PostEdgeResolvers<ContextType>;
   PostConnection?: PostConnectionResolvers<ContextType>;
+  UploadEdge?: UploadEdgeResolvers<ContextType>;
+  UploadConnection?: UploadConnectionResolvers<ContextType>;
   Query?: QueryResolvers<ContextType>;
   Mutation?: MutationResolvers<ContextType>;
   Subscription?: SubscriptionResolvers<ContextType>;

@@ -3,17 +3,28 @@ import { Kind, parse, print, visit, type FieldDefinitionNode, type TypeNode } fr
 import type { Part } from '../options/parts.ts'
 import type { UserField, UserFields } from '../users/user-fields.ts'
 
-const POST_TYPES = new Set(['Post', 'PostEdge', 'PostConnection', 'CreatePostInput', 'UpdatePostInput'])
-// The field that belongs to posts without returning one.
-const POST_FIELD = 'deletePost'
+// The types of parts that a mount may lack, and the field of each that returns none of them.
+const parts = [
+  {
+    part: 'posts',
+    types: new Set(['Post', 'PostEdge', 'PostConnection', 'CreatePostInput', 'UpdatePostInput']),
+    deletion: 'deletePost',
+  },
+  {
+    part: 'uploads',
+    types: new Set(['Upload', 'UploadEdge', 'UploadConnection', 'UpdateUploadInput', 'Visibility']),
+    deletion: 'deleteUpload',
+  },
+] as const satisfies { part: Part, types: ReadonlySet<string>, deletion: string }[]
 
 /**
- * Returns the GraphQL schema of a mount, with the fields that the host adds to users. Without posts it has the queries
- * of users only, and neither a mutation nor a subscription.
+ * Returns the GraphQL schema of a mount, with the fields that the host adds to users. Without posts it has no
+ * subscription, and without posts and uploads it has the queries of users only.
  */
 export function readSdl ({ without, userFields }: { without: readonly Part[], userFields: UserFields }): string {
   const own = readFileSync(new URL('schema.graphql', import.meta.url), 'utf8')
-  return addFields(without.includes('posts') ? removePosts(own) : own, userFields)
+  const sdl = parts.filter(({ part }) => without.includes(part)).reduce(removePart, own)
+  return addFields(sdl, userFields)
 }
 
 function addFields (sdl: string, fields: UserFields): string {
@@ -30,17 +41,16 @@ export const hasJson = (fields: UserFields): boolean => fields.some(({ graphql }
 const describe = ({ output }: UserField): string =>
   String(output.description).replace(/^Absent|\. Absent/, (text) => text.replace('Absent', 'Null'))
 
-function removePosts (sdl: string): string {
-  const remove = ({ name: { value } }: { name: { value: string } }) => POST_TYPES.has(value) ? null : undefined
+function removePart (sdl: string, { types, deletion }: { types: ReadonlySet<string>, deletion: string }): string {
+  const remove = ({ name: { value } }: { name: { value: string } }) => types.has(value) ? null : undefined
   return print(visit(parse(sdl), {
+    EnumTypeDefinition: remove,
     InputObjectTypeDefinition: remove,
     ObjectTypeDefinition: { enter: remove, leave: ({ fields }) => fields!.length === 0 ? null : undefined },
-    FieldDefinition: (field) => isOfPosts(field) ? null : undefined,
+    FieldDefinition: ({ name, type }: FieldDefinitionNode) =>
+      name.value === deletion || types.has(nameOf(type)) ? null : undefined,
   }))
 }
-
-const isOfPosts = ({ name, type }: FieldDefinitionNode): boolean =>
-  name.value === POST_FIELD || POST_TYPES.has(nameOf(type))
 
 function nameOf (type: TypeNode): string {
   return type.kind === Kind.NAMED_TYPE ? type.name.value : nameOf(type.type)

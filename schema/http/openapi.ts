@@ -155,7 +155,7 @@ const RANGES = [
 ]
 const PREFER = parameter('Prefer', '`handling=strict` rejects unknown parameters')
 // The records that have an entity tag, by the titles of their schemas.
-const TAGGED = new Set(['User', 'Upload'])
+const TAGGED = new Set(['User', 'Upload', 'UploadRecord'])
 
 // A failure with each status. The response to a failed login is the only 401 of an operation without authentication.
 const failures = [

@@ -1,5 +1,6 @@
 import { defineError } from '../http/errors.ts'
 import type { Actor } from './policy.ts'
+import type { Visibility } from '../uploads/upload.ts'
 import type { CreateUser, PatchUser, UsherUser } from '../users/user.ts'
 import type { ChangedFieldValues, NewFieldValues } from '../users/user-fields.ts'
 
@@ -40,10 +41,11 @@ export interface TransactionContext extends HookContext {
 /** A post to be created. */
 export interface HookPost { title: string, content: string, authorId: string }
 
-/** An upload to be kept. A hook may change its name and its description. */
+/** An upload to be kept. A hook may change its name, its description and who may read it. */
 export interface HookUpload {
   filename: string
   description: string
+  visibility: Visibility
   readonly userId: string
   readonly mediaType: string
   /** Bytes. */

@@ -51,6 +51,9 @@ const readRules = {
   'users:read-email': audiences.anyone,
   'posts:read': audiences.anyone,
   'uploads:read': audiences.anyone,
+  'uploads:list': audiences.owners,
+  // Also the records of private uploads.
+  'uploads:read-private': audiences.owners,
 } satisfies Record<string, ReadRule>
 
 /** The rules of everything that requires an actor (contract 2). */
@@ -78,7 +81,7 @@ const rules = {
   'second-factor:reset': admin,
   'audit:read': owner,
   'uploads:create': member,
-  // Only through `app.usher`: there is no route for it.
+  'uploads:update': owner,
   'uploads:delete': owner,
   'posts:create': member,
   'posts:create-for-another': admin,

@@ -3,6 +3,7 @@ import type { EventHandler, EventName, FailedDelivery } from '../outbox/events.t
 import type { UsherPost } from './hooks.ts'
 import type { UsherMetric } from './metrics.ts'
 import type { Action, Actor, HostAction, ReadAction } from './policy.ts'
+import type { PatchUpload, Visibility } from '../uploads/upload.ts'
 import type { CreateUser, PatchUser, Role, ShownUser, UsherUser } from '../users/user.ts'
 import type { UserFilters } from '../users/user-list.ts'
 import type { ChangedFieldValues, NewFieldValues } from '../users/user-fields.ts'
@@ -207,6 +208,7 @@ export interface UsherUpload {
   size: number
   sha256: string
   description: string
+  visibility: Visibility
   createdAt: Date
 }
 
@@ -233,9 +235,14 @@ export interface PostOperations {
 export interface UploadOperations {
   /** Returns the record of an upload. Throws 404 `UPLOAD_NOT_FOUND`. */
   get (id: string, options?: CallOptions): Promise<UsherUpload>
-  /** Returns a page of the uploads of a user, or of all users. */
+  /**
+   * Returns a page of the uploads of a user. Without a user, it returns those of the actor, or of all users if the host
+   * itself asks or `user` is `all`.
+   */
   list (query?: PageQuery & { user?: string | undefined }, options?: CallOptions): Promise<UsherPage<UsherUpload>>
-  /** Deletes an upload and its file. Throws 404 `UPLOAD_NOT_FOUND`, also for one that the actor may not delete. */
+  /** Changes the members that are given. Throws 400 `INVALID_INPUT` and 404 `UPLOAD_NOT_FOUND`. */
+  update (id: string, changes: PatchUpload, options?: CallOptions): Promise<UsherUpload>
+  /** Deletes an upload and its file. Throws 404 `UPLOAD_NOT_FOUND`. */
   delete (id: string, options?: CallOptions): Promise<void>
 }
 

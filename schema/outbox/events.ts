@@ -1,4 +1,5 @@
 import { Type, type Static, type TObject, type TProperties } from '@sinclair/typebox'
+import type { Visibility } from '../uploads/upload.ts'
 import { roles, type Role } from '../users/user.ts'
 import { Id, Instant } from '../text/text.ts'
 
@@ -32,6 +33,7 @@ const ofUpload = {
   filename: Type.String(),
   mediaType: Type.String(),
   size: Type.Number({ description: 'Bytes' }),
+  visibility: Type.Unsafe<Visibility>({ type: 'string', enum: ['public', 'private'] }),
 }
 const ofPost = { postId: Id, authorId: Id, title: Type.String() }
 
@@ -49,6 +51,7 @@ export const eventData = {
   'credential.added': data(ofCredential),
   'credential.removed': data(ofCredential),
   'upload.created': data(ofUpload),
+  'upload.updated': data(ofUpload),
   'upload.deleted': data(ofUpload),
   'post.created': data(ofPost),
   'post.updated': data(ofPost),

@@ -1,6 +1,7 @@
-import { Type } from '@sinclair/typebox'
+import { Type, type Static, type TSchema } from '@sinclair/typebox'
 import { content } from '../http/reply.ts'
-import { block, Id, line } from '../text/text.ts'
+import { pageQuery } from '../http/params.ts'
+import { block, Id, Instant, line } from '../text/text.ts'
 import { defineError } from '../http/errors.ts'
 
 export const UploadNotFound = defineError('UPLOAD_NOT_FOUND', 'Upload not found', 404)
@@ -8,17 +9,32 @@ export const QuotaExceeded = defineError('QUOTA_EXCEEDED', 'This upload would ex
 export const StorageFull = defineError('STORAGE_FULL', 'There is no space for the file', 507)
 export const StorageFailed = defineError('STORAGE_FAILED', 'The file cannot be stored now', 507)
 
+/** Who may read an upload: whoever the policy lets read uploads, or the owner and whom it lets read private ones. */
+export type Visibility = 'public' | 'private'
+
+const ofVisibility = {
+  type: 'string',
+  enum: ['public', 'private'],
+  description: 'Who may download the file: `public` is everybody, `private` the owner, admins and holders of a link',
+}
+const Visibility = Type.Unsafe<Visibility>(ofVisibility)
+
 const file = { contentMediaType: 'application/octet-stream', description: 'The file' }
 const description = block({ maxLength: 2000, description: 'What the file is', examples: ['A greeting'] })
 
 /** The form of POST /api/uploads (contract 5.1), for the API reference. */
-export const UploadForm = Type.Object({ file: Type.String(file), description }, { title: 'UploadForm' })
+export const UploadForm = Type.Object({
+  file: Type.String(file),
+  description,
+  visibility: Type.Optional(Type.Unsafe<Visibility>({ ...ofVisibility, default: 'public' })),
+}, { title: 'UploadForm' })
 
 /** The fields that are read from the form, for their validation. */
 export const UploadInput = Type.Object({
   file: Type.Unknown(file),
   filename: Type.Optional(line({ maxLength: 255 })),
   description,
+  visibility: Type.Optional(Visibility),
 })
 
 /**
@@ -27,16 +43,49 @@ export const UploadInput = Type.Object({
  */
 export const MAX_DESCRIPTION_BYTES = 8192
 
-/** The response to an upload. */
-export const Upload = Type.Object({
+const members = {
   fileUrl: Type.String({ description: 'The address of the bytes; absolute if the public URL is set' }),
   id: Id,
-  filename: Type.String({ description: 'The name that the client sent' }),
+  filename: Type.String({ description: 'The name of the file, without a path' }),
   mediaType: Type.String({ description: 'Found out from the bytes' }),
   size: Type.Integer({ description: 'Size in bytes' }),
   sha256: Type.String({ description: 'Hash of the bytes, hexadecimal' }),
   description: Type.String(),
-}, { title: 'Upload', description: 'The file and its record are stored' })
+  visibility: Visibility,
+}
+
+/** The response to an upload. */
+export const Upload = Type.Object(members, { title: 'Upload', description: 'The file and its record are stored' })
+
+/** The record of an upload (contract 13.1). */
+export const UploadRecord = Type.Object({
+  ...members,
+  userId: Type.String({ description: 'The id of the owner' }),
+  createdAt: Instant,
+}, { title: 'UploadRecord', description: 'An upload, without its bytes' })
+
+const notNull = <Schema extends TSchema>(schema: Schema): Schema => ({ ...schema, notNull: true })
+
+/** The body of PATCH /api/uploads/{id} (contract 13.1): the members to change. Null is not a value of any of them. */
+export const PatchUpload = Type.Partial(Type.Object({
+  description: notNull(description),
+  filename: notNull(line({ maxLength: 255, description: 'A path is cut off' })),
+  visibility: notNull(Visibility),
+}), { title: 'PatchUpload', examples: [{ description: 'A greeting' }] })
+
+export type PatchUpload = Static<typeof PatchUpload>
+
+/** The query of GET /api/uploads (contract 13.1). */
+export const ListUploads = Type.Object({
+  user: Type.Optional(line({
+    description: 'Only uploads of this user, or `all` for those of every user. By default your own. ' +
+      'Only an admin may name another user',
+  })),
+  ...pageQuery('Uploads'),
+})
+
+/** The response of GET /api/uploads. */
+export const UploadList = Type.Array(UploadRecord, { description: 'Uploads, newest first' })
 
 const quota = (what: string) => Type.Union(
   [Type.Integer(), Type.Null()], { description: `How many ${what} they may take; null if there is no limit` }

@@ -9,7 +9,7 @@ export const admin = { email: 'admin@example.com', password: 'horse battery stap
 
 export const eventNames: EventName[] = [
   'user.created', 'user.updated', 'user.deleted', 'session.started', 'session.ended', 'password.changed',
-  'credential.added', 'credential.removed', 'upload.created', 'upload.deleted', 'post.created', 'post.updated',
+  'credential.added', 'credential.removed', 'upload.created', 'upload.updated', 'upload.deleted', 'post.created', 'post.updated',
   'post.deleted',
 ]
 

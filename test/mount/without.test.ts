@@ -47,8 +47,8 @@ for (const without of [...names.map((name) => [name]), names]) {
   })
 }
 
-t.test('12.10 without posts, the GraphQL schema has users only', async (t) => {
-  const { inject, admin } = await createUsher(t, { without: ['posts'] })
+t.test('12.10 without posts and uploads, the GraphQL schema has users only', async (t) => {
+  const { inject, admin } = await createUsher(t, { without: ['posts', 'uploads'] })
   const schema = buildSchema((await inject('GET', '/docs/schema.graphql')).body)
   t.strictSame(Object.keys(schema.getQueryType()!.getFields()), ['user', 'users', 'me'])
   t.notOk(schema.getType('Post') ?? schema.getMutationType() ?? schema.getSubscriptionType())
@@ -60,6 +60,20 @@ t.test('12.10 without posts, the GraphQL schema has users only', async (t) => {
     'POST', '/graphql', { headers: admin.headers, payload: { query: 'mutation { deletePost(id: "1") }' } }
   )
   t.match(rejected.json(), { errors: [{ extensions: { code: /\w/ } }] })
+})
+
+t.test('12.10 without posts or without uploads, the GraphQL schema has the rest', async (t) => {
+  const schemaWithout = async (part: Part) => {
+    const { inject } = await createUsher(t, { without: [part] })
+    return buildSchema((await inject('GET', '/docs/schema.graphql')).body)
+  }
+  const ofUploads = await schemaWithout('posts')
+  t.strictSame(Object.keys(ofUploads.getQueryType()!.getFields()), ['user', 'users', 'upload', 'me'])
+  t.strictSame(Object.keys(ofUploads.getMutationType()!.getFields()), ['updateUpload', 'deleteUpload'])
+  t.notOk(ofUploads.getType('Post') ?? ofUploads.getSubscriptionType())
+  const ofPosts = await schemaWithout('uploads')
+  t.strictSame(Object.keys(ofPosts.getMutationType()!.getFields()), ['createPost', 'updatePost', 'deletePost'])
+  for (const name of ['Upload', 'UploadConnection', 'UpdateUploadInput', 'Visibility']) t.notOk(ofPosts.getType(name))
 })
 
 t.test('12.10 an unknown part is rejected', async (t) => {

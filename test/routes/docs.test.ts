@@ -139,8 +139,12 @@ t.test('8 GET /docs/json', async (t) => {
       'PATCH /api/users/{id}': '200 400 401 403 404 408 409 412 413 415 429 500 503 bearer',
       'DELETE /api/users/{id}': '204 400 401 403 404 408 409 412 413 415 500 503 bearer',
       'POST /api/uploads': '200 400 401 403 408 409 410 413 415 422 500 503 507 bearer',
+      'GET /api/uploads': '200 304 400 401 403 412 500 503 bearer',
       'GET /api/uploads/usage': '200 401 403 500 503 bearer',
       'GET /api/uploads/{id}': '200 206 304 401 403 404 412 416 500 503 ',
+      'GET /api/uploads/{id}/record': '200 304 401 403 404 412 500 503 bearer',
+      'PATCH /api/uploads/{id}': '200 400 401 403 404 408 412 413 415 500 503 bearer',
+      'DELETE /api/uploads/{id}': '204 400 401 403 404 408 412 413 415 500 503 bearer',
       'GET /api/redirect': '302 500 503 ',
     })
     t.strictSame(document.components.securitySchemes, {
@@ -258,8 +262,8 @@ t.test('8 GET /docs/json', async (t) => {
       'PATCH /api/auth/passkeys/{id}', 'POST /api/auth/login/passkey', 'POST /api/auth/login/second-factor',
       'POST /api/auth/step-up', 'POST /api/auth/totp/confirm', 'POST /api/auth/email-verification/check',
       'POST /api/auth/email-verification/confirm', 'POST /api/auth/undo/check', 'POST /api/auth/undo',
-      'POST /api/auth/providers/{id}/link',
-      'POST /api/auth/providers/{id}/step-up', 'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}'].sort())
+      'POST /api/auth/providers/{id}/link', 'POST /api/auth/providers/{id}/step-up',
+      'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}', 'PATCH /api/uploads/{id}'].sort())
     for (const [name, example] of Object.entries(examples)) t.type(example, 'object', name)
     t.strictSame(
       examples['PUT /api/users/{id}'], { name: 'Ada Lovelace', email: 'ada@example.com' }, 'it changes no role'
@@ -267,8 +271,9 @@ t.test('8 GET /docs/json', async (t) => {
     t.strictSame(
       operations.filter(({ name }) => name.startsWith('PATCH '))
         .flatMap(({ operation }) => Object.keys(operation.requestBody!.content)),
-      ['application/json', 'application/merge-patch+json', 'application/json'],
-      'of passkeys and of users'
+      ['application/json', 'application/merge-patch+json', 'application/json', 'application/merge-patch+json',
+        'application/json'],
+      'of passkeys, of users and of uploads'
     )
     t.match(document.components.schemas.UploadForm, { properties: { description: { examples: ['A greeting'] } } })
 

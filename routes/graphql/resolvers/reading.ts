@@ -46,6 +46,13 @@ async function verify (context: GraphQLContext): Promise<Actor | null> {
   return actor
 }
 
+/** Returns whether the reader of an operation may read the private uploads of a user. */
+export async function mayReadPrivate (context: GraphQLContext, ownerId: string): Promise<boolean> {
+  const { policy } = context.usher.usherAuth
+  const action = 'uploads:read-private'
+  return policy.isOpen(action) || policy.allows(await actorOfReads(context), action, ownerId)
+}
+
 /** Returns the reader of users, or null if all readers see the same of them. */
 export async function readerOfUsers (context: GraphQLContext): Promise<Actor | null> {
   return context.usher.usherAuth.policy.isOpen('users:read-email') ? null : actorOfReads(context)
@@ -125,6 +132,7 @@ export function actionsOf (
   return [
     'posts:read',
     ...fields.has('author') ? ['users:read' as const] : [],
+    ...fields.has('uploads') ? ['uploads:list' as const, 'uploads:read-private' as const] : [],
     ...ofAccount.some((name) => fields.has(name)) ? ['users:read-email' as const] : [],
   ]
 }

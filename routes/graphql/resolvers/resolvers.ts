@@ -6,16 +6,19 @@ import { clientInfoOf } from '../../../plugins/http/client-info.ts'
 import type { Steps } from '../../../plugins/idempotency/index.ts'
 import { listUsersFor } from '../../../plugins/users/list-users.ts'
 import type { PostEvent } from '../../../plugins/posts/post-stream.ts'
-import { decodePlace, encodePlace } from '../../../schema/http/cursor.ts'
-import { entityTag } from '../../../schema/http/entity-tag.ts'
+import { tagOfUpload, visibilityOf } from '../../../plugins/uploads/show-upload.ts'
+import { decodePlace, encodeCursor, encodePlace } from '../../../schema/http/cursor.ts'
+import { entityTag, readIfMatch } from '../../../schema/http/entity-tag.ts'
 import { Forbidden } from '../../../schema/http/errors.ts'
+import { baseUrlOf } from '../../../schema/options/public-url.ts'
 import { UserNotFound } from '../../../schema/users/user.ts'
 import { toConnection, readPage, readUsersPage } from './pagination.ts'
 import { clientOfReads, postReadsOf, type GraphQLContext } from '../context.ts'
 import { limitFailure } from '../execution/failures.ts'
 import { performOnce } from '../idempotency.ts'
 import {
-  actorOfReads, authorizeRead, countUsers, etagOfUser, fieldScalars, hidingResolvers, readerOfUsers,
+  actorOfReads, authorizeRead, countUsers, etagOfUser, fieldScalars, hidingResolvers, mayReadPrivate,
+  readerOfUsers,
 } from './reading.ts'
 import { countRows, showsContents } from '../limits/result-size.ts'
 import { selectedPostFields } from './selection.ts'
@@ -66,6 +69,18 @@ const resolvers = {
       return toConnection({ rows, next: next && cursorOf(listed.at(-1)!) }, after, cursorOf)
     },
 
+    async upload (_, { id }, context, info) {
+      const upload = await context.usher.usherUploads.storage.find(id)
+      const isHidden = upload?.isPrivate && !await mayReadPrivate(context, upload.userId!)
+      if (!upload || isHidden) {
+        await authorizeRead(context, 'uploads:read')
+        return null
+      }
+      if (!upload.isPrivate) await authorizeRead(context, 'uploads:read', upload.userId!)
+      countRows(context, info, [upload])
+      return upload
+    },
+
     async me (_, __, context, info) {
       const authenticated = await actorOfReads(context)
       const user = authenticated && await context.usher.usherUsers.read(authenticated.id, context.client)
@@ -88,6 +103,27 @@ const resolvers = {
         throw limitFailure(context, error)
       }
     },
+
+    async uploads ({ id }, args, context, info) {
+      try {
+        await authorizeRead(context, 'uploads:list', id)
+        const { first: limit, after } = readPage(args)
+        const onlyPublic = !await mayReadPrivate(context, id)
+        const page = await context.usher.usherUploads.listOf(id, { limit, after, onlyPublic }, context.client)
+        countRows(context, info, page.rows)
+        const next = page.next && encodeCursor(page.next)
+        return toConnection({ rows: page.rows, next }, after, (upload) => encodeCursor(upload.id))
+      } catch (error) {
+        throw limitFailure(context, error)
+      }
+    },
+  },
+
+  Upload: {
+    fileUrl: ({ id }, _, { usher: { usherOptions } }) => `${baseUrlOf(usherOptions)}/api/uploads/${id}`,
+    size: ({ size }) => Number(size),
+    visibility: ({ isPrivate }) => visibilityOf(isPrivate),
+    etag: tagOfUpload,
   },
 
   Post: {
@@ -135,6 +171,25 @@ const resolvers = {
         restore: (stored) => changes.restoreChanged(caller, 'posts:delete', stored).id,
       }))
     },
+
+    async updateUpload (_, { id, input, ifMatch }, context, info) {
+      const { usherUploads: uploads } = context.usher
+      const changes = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== null))
+      return perform(context, info, (caller) => ({
+        isQuick: true,
+        operate: (key) => uploads.update(caller, id.toLowerCase(), changes, { match: readMatch(ifMatch), once: key }),
+        restore: (stored) => uploads.restoreChanged(caller, stored),
+      }))
+    },
+
+    async deleteUpload (_, { id, ifMatch }, context, info) {
+      const { usherUploads: uploads } = context.usher
+      return perform(context, info, (caller) => ({
+        isQuick: true,
+        operate: (key) => uploads.delete(caller, id.toLowerCase(), { match: readMatch(ifMatch), once: key }),
+        restore: (stored) => uploads.restoreDeleted(caller, stored),
+      }))
+    },
   },
 
   Subscription: {
@@ -162,17 +217,31 @@ const resolvers = {
 
 /** Returns the resolvers of the parts that a mount has. */
 export function createResolvers (usher: FastifyInstance) {
-  const { DateTime, Query: { user, users, me }, User } = resolvers
-  if (usher.usherOptions.without.includes('posts')) {
-    return {
-      DateTime,
-      ...fieldScalars(usher),
-      Query: { user, users, me },
-      User: { etag: User.etag, ...hidingResolvers(usher) },
-    }
+  const { DateTime, Query, User, Post, Upload, Mutation, Subscription } = resolvers
+  const { user, users, me, post, posts, upload } = Query
+  const { createPost, updatePost, deletePost, updateUpload, deleteUpload } = Mutation
+  const { without } = usher.usherOptions
+  const [hasPosts, hasUploads] = [!without.includes('posts'), !without.includes('uploads')]
+  const mutations = {
+    ...hasPosts && { createPost, updatePost, deletePost }, ...hasUploads && { updateUpload, deleteUpload },
   }
-  return { ...resolvers, ...fieldScalars(usher), User: { ...User, ...hidingResolvers(usher) } }
+  return {
+    DateTime,
+    ...fieldScalars(usher),
+    Query: { user, users, me, ...hasPosts && { post, posts }, ...hasUploads && { upload } },
+    User: {
+      etag: User.etag,
+      ...hasPosts && { posts: User.posts },
+      ...hasUploads && { uploads: User.uploads },
+      ...hidingResolvers(usher),
+    },
+    ...hasPosts && { Post, Subscription },
+    ...hasUploads && { Upload },
+    ...Object.keys(mutations).length > 0 && { Mutation: mutations },
+  }
 }
+
+const readMatch = (ifMatch: string | null | undefined) => readIfMatch(ifMatch ?? undefined, 'ifMatch')
 
 function cursorOf ({ position, epoch }: ListedPost): string {
   return encodePlace({ position: position!, epoch: epoch! })

@@ -57,7 +57,7 @@ t.test('12.1 the host reads, lists and deletes uploads with their files', async 
   t.match(page.data, [{ id: admins.id }])
   t.match(await uploads.list({ limit: 1, after: page.page.next! }), { data: [{ id: own.id }], page: { next: null } })
   t.match(await uploads.list({ user: user.id }), { data: [{ id: own.id }] })
-  await t.rejects(uploads.delete(admins.id, { actor }), { statusCode: 404, code: 'UPLOAD_NOT_FOUND' })
+  await t.rejects(uploads.delete(admins.id, { actor }), { statusCode: 403, code: 'FORBIDDEN' })
   await t.rejects(uploads.delete(own.id, { actor: null }), unauthenticated)
   await uploads.delete(own.id, { actor })
   t.equal((await usher.inject('GET', `/api/uploads/${own.id}`)).statusCode, 404)
