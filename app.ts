@@ -187,6 +187,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(userRoutes)
     await api.register(auditRoutes)
     if (has('uploads')) await api.register(import('./routes/uploads.ts'))
+    if (has('uploads')) await api.register(import('./routes/upload-links.ts'))
     await api.register(redirect)
     addFallbacks(api, methods)
   }, { prefix: '/api' })

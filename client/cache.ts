@@ -53,7 +53,8 @@ export class ResponseCache {
       return new Response(known.body, { headers: merged })
     }
     const etag = response.headers.get('ETag')
-    if (response.status !== 200 || !etag || !/json/.test(response.headers.get('Content-Type') ?? '')) return response
+    const [type, control] = ['Content-Type', 'Cache-Control'].map((name) => response.headers.get(name) ?? '')
+    if (response.status !== 200 || !etag || !/json/.test(type!) || /no-store/.test(control!)) return response
     const body = await response.arrayBuffer()
     if (generation === this.#generation) this.#set(key, { etag, headers: response.headers, body })
     return new Response(body, { headers: response.headers })

@@ -4,10 +4,13 @@ import fastifyMultipart from '@fastify/multipart'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { create as contentDisposition } from 'content-disposition'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { LiveUploadLink } from '../db/uploads/upload-links.ts'
 import { restoreUpload, type UploadRow } from '../db/uploads/uploads.ts'
+import type { Caller } from '../plugins/auth/caller.ts'
 import { onceClosed } from '../plugins/http/raw/connections.ts'
 import { rejectionOfCoding } from '../plugins/http/content-coding.ts'
 import { createResponseCutOff } from '../plugins/http/raw/response-cut-off.ts'
+import type { Mark } from '../plugins/uploads/downloads.ts'
 import type { SizeLimit } from '../plugins/uploads/quota.ts'
 import { addJsonParser } from '../plugins/http/requests.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
@@ -23,8 +26,9 @@ import { baseUrlOf } from '../schema/options/public-url.ts'
 import { failures, HEADERS, NoContent, NotModified } from '../schema/http/reply.ts'
 import {
   isShown, ListUploads, PatchUpload, QuotaExceeded, Upload, UploadBytes, UploadForm, UploadList, UploadRange,
-  UploadRecord, UploadUsage,
+  UploadNotFound, UploadRecord, UploadUsage,
 } from '../schema/uploads/upload.ts'
+import { DownloadQuery } from '../schema/uploads/upload-link.ts'
 import { readRange } from './byte-range.ts'
 import { evaluateConditions, rangeApplies, revalidate, REVALIDATED, sendNotModified } from './conditional-request.ts'
 import { createClaim, markReplayed } from './idempotency.ts'
@@ -43,7 +47,7 @@ const security = [{ bearer: [] }]
 // The tag of the bytes. Neither they nor their media type ever change, but their name may, which is in the response.
 const tagOfBytes = ({ sha256, filename, renamedAt }: { sha256: string, filename: string, renamedAt: Date | null }) =>
   renamedAt === null ? `"${sha256}"` : combinedTag(['bytes', sha256, filename])
-// Private uploads must not be stored anywhere, and caches of the browser are shared by its users.
+// Private uploads must not be stored anywhere: the users of a browser share its caches.
 const NOT_STORED = 'private, no-store'
 const DOWNLOAD = ['Accept-Ranges', 'Last-Modified', 'Content-Disposition']
 const schemas = {
@@ -73,8 +77,9 @@ const schemas = {
     tags,
     summary: 'Download a file, or a range of it',
     params: IdParams,
+    querystring: DownloadQuery,
     [HEADERS]: { 200: DOWNLOAD, 206: [...DOWNLOAD, 'Content-Range'], 304: DOWNLOAD, 416: ['Content-Range'] },
-    response: { 200: UploadBytes, 206: UploadRange, 304: NotModified, ...failures(401, 403, 404, 412, 416) },
+    response: { 200: UploadBytes, 206: UploadRange, 304: NotModified, ...failures(400, 401, 403, 404, 412, 416) },
   },
   record: {
     tags,
@@ -105,13 +110,22 @@ const schemas = {
   },
 }
 
+interface Download {
+  request: FastifyRequest
+  reply: FastifyReply
+  upload: UploadRow
+  link: LiveUploadLink | undefined
+  since: Mark
+}
+
 /** Adds the routes for uploading and downloading files (contract 5), and for their records (contract 13.1). */
 const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherAuth: {
-      actors, actorOf, allow, authenticate, callerOf, confirmReader, identifies, identifyQuietly, policy, watchSession,
+      actors, actorOf, allow, authenticate, callerOf, confirmReader, identifies, identifyQuietly, policy, requireGranted,
+      watchSession,
     },
-    usherUploads: uploads, usherOptions,
+    usherAudit: audit, usherUploads: uploads, usherOptions,
   } = app
   const { storage } = uploads
   const path = `${usherOptions.publicPath}/api/uploads`
@@ -146,13 +160,13 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     addJsonParser(app, MERGE_PATCH)
     app.patch('/uploads/:id', {
       schema: schemas.patch,
-      onRequest: [authenticate, requirePatchType],
+      onRequest: [authenticate, requireGranted('uploads:update'), requirePatchType],
       preValidation: (request) => uploads.forbid(callerOf(request), 'uploads:update', idOf(request)),
     }, onPatch)
   })
   app.delete('/uploads/:id', {
     schema: schemas.delete,
-    onRequest: authenticate,
+    onRequest: [authenticate, requireGranted('uploads:delete')],
     preValidation: (request) => uploads.forbid(callerOf(request), 'uploads:delete', idOf(request)),
   }, onDelete)
 
@@ -167,7 +181,10 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
       await readForm(request, bodies.get(request)!, { ...limit, ...pace }, form, storage.write)
       const { file, ...texts } = parseForm(form)
       const { sha256, size } = file
-      const performed = await claim.perform({ sha256, size, ...texts }, {
+      const { visibility, ...others } = texts
+      // Without the default, so that the request is the same as one that a node of the previous release has performed.
+      const content = { sha256, size, ...others, ...visibility === 'private' && { visibility } }
+      const performed = await claim.perform(content, {
         operate: (key) => uploads.keep(caller, { ...file, ...texts }, key),
         restore: (stored) => withVisibility(restoreUpload(stored)),
       })
@@ -210,11 +227,11 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onDownload (request: RequestOf<typeof schemas.download>, reply: ReplyOf<typeof schemas.download>) {
-    const upload = await uploads.get(callerOf(request), request.params.id, async () => {
-      // Nobody was identified if anyone may read public uploads.
-      if (!actors.in(request)) await identifyQuietly(request)
-      return callerOf(request)
-    })
+    // The address may have the secret of a link.
+    reply.header('referrer-policy', 'no-referrer')
+    const since = uploads.downloads.mark()
+    const { params: { id }, query: { link: secret } } = request
+    const { upload, link } = await uploads.getForDownload(callerOf(request), id, secret, () => identifyReader(request))
     const validators = { etag: tagOfBytes(upload), lastModified: upload.renamedAt ?? upload.createdAt }
     const status = evaluateConditions(request.headers, validators)
     if (status === 412) throw new PreconditionFailed()
@@ -230,8 +247,8 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     // A hook of the host may send another response instead.
     onceClosed(reply, () => bytes.destroy())
     cutOff(reply)
-    if (upload.isPrivate && policy.isOpen('uploads:read')) addVary(reply, 'Authorization')
-    await requireSession(request, reply, upload, isSent)
+    if (isSent) requirePermission({ request, reply, upload, link, since })
+    if (!link) await requireSession(request, reply, upload, isSent)
     reply.headers({
       'accept-ranges': 'bytes',
       etag: validators.etag,
@@ -241,7 +258,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
         upload.filename, { type: isShown(upload.mediaType) ? 'inline' : 'attachment' }
       ),
       // Caches must revalidate, because the upload is deleted with its owner. The entity tag makes that cheap.
-      'cache-control': upload.isPrivate ? NOT_STORED : REVALIDATED,
+      'cache-control': upload.isPrivate || link ? NOT_STORED : REVALIDATED,
       'content-security-policy': "sandbox; default-src 'none'",
       'cross-origin-resource-policy': 'cross-origin',
       'x-content-type-options': 'nosniff',
@@ -302,11 +319,40 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return upload && permits(noneMatch, upload.rowVersion) ? [] : match
   }
 
+  // Returns the caller, who is not identified yet if anyone may read public uploads.
+  async function identifyReader (request: FastifyRequest): Promise<Caller> {
+    if (!actors.in(request)) await identifyQuietly(request)
+    return callerOf(request)
+  }
+
+  // Stops a download when the permission for it ends on any node. Throws `UploadNotFound` if it has ended already.
+  function requirePermission ({ request, reply, upload, link, since }: Download): void {
+    const reader = actors.in(request)
+    const isReadByAnother = upload.isPrivate && !link && reader !== null && reader.id !== upload.userId
+    let isAnswered = false
+    let isOver = false
+    const stop = () => {
+      isOver = true
+      if (isAnswered) reply.raw.destroy()
+    }
+    const mayReadPrivate = async () => {
+      const caller = await identifyReader(request)
+      if (!caller.allows('uploads:read-private', upload.userId!)) return false
+      if (!reader && caller.actor) onceClosed(reply, watchSession(caller.actor, stop))
+      return true
+    }
+    onceClosed(reply, uploads.downloads.watch({ upload, link, mayReadPrivate }, since, stop))
+    if (isOver) throw new UploadNotFound()
+    isAnswered = true
+    if (isReadByAnother) audit.addRead(callerOf(request), upload.userId!)
+  }
+
   // Checks the session of the reader again before the response, and during a download, which is cut off when the
   // session ends, but not when the token expires, because a large file may take longer.
   async function requireSession (
     request: FastifyRequest, reply: FastifyReply, { isPrivate }: UploadRow, isSent: boolean
   ): Promise<void> {
+    if (isPrivate && policy.isOpen('uploads:read')) addVary(reply, 'Authorization')
     const reader = !isPrivate && policy.isOpen('uploads:read') ? null : actors.in(request)
     if (!reader) return
     await confirmReader(reader, request.socket)

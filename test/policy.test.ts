@@ -353,6 +353,20 @@ const rows: Record<string, Send> = {
     'PATCH', async ({ owner }) => `/api/uploads/${await uploadOf(owner, 'private')}`, () => ({})
   ),
   'DELETE /api/uploads/{id}': rest('DELETE', async ({ owner }) => `/api/uploads/${await uploadOf(owner)}`),
+  'POST /api/uploads/{id}/links': rest(
+    'POST', async ({ owner }) => `/api/uploads/${await uploadOf(owner)}/links`, () => ({ seconds: 60 })
+  ),
+  'GET /api/uploads/{id}/links': rest('GET', async ({ owner }) => `/api/uploads/${await uploadOf(owner)}/links`),
+  'GET /api/uploads/{id}/links, private': rest(
+    'GET', async ({ owner }) => `/api/uploads/${await uploadOf(owner, 'private')}/links`
+  ),
+  'DELETE /api/uploads/{id}/links/{linkId}': async (headers, { owner }) => {
+    const id = await uploadOf(owner)
+    const link = await inject(
+      'POST', `/api/uploads/${id}/links`, { headers: owner.headers, payload: { seconds: 60 } }
+    )
+    return inject('DELETE', `/api/uploads/${id}/links/${link.json().id}`, { headers })
+  },
   'GET /api/redirect': rest('GET', '/api/redirect'),
   'GET /health/live': rest('GET', '/health/live'),
   'GET /health/ready': rest('GET', '/health/ready'),

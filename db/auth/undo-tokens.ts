@@ -11,6 +11,7 @@ import { isEmailTaken } from '../driver/postgres.ts'
 import type { Database, Tables } from '../tables/index.ts'
 import { hasEmail, isSameEmail } from '../users/user-keys.ts'
 import { lockUser } from '../users/users.ts'
+import { voidUploadLinks } from '../uploads/upload-links.ts'
 import { tablesOfMailbox, voidLinks } from './void-issued.ts'
 
 /**
@@ -148,12 +149,12 @@ async function deleteAddedSince (
 
 /**
  * Restores the address and the password that a user had before a change, removes the passkeys, the authenticator app,
- * the recovery codes, the API keys and the identities that were added since, and ends all their sessions. Deletes the
- * token, the tokens of all later changes, those of other mailboxes that are later than the first one of the restored
- * address, and all other tokens of mails to the user. If another user has the address meanwhile, everything else is
- * done and the token stays valid, so that it can be used again. Call it in a transaction. Throws `InvalidInput` if the
- * token was used or has expired or the user was disabled meanwhile, and `EmailTaken` if another user is taking the
- * address at the moment: call it again then.
+ * the recovery codes, the API keys and the identities that were added since, voids links to uploads, and ends all their
+ * sessions. Deletes the token, the tokens of all later changes, those of other mailboxes that are later than the first
+ * one of the restored address, and all other tokens of mails to the user. If another user has the address meanwhile,
+ * everything else is done and the token stays valid, so that it can be used again. Call it in a transaction. Throws
+ * `InvalidInput` if the token was used or has expired or the user was disabled meanwhile, and `EmailTaken` if another
+ * user is taking the address at the moment: call it again then.
  */
 export async function undoChange (
   trx: Database, { hash, userId }: { hash: Uint8Array, userId: string }
@@ -172,6 +173,7 @@ export async function undoChange (
   await trx.deleteFrom('undo_tokens').where('user_id', '=', userId)
     .where('position', restored ? '>=' : '>', former.position).execute()
   await voidLinks(trx, userId, tablesOfMailbox)
+  await voidUploadLinks(trx, userId)
   const { removed, keys } = await deleteAddedSince(trx, userId, former.time)
   await trx.updateTable('users')
     .set({ password_hash: former.password_hash, updated_at: sql`now()`, ...restored && { email: former.email } })

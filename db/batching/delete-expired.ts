@@ -13,7 +13,8 @@ export interface Expired<Table extends keyof Tables> {
 }
 
 type Expiring = 'email_tokens' | 'password_tokens' | 'undo_tokens' | 'sign_ups' | 'sessions' |
-  'ended_sessions' | 'recognised_networks' | 'login_challenges' | 'login_mails' | 'used_ceremonies' | 'api_keys'
+  'ended_sessions' | 'recognised_networks' | 'login_challenges' | 'login_mails' | 'used_ceremonies' | 'api_keys' |
+  'upload_links'
 
 /**
  * Deletes at most `limit` expired rows, except those that another transaction has locked: it may be a purge of another

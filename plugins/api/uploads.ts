@@ -1,11 +1,11 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
-import { showUpload } from '../uploads/show-upload.ts'
+import { showLink, showUpload, urlOfLink } from '../uploads/show-upload.ts'
 import { decodeCursor, encodeCursor } from '../../schema/http/cursor.ts'
 import { pageQuery } from '../../schema/http/params.ts'
 import { baseUrlOf } from '../../schema/options/public-url.ts'
 import { line } from '../../schema/text/text.ts'
-import type { UploadOperations } from '../../schema/options/usher.ts'
+import type { UploadLinkOperations, UploadOperations } from '../../schema/options/usher.ts'
 import { createParser } from '../../schema/http/validator.ts'
 import { idOf, type Perform } from './perform.ts'
 
@@ -28,6 +28,17 @@ export function createUploadOperations (app: FastifyInstance, perform: Perform):
 
     update: (id, changes, options) => perform.write(options, async (caller) =>
       showUpload(await uploads.update(caller, idOf(id), changes), base)),
+
+    links: Object.freeze<UploadLinkOperations>({
+      create: (id, given, options) => perform.write(options, async (caller) => {
+        const { secret, ...link } = await uploads.links.create(caller, idOf(id), given)
+        return { ...showLink(link), url: urlOfLink(base, idOf(id), secret) }
+      }),
+      list: (id, options) => perform.read(options, async (caller) =>
+        (await uploads.links.list(caller, idOf(id))).map(showLink)),
+      revoke: (id, linkId, options) => perform.write(options, (caller) =>
+        uploads.links.revoke(caller, idOf(id), idOf(linkId))),
+    }),
 
     delete: (id, options) => perform.write(options, async (caller) => { await uploads.delete(caller, idOf(id)) }),
   }

@@ -72,6 +72,17 @@ function createAudit (
     await (trx ? insertAuditEntries(trx, [row]) : write(row))
   }
 
+  function addSample (caller: Origin, details: AuditDetails, kind: 'user' | 'network', key: string): void {
+    const name = `${details.action} ${kind}`
+    const isNew = samplers.get(name) ?? createSampler()
+    samplers.set(name, isNew)
+    if (!isNew(key)) return
+    const written = add(caller, details)
+      .catch((err) => log.warn({ err, ...details }, 'An entry of the account log could not be written'))
+      .finally(() => pending.delete(written))
+    pending.add(written)
+  }
+
   return {
     add,
 
@@ -91,14 +102,15 @@ function createAudit (
     addRejection (caller: Origin, status: 403 | 429): void {
       const { actor, address } = caller
       const action = status === 403 ? 'access.denied' : 'access.throttled'
-      const kind = `${action} ${actor === null ? 'network' : 'user'}`
-      const isNew = samplers.get(kind) ?? createSampler()
-      samplers.set(kind, isNew)
-      if (!isNew(actor?.id ?? widestNetworkOf(address))) return
-      const written = add(caller, { action })
-        .catch((err) => log.warn({ err, action }, 'An entry of the account log could not be written'))
-        .finally(() => pending.delete(written))
-      pending.add(written)
+      addSample(caller, { action }, actor === null ? 'network' : 'user', actor?.id ?? widestNetworkOf(address))
+    },
+
+    /**
+     * Records, without delaying the response, that an actor reads a private upload of another user: one entry a minute
+     * for the same two users, and at most 100 a minute on each node. Never throws: failures are logged.
+     */
+    addRead (caller: Origin, userId: string): void {
+      addSample(caller, { action: 'upload.read', userId }, 'user', `${caller.actor?.id} ${userId}`)
     },
 
     /**

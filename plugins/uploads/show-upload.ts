@@ -1,6 +1,7 @@
+import type { UploadLinkRow } from '../../db/uploads/upload-links.ts'
 import type { UploadRow } from '../../db/uploads/uploads.ts'
 import { createEntityTag } from '../../schema/http/entity-tag.ts'
-import type { UsherUpload } from '../../schema/options/usher.ts'
+import type { UsherUpload, UsherUploadLink } from '../../schema/options/usher.ts'
 import type { Visibility } from '../../schema/uploads/upload.ts'
 
 const tagOf = createEntityTag('upload 1 application/json')
@@ -30,3 +31,11 @@ export function showUpload (
     createdAt: new Date(createdAt),
   }
 }
+
+/** Returns a link as all surfaces show it. */
+export const showLink = ({ id, name, createdAt, expiresAt, createdBy }: UploadLinkRow): UsherUploadLink =>
+  ({ id, name, createdAt: new Date(createdAt), expiresAt: new Date(expiresAt), createdBy })
+
+/** Returns the address that serves an upload without a token. The secret is in the query, which nodes do not log. */
+export const urlOfLink = (base: string, uploadId: string, secret: string): string =>
+  `${base}/${uploadId}?link=${secret}`

@@ -3,9 +3,10 @@ import type { NewAuditEntry } from '../../db/audit/audit.ts'
 import { batchCalls, batchLists, type Client } from '../../db/batching/batching.ts'
 import type { StoredResult } from '../../db/idempotency/idempotency.ts'
 import type { Page } from '../../db/tables/page.ts'
+import type { LiveUploadLink } from '../../db/uploads/upload-links.ts'
 import {
   deleteUpload, listUploads, listUploadsOfUsers, restoreChangedUpload, updateUpload, userUploadsKey,
-  type ListUploadsQuery, type UploadRow, type UploadWriter, type UserUploadsKey,
+  type ListUploadsQuery, type UploadRow, type UserUploadsKey,
 } from '../../db/uploads/uploads.ts'
 import type { AuditAction } from '../../schema/audit/audit.ts'
 import { permits, type Match } from '../../schema/http/entity-tag.ts'
@@ -20,7 +21,10 @@ import type { Caller } from '../auth/caller.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
 import type { Idempotency } from '../idempotency/index.ts'
+import { createDownloads } from './downloads.ts'
+import { createUploadLinks } from './links.ts'
 import type { Storage, TemporaryFile } from './storage.ts'
+import { writerOf } from './writer.ts'
 
 const { description, visibility } = UploadInput.properties
 const parse = createParser(Type.Object({ filename: line({ maxLength: 255 }), description, visibility }))
@@ -40,7 +44,7 @@ const ALL_USERS = 'all'
 /** Which page of uploads is requested. */
 export interface ListRequest extends Pick<ListUploadsQuery, 'limit' | 'after'> { user?: string | undefined }
 
-type ChangeAction = 'uploads:update' | 'uploads:delete'
+type ChangeAction = 'uploads:update' | 'uploads:delete' | 'uploads:share'
 
 /** How an upload is changed. */
 export interface UploadChangeOptions {
@@ -69,6 +73,9 @@ export function createUploads (dependencies: Dependencies) {
   const listOfUser = batchCalls((keys: UserUploadsKey[]) => listUploadsOfUsers(db, keys), {
     size: MAX_ROWS_PER_READ, weigh: rowsOf, timeoutMs, telemetry: batch('uploads.of-user'),
   })
+  const links = createUploadLinks({
+    ...dependencies, findShared: (caller, id) => findFor(caller, 'uploads:share', id),
+  })
 
   async function askHook (
     caller: Caller, { filename, description, visibility, size, sha256, mediaType }: GivenUpload
@@ -83,6 +90,9 @@ export function createUploads (dependencies: Dependencies) {
   }
 
   return {
+    links,
+    downloads: createDownloads({ ...dependencies, links }),
+
     /**
      * Keeps a file for the caller, who is a user. Returns the upload. Throws what a hook of the host throws,
      * `StorageFull`, `StorageFailed`, `QuotaExceeded`, `InvalidToken` and, if the key `once` is taken, `KeyTaken`;
@@ -100,11 +110,24 @@ export function createUploads (dependencies: Dependencies) {
     /**
      * Returns the record of an upload. Throws `UploadNotFound`, also for a private one that the caller may not read,
      * and `Unauthenticated` or `Forbidden`, which reveal nothing about it.
-     * @param identify returns the caller of a request that was not identified yet; called for private uploads only
      */
-    async get (caller: Caller, id: string, identify?: () => Promise<Caller>): Promise<UploadRow> {
-      const upload = await storage.find(id)
-      return requireReadable(upload?.isPrivate && identify ? await identify() : caller, upload)
+    get: async (caller: Caller, id: string): Promise<UploadRow> => requireReadable(caller, await storage.find(id)),
+
+    /**
+     * Returns an upload to download, and the link that serves it if the secret is that of one. Throws what `get`
+     * throws.
+     * @param identify returns the caller of a request that may not have been identified yet. It is not called for a
+     * public upload, and the same is done for a private one and for none
+     */
+    async getForDownload (
+      caller: Caller, id: string, secret: string | undefined, identify: () => Promise<Caller>
+    ): Promise<{ upload: UploadRow, link: LiveUploadLink | undefined }> {
+      const [upload, link] = await Promise.all([
+        storage.find(id), secret === undefined ? undefined : links.find(secret),
+      ])
+      if (upload && link?.uploadId === upload.id) return { upload, link }
+      const reader = upload?.isPrivate === false ? caller : await identify()
+      return { upload: requireReadable(reader, upload), link: undefined }
     },
 
     /**
@@ -229,8 +252,6 @@ function requireVersion (upload: UploadRow, match: Match): UploadRow {
 // Returns the id of the user whose uploads are listed; undefined for those of all users.
 const ownerOf = (caller: Caller, user: string | undefined): string | undefined =>
   user === ALL_USERS ? undefined : user?.toLowerCase() ?? caller.actor?.id
-
-const writerOf = ({ actor, token }: Caller): UploadWriter => actor && { id: actor.id, token: token! }
 
 // What the result of a change takes besides the texts.
 const OTHER_BYTES = 1024

@@ -55,6 +55,8 @@ const SHOWN: readonly PageText[] = [
   'passkeyRemoveConfirm', 'totpActive', 'totpRemoved', 'totpRemoveConfirm', 'recoveryNewConfirm', 'recoveryCopied',
   'factorRequired', 'factorUnused', 'identityLink', 'identityRemoveConfirm', 'identityRemoved', 'stepUpWith', 'keyNever',
   'keyCopied', 'keyDeleteConfirm', 'keyDeleted',
+  'filePublic', 'filePrivate', 'fileMakePublic', 'fileMakePrivate', 'fileChanged', 'fileDeleteConfirm', 'fileDeleted',
+  'linkUnnamed', 'linkRevoked',
 ]
 
 function textsOfScripts (texts: Readonly<Record<PageText, string>>) {

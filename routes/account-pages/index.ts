@@ -71,6 +71,7 @@ const pages: FastifyPluginAsync = async (app) => {
       ...providers.ids.length > 0 && { hasProviders: 'yes' },
       ...options.mailer && { canVerify: 'yes' },
       keyActions,
+      ...!options.without.includes('uploads') && { hasFiles: 'yes' },
       ...options.signUp && { signUpUrl: `sign-up${query}` },
       ...options.loginMail && { loginMailUrl: `login/mail${query}`, mailCodeUrl: `login/mail/code${query}` },
       ...notice !== undefined && { notice: texts[notices[notice]!] },

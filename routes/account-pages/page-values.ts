@@ -45,12 +45,14 @@ export interface PageValues {
   canVerify?: string
   /** The actions that an API key can have, separated by spaces. */
   keyActions?: string
+  /** Not empty if the mount has uploads. */
+  hasFiles?: string
 }
 
 /** The names of these values, as placeholders of templates. */
 export const valueNames: readonly (keyof PageValues)[] = [
   'alert', 'codeAlert', 'recoveryAlert', 'notice', 'typedName', 'typedEmail', 'returnTo', 'signUpUrl', 'loginUrl',
   'secondFactorUrl', 'returnQuery', 'challenge', 'methods', 'canUsePasskeys', 'hasProviders', 'canVerify',
-  'loginMailUrl', 'mailCodeUrl', 'byMail', 'showsMail', 'showsMailCode', 'showsMailLink', 'loginId', 'mailAlert', 'mailCodeAlert',
-  'keyActions',
+  'loginMailUrl', 'mailCodeUrl', 'byMail', 'showsMail', 'showsMailCode', 'showsMailLink', 'loginId', 'mailAlert',
+  'mailCodeAlert', 'keyActions', 'hasFiles',
 ]

@@ -14,7 +14,7 @@ export const auditActions = [
   'user.enable', 'user.delete',
   'passkey.add', 'passkey.rename', 'passkey.remove', 'totp.add', 'totp.remove', 'api-key.add', 'api-key.remove',
   'identity.add', 'identity.remove', 'recovery-codes.create', 'recovery-code.use', 'keys.rotate', 'backup.create',
-  'users.export', 'upload.update', 'upload.delete',
+  'users.export', 'upload.read', 'upload.update', 'upload.delete', 'upload-link.create', 'upload-link.revoke',
   // A request that got 403 or 429. The log records at most one a minute from the same source.
   'access.denied', 'access.throttled',
 ] as const

@@ -83,6 +83,8 @@ const rules = {
   'uploads:create': member,
   'uploads:update': owner,
   'uploads:delete': owner,
+  // Creating, listing and revoking links.
+  'uploads:share': owner,
   'posts:create': member,
   'posts:create-for-another': admin,
   'posts:update': owner,

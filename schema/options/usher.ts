@@ -4,6 +4,7 @@ import type { UsherPost } from './hooks.ts'
 import type { UsherMetric } from './metrics.ts'
 import type { Action, Actor, HostAction, ReadAction } from './policy.ts'
 import type { PatchUpload, Visibility } from '../uploads/upload.ts'
+import type { CreateUploadLink } from '../uploads/upload-link.ts'
 import type { CreateUser, PatchUser, Role, ShownUser, UsherUser } from '../users/user.ts'
 import type { UserFilters } from '../users/user-list.ts'
 import type { ChangedFieldValues, NewFieldValues } from '../users/user-fields.ts'
@@ -212,6 +213,34 @@ export interface UsherUpload {
   createdAt: Date
 }
 
+/** A link that serves an upload without a token. */
+export interface UsherUploadLink {
+  id: string
+  /** Empty if none was given. */
+  name: string
+  createdAt: Date
+  expiresAt: Date
+  /** The id of the user who created it; null if it was the host. */
+  createdBy: string | null
+}
+
+export interface UploadLinkOperations {
+  /**
+   * Creates a link that works for at most seven days. `url` is shown once. Throws 400 `INVALID_INPUT`, 404
+   * `UPLOAD_NOT_FOUND` and 409 `TOO_MANY_LINKS`.
+   */
+  create (
+    uploadId: string, link: CreateUploadLink, options?: CallOptions
+  ): Promise<UsherUploadLink & { readonly url: string }>
+  /** Returns the links of an upload that have not expired, newest first. Throws 404 `UPLOAD_NOT_FOUND`. */
+  list (uploadId: string, options?: CallOptions): Promise<UsherUploadLink[]>
+  /**
+   * Revokes a link, which stops the downloads that it serves on every node. Throws 404 `UPLOAD_NOT_FOUND` and
+   * `LINK_NOT_FOUND`.
+   */
+  revoke (uploadId: string, id: string, options?: CallOptions): Promise<void>
+}
+
 export interface PostOperations {
   /**
    * Creates a post. Without an author, it is the actor's own; the host itself has to name one. Throws 400
@@ -244,6 +273,7 @@ export interface UploadOperations {
   update (id: string, changes: PatchUpload, options?: CallOptions): Promise<UsherUpload>
   /** Deletes an upload and its file. Throws 404 `UPLOAD_NOT_FOUND`. */
   delete (id: string, options?: CallOptions): Promise<void>
+  readonly links: Readonly<UploadLinkOperations>
 }
 
 /** The deliveries of events that were given up after three days. */

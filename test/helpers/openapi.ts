@@ -26,7 +26,7 @@ interface Document { paths: Record<string, Record<string, Operation>> }
 // for the client.
 const GENERAL = new Set([
   'connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding', 'cache-control', 'vary',
-  'content-security-policy', 'cross-origin-resource-policy', 'x-content-type-options',
+  'content-security-policy', 'cross-origin-resource-policy', 'referrer-policy', 'x-content-type-options',
 ])
 // Clients that have disconnected do not get it.
 const DISCONNECTED = 499

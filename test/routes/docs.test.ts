@@ -141,10 +141,13 @@ t.test('8 GET /docs/json', async (t) => {
       'POST /api/uploads': '200 400 401 403 408 409 410 413 415 422 500 503 507 bearer',
       'GET /api/uploads': '200 304 400 401 403 412 500 503 bearer',
       'GET /api/uploads/usage': '200 401 403 500 503 bearer',
-      'GET /api/uploads/{id}': '200 206 304 401 403 404 412 416 500 503 ',
+      'GET /api/uploads/{id}': '200 206 304 400 401 403 404 412 416 500 503 ',
       'GET /api/uploads/{id}/record': '200 304 401 403 404 412 500 503 bearer',
       'PATCH /api/uploads/{id}': '200 400 401 403 404 408 412 413 415 500 503 bearer',
       'DELETE /api/uploads/{id}': '204 400 401 403 404 408 412 413 415 500 503 bearer',
+      'POST /api/uploads/{id}/links': '201 400 401 403 404 408 409 413 415 500 503 bearer',
+      'GET /api/uploads/{id}/links': '200 401 403 404 500 503 bearer',
+      'DELETE /api/uploads/{id}/links/{linkId}': '204 400 401 403 404 408 413 415 500 503 bearer',
       'GET /api/redirect': '302 500 503 ',
     })
     t.strictSame(document.components.securitySchemes, {
@@ -263,7 +266,8 @@ t.test('8 GET /docs/json', async (t) => {
       'POST /api/auth/step-up', 'POST /api/auth/totp/confirm', 'POST /api/auth/email-verification/check',
       'POST /api/auth/email-verification/confirm', 'POST /api/auth/undo/check', 'POST /api/auth/undo',
       'POST /api/auth/providers/{id}/link', 'POST /api/auth/providers/{id}/step-up',
-      'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}', 'PATCH /api/uploads/{id}'].sort())
+      'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}', 'PATCH /api/uploads/{id}',
+      'POST /api/uploads/{id}/links'].sort())
     for (const [name, example] of Object.entries(examples)) t.type(example, 'object', name)
     t.strictSame(
       examples['PUT /api/users/{id}'], { name: 'Ada Lovelace', email: 'ada@example.com' }, 'it changes no role'

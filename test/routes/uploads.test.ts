@@ -31,6 +31,7 @@ t.test('5.1 POST /api/uploads with a file and a description returns 200 with fil
       size: 5,
       sha256: '185f8db32271fe25f561a6fc938b2e264306ec304eda518007d1764826381969',
       description: 'A greeting',
+      visibility: 'public',
     })
     t.equal((await usher.inject('GET', fileUrl)).body, 'Hello')
   }

@@ -1,6 +1,7 @@
 import { showKeys } from './keys.js'
 import { announce, Failure, onSubmit, onUse, texts } from './page.js'
 import { explainReturn, showIdentities } from './identities.js'
+import { showFiles } from './files.js'
 import { call, leave, refresh } from './session.js'
 import { requireFactor, showWays } from './ways.js'
 
@@ -103,7 +104,7 @@ function showRest (isShown) {
 }
 
 async function showAll () {
-  await Promise.all([showSessions(), showWays(showSessions), showKeys(), showIdentities()])
+  await Promise.all([showSessions(), showWays(showSessions), showKeys(), showIdentities(), showFiles()])
   showRest(true)
 }
 

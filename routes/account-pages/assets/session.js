@@ -1,5 +1,5 @@
 // The session of the account page: its token, its requests, and the dialog that authenticates the user once more.
-import { Cancelled, Failure, onSubmit, onUse, pageUrl, send, texts } from './page.js'
+import { Cancelled, Failure, onSubmit, onUse, pageUrl, request, send, texts } from './page.js'
 import { isSupported, usePasskey } from './passkeys.js'
 
 const UNAUTHORIZED = 401
@@ -41,14 +41,22 @@ export async function call (method, path, body) {
   return callOnce(method, path, body)
 }
 
-async function callOnce (method, path, body) {
+/** Reads a page of a list. Returns its rows, and the cursor of the next page or undefined. Throws `Failure`. */
+export async function readPage (path) {
+  const { data, headers } = await requestOnce('GET', path)
+  return { rows: data, next: /[?&]after=([\w-]+)[^>]*>; rel="next"/.exec(headers.get('link') ?? '')?.[1] }
+}
+
+const callOnce = async (method, path, body) => (await requestOnce(method, path, body)).data
+
+async function requestOnce (method, path, body) {
   try {
-    return await send(method, path, body, token)
+    return await request(method, path, body, token)
   } catch (error) {
     if (error.code !== 'INVALID_TOKEN') throw error
   }
   await refresh().catch((error) => error.status === UNAUTHORIZED ? leave() : Promise.reject(error))
-  return send(method, path, body, token)
+  return request(method, path, body, token)
 }
 
 let settle
