@@ -40,7 +40,9 @@ const schemas = {
 
 /** Adds the routes for links to uploads (contract 13.2). */
 const uploadLinkRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { authenticate, callerOf, confirmReader, requireGranted }, usherUploads: uploads, usherOptions } = app
+  const {
+    usherAuth: { authenticate, callerOf, confirmReader, requireGranted }, usherUploads: uploads, usherOptions,
+  } = app
   const { links } = uploads
   const base = `${baseUrlOf(usherOptions)}/api/uploads`
   const path = `${usherOptions.publicPath}/api/uploads`

@@ -122,8 +122,8 @@ interface Download {
 const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherAuth: {
-      actors, actorOf, allow, authenticate, callerOf, confirmReader, identifies, identifyQuietly, policy, requireGranted,
-      watchSession,
+      actors, actorOf, allow, authenticate, callerOf, confirmReader, identifies, identifyQuietly, policy,
+      requireGranted, watchSession,
     },
     usherAudit: audit, usherUploads: uploads, usherOptions,
   } = app
