@@ -82,7 +82,7 @@ const schemas = {
     summary: 'Get the address at a provider that authenticates the user of the session once more',
     params: IdParams,
     body: BeginProvider,
-    response: { 200: BegunProvider, ...failures(400, 401, 404, 413, 415) },
+    response: { 200: BegunProvider, ...failures(400, 401, 403, 404, 413, 415) },
   },
   logout: {
     tags,

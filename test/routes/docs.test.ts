@@ -100,7 +100,7 @@ t.test('8 GET /docs/json', async (t) => {
       'POST /api/auth/providers/{id}/callback': '303 400 401 404 408 413 415 500 503 ',
       'POST /api/auth/providers/{id}/logout': '200 400 404 408 413 415 429 500 503 ',
       'POST /api/auth/providers/{id}/link': '200 400 401 403 404 408 413 415 500 503 bearer',
-      'POST /api/auth/providers/{id}/step-up': '200 400 401 404 408 413 415 500 503 bearer',
+      'POST /api/auth/providers/{id}/step-up': '200 400 401 403 404 408 413 415 500 503 bearer',
       'GET /api/auth/identities': '200 304 401 403 412 500 503 bearer',
       'DELETE /api/auth/identities/{id}': '204 400 401 403 404 408 409 413 415 500 503 bearer',
       'GET /api/users/{id}/identities': '200 304 401 403 404 412 500 503 bearer',
