@@ -26,6 +26,8 @@ const ImportLine = Type.Object({
 
 const INSTANT =
   /^(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))T((?:[01]\d|2[0-3])(?::[0-5]\d){2})(?:\.(\d{1,9}))?(Z|[+-](?:0\d|1[0-4]):[0-5]\d)$/
+// The clock of the other system may be ahead of that of this machine.
+const CLOCK_TOLERANCE_MS = 300_000
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** A user of a line, with the hash that the user's password has, if there is one. */
@@ -138,7 +140,7 @@ export function createUserParser ({ fields, limits, firebase, now }: ParserOptio
       throw new InvalidInput('createdAt must be a date and time of RFC 3339, such as 2026-01-31T12:00:00Z')
     }
     const msecs = Date.parse(`${day}T${time}${zone}`)
-    if (msecs < 0 || msecs > now) throw new InvalidInput('createdAt must be between 1970 and now')
+    if (msecs < 0 || msecs > now + CLOCK_TOLERANCE_MS) throw new InvalidInput('createdAt must be between 1970 and now')
     // PostgreSQL stores microseconds, more than a `Date` has.
     return `${new Date(msecs).toISOString().slice(0, 19)}.${fraction.slice(0, 6).padEnd(6, '0')}Z`
   }
