@@ -99,6 +99,9 @@ export async function findLoginMail (db: Database, hash: Uint8Array): Promise<Fo
           query('password_hash', 'is not', null),
           query.exists(query.selectFrom('passkeys').select('passkeys.id').whereRef('passkeys.user_id', '=', 'users.id')),
           query.exists(query.selectFrom('api_keys').select('api_keys.id').whereRef('api_keys.user_id', '=', 'users.id')),
+          query.exists(
+            query.selectFrom('identities').select('identities.id').whereRef('identities.user_id', '=', 'users.id')
+          ),
           query.exists(query.selectFrom('totp').select('totp.user_id').whereRef('totp.user_id', '=', 'users.id')),
         ]),
       ]).$castTo<boolean>().as('removes'),

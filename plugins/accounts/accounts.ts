@@ -105,7 +105,8 @@ export function createAccounts (dependencies: Dependencies) {
       const isOwn = caller.actor?.id === id.toLowerCase()
       // Whoever has the address has the account. A key that may not see the address does not learn whether it has
       // guessed it.
-      if (isOwn && wanted.email !== undefined && !caller.allows('users:read-email', caller.actor?.id)) {
+      const isKey = caller.actor?.keyId != null
+      if (isOwn && isKey && wanted.email !== undefined && !caller.allows('users:read-email', caller.actor?.id)) {
         requireSession(caller.getActor())
       }
       const { changes, sendLink } = await deferEmail(caller, id, wanted)

@@ -389,6 +389,8 @@ async function prepare (t: Test): Promise<LoggedIn & { passkey: string, key: str
   const user = await createUser()
   const { id } = await withPasskeys(usher).register(user, { origin: ORIGIN })
   const key = (await inject('POST', '/api/auth/keys', { headers: user.headers, payload: { name: 'Key' } })).json().key
+  await sql`insert into identities (id, user_id, provider, issuer, subject)
+    values (gen_random_uuid(), ${user.id}, 'other', 'https://other.example', ${user.id})`
   await addApp(user)
   await sql`delete from recovery_codes where user_id = ${user.id} and hash <> (
     select min(hash) from recovery_codes where user_id = ${user.id})`
@@ -417,8 +419,8 @@ t.test('16.6 an account that somebody else has prepared: what they have set up i
   t.equal(loggedIn.json().user.emailVerified, true)
 
   const tables = [
-    'passkeys', 'totp', 'recovery_codes', 'api_keys', 'undo_tokens', 'password_tokens', 'email_tokens', 'login_challenges',
-    'login_mails',
+    'passkeys', 'totp', 'recovery_codes', 'api_keys', 'identities', 'undo_tokens', 'password_tokens', 'email_tokens',
+    'login_challenges', 'login_mails',
   ]
   for (const table of tables) {
     t.strictSame([...await sql`select 1 from ${sql(table)} where user_id = ${user.id}`], [], table)
@@ -431,9 +433,10 @@ t.test('16.6 an account that somebody else has prepared: what they have set up i
     await statusOf(inject('POST', '/api/auth/login', { payload: { email: user.email, password: user.password } })), 401
   )
   t.strictSame(
-    (await actionsOf(user.id)).slice(-7),
+    (await actionsOf(user.id)).slice(-8),
     [
-      'user.email-verify', 'password.remove', 'passkey.remove', 'totp.remove', 'api-key.remove', 'login', 'login.failed',
+      'user.email-verify', 'password.remove', 'passkey.remove', 'totp.remove', 'api-key.remove', 'identity.remove', 'login',
+      'login.failed',
     ]
   )
   await mailTo(user.email, 'The earlier password')

@@ -72,8 +72,10 @@ export function closeConnection (connection: Duplex, lastBytes = ''): void {
   connection.once('close', () => clearTimeout(timer))
 }
 
-// What is to be done when a connection is closed. All responses on it share one listener.
+// What is to be done when a connection is closed, and when a response is. All responses on a connection share one
+// listener, and so do the actions of a response: Node warns if an emitter has more than ten.
 const actionsOf = new WeakMap<Duplex, Set<() => void>>()
+const actionsOfResponse = new WeakMap<FastifyReply['raw'], (() => void)[]>()
 
 /**
  * Calls a function once when a response has been sent completely or its connection is closed, or at once if that has
@@ -85,7 +87,14 @@ export function onceClosed ({ request, raw: response }: FastifyReply, act: () =>
   if (response.closed || socket.destroyed) return act()
   const actions = actionsOf.get(socket) ?? watch(socket)
   actions.add(act)
-  response.once('close', () => { if (actions.delete(act)) act() })
+  const known = actionsOfResponse.get(response)
+  if (known) {
+    known.push(act)
+    return
+  }
+  const own = [act]
+  actionsOfResponse.set(response, own)
+  response.once('close', () => { for (const act of own) if (actions.delete(act)) act() })
 }
 
 function watch (connection: Duplex): Set<() => void> {

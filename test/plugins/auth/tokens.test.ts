@@ -358,7 +358,14 @@ t.test('4 tokens by themselves', async (t) => {
   const writers = createWriters({ ...core, signingKeys })
   const tokens = await createTokens({ ...core, scope: app, signingKeys, writers })
   const actor = {
-    id: NOBODY, role: 'user' as const, sessionId: NOBODY, amr: ['pwd'], authTime: 1_700_000_000, claims: {},
+    id: NOBODY,
+    role: 'user' as const,
+    sessionId: NOBODY,
+    keyId: null,
+    actions: null,
+    amr: ['pwd'],
+    authTime: 1_700_000_000,
+    claims: {},
   }
 
   t.test('4 a token lives 15 minutes, or until its session expires', async (t) => {

@@ -3,7 +3,9 @@ import { once } from 'node:events'
 import { mkdir, readdir, readFile, rmdir, stat, utimes, writeFile } from 'node:fs/promises'
 import t from 'tap'
 import { createStorage } from '../../../plugins/uploads/storage.ts'
+import audit from '../../../plugins/audit/index.ts'
 import hooks from '../../../plugins/hooks/index.ts'
+import idempotency from '../../../plugins/idempotency/index.ts'
 import uploads from '../../../plugins/uploads/index.ts'
 import { openCore } from '../../helpers/core.ts'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
@@ -157,6 +159,8 @@ t.test('9 two databases that share a folder leave each other\'s files alone', as
 t.test('5.5 closing the app ends the check of the folder', async (t) => {
   const { app, lines } = await openCore(t, { uploadsDir: t.testdir({ files: { [randomUUID()]: 'x' } }) })
   await app.register(hooks)
+  await app.register(audit)
+  await app.register(idempotency)
   await app.register(uploads)
   await app.ready()
   await app.close()
