@@ -7,9 +7,9 @@ import { createUsher } from '../helpers/app.ts'
 
 type Part = NonNullable<UsherOptions['without']>[number]
 
-// The modules that only this part loads.
+// The modules that only this part loads. How an upload is shown is also known to the host API and to GraphQL.
 const modulesOf: Record<Part, RegExp> = {
-  uploads: /plugins\/uploads|routes\/uploads|\/@fastify\/multipart\/|\/file-type\//,
+  uploads: /plugins\/uploads(?!\/show-upload)|routes\/uploads|\/@fastify\/multipart\/|\/file-type\//,
   posts: /plugins\/posts\/(posts|events)\./,
   graphql: /routes\/graphql|node_modules\/(mercurius|graphql|graphql-jit|ws)\/|plugins\/posts\/events\./,
   docs: /routes\/docs\./,
