@@ -8,7 +8,7 @@ const BODY_BYTES = 256 * 1024
 /** The part of the global `fetch` that the libraries for OpenID Connect use. */
 export type Fetch = (url: string, options: {
   method?: string
-  headers?: HeadersInit
+  headers?: ConstructorParameters<typeof Headers>[0]
   body?: unknown
   signal?: AbortSignal | null | undefined
 }) => Promise<Response>
