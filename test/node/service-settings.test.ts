@@ -113,6 +113,8 @@ t.test('8 POOL_SIZE: more connections than the database accepts stop the start, 
   t.equal((await accepted.fetch('/health/ready')).status, 200)
 
   t.test('8 WORKERS without POOL_SIZE: the node starts and logs a warning', async (t) => {
+    // The other node has connections, and two workers that start at the same time would exceed the limit with them.
+    const DATABASE_URL = await createSmallDatabase(t)
     const node = await startNode(t, { cwd: temporaryFolder(), settings: { ...ADMIN, DATABASE_URL, WORKERS: '2' } })
     t.equal(node.stdout.split('\n').filter((line) => line.includes('WORKERS 2 takes up to 48 connections')).length, 1)
   })
