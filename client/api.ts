@@ -2068,7 +2068,7 @@ export interface components {
         CreateUploadLink: {
             /** @description How long the link works */
             seconds: number;
-            /** @description For whom or what the link is */
+            /** @description What the link is for, such as the name of its recipient */
             name?: string;
         };
         /**

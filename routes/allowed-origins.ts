@@ -9,15 +9,24 @@ export function createAllowedOrigins ({ usherOptions: { publicUrl, origins } }: 
   const isAllowed = createOriginCheck([...origins, ...publicUrl ? [new URL(publicUrl).origin] : []])
   const isOpen = origins.includes('*')
 
+  /**
+   * Returns whether the session cookie may be used by a request. Browsers send `Origin` with every POST, so a request
+   * without it does not come from a browser and is allowed.
+   */
+  function serveCookie (request: FastifyRequest): boolean {
+    const { origin } = request.headers
+    return !origin || isAt(request, request.protocol, origin) || isAllowed(origin)
+  }
+
   return {
+    serveCookie,
+
     /**
-     * Returns whether the session cookie may be used by a request. Browsers send `Origin` with every POST, so a request
-     * without it does not come from a browser and is allowed.
+     * Returns the same for a cookie by which a mail belongs to the browser that has asked for it. The browser itself
+     * may say that the page is of the same origin, behind a proxy that changes scheme or host.
      */
-    serveCookie (request: FastifyRequest): boolean {
-      const { origin } = request.headers
-      return !origin || isAt(request, request.protocol, origin) || isAllowed(origin)
-    },
+    serveMailCookie: (request: FastifyRequest): boolean =>
+      request.headers['sec-fetch-site'] === 'same-origin' || serveCookie(request),
 
     /**
      * Returns whether a page may open a WebSocket. CORS does not apply to WebSockets. The scheme of a page on the same

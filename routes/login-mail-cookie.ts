@@ -8,15 +8,11 @@ import { createCookie } from './cookie.ts'
 const SECRETS = 3
 const MAX_SECRETS = 2 * SECRETS
 
-export type LoginMailCookie = Awaited<ReturnType<typeof createLoginMailCookie>>
-
 /** Returns functions that read and add to the cookie of the browser that has asked for mails (contract 16.6). */
 export async function createLoginMailCookie (app: FastifyInstance) {
   const { valuesIn, set } = await createCookie(app, LOGIN_MAIL_COOKIE)
-  const { serveCookie } = createAllowedOrigins(app)
   // A page of another origin must not log a browser in.
-  const serves = (request: FastifyRequest): boolean =>
-    request.headers['sec-fetch-site'] === 'same-origin' || serveCookie(request)
+  const { serveMailCookie: serves } = createAllowedOrigins(app)
 
   /**
    * Returns the secrets in the cookie, newest first. A sibling domain can set a second cookie, and only the code tells

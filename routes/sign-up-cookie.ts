@@ -9,10 +9,8 @@ export type SignUpCookie = Awaited<ReturnType<typeof createSignUpCookie>>
 /** Returns functions that read, set and clear the cookie of the browser that has signed up (contract 11.2). */
 export async function createSignUpCookie (app: FastifyInstance) {
   const { valuesIn, set, clear } = await createCookie(app, SIGN_UP_COOKIE)
-  const { serveCookie } = createAllowedOrigins(app)
   // A page of another origin must not make a browser keep the password that the page has chosen.
-  const serves = (request: FastifyRequest): boolean =>
-    request.headers['sec-fetch-site'] === 'same-origin' || serveCookie(request)
+  const { serveMailCookie: serves } = createAllowedOrigins(app)
 
   return {
     /** Returns the secret in the cookie, or undefined if it is missing or sent with several values. */

@@ -14,7 +14,7 @@ import { voidLinks } from './void-issued.ts'
 
 /** How many codes may be tried for each mail. */
 export const MAX_ATTEMPTS_PER_MAIL = 5
-// Whoever has the session of a user can ask for such mails, and for nobody else's.
+// Such mails go to the user of the session only, so no stranger can use the limit up.
 const MAX_STEP_UPS_PER_SESSION = 3
 
 /** The secrets of a mail, as hashes. */
@@ -122,7 +122,7 @@ export async function useLoginMail (trx: Database, hash: Uint8Array, userId: str
   return true
 }
 
-/** To whom the mails belong for which a browser may try codes. */
+/** A mail that a browser has asked for, and whose code it may therefore try. */
 export type PendingCode = Row<LoginMailsTable, 'binding_hash' | 'address_hash'> & {
   /** Whether the owner has logged in from the network before. */
   isRecognised: boolean

@@ -134,9 +134,9 @@ export async function resetPassword (
     })
     .where('id', '=', userId).execute()
   await voidLinks(trx, userId, tablesOfMailbox)
-  // Whoever reads this mailbox is the first to prove it, so somebody else may have linked them.
+  // Nobody had proved to own the address before, so somebody else may have linked these identities.
   const identities = user.emailVerified ? 0 : await removeIdentities(trx, userId, userId)
-  // Whoever made the reset necessary may have created API keys.
+  // The keys may be those of a thief, because of whom the user sets a new password.
   const keys = await deleteApiKeysOf(trx, userId, userId)
   const ended = [...keys, ...await deleteSessionsOf(trx, userId, userId)]
   await storeUserEvent(trx, 'password.changed', userId, userId)

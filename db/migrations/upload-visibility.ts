@@ -12,8 +12,8 @@ export const uploadListIndexes: IndexesOf = (schema) => [
  * Adds private uploads, links to uploads, and when an upload was renamed (contract 13.1, 13.2). Drops the index on the
  * owner alone, which the one for lists replaces.
  *
- * Triggers announce what must stop a download, whoever changes it: another release and psql as well. A notification
- * has one of the forms `deleted <upload>`, `private <upload>`, `link <link>` and `owner <user>`.
+ * Triggers announce what must stop a download, so that changes by another release or by psql also stop it. A
+ * notification has one of the forms `deleted <upload>`, `private <upload>`, `link <link>` and `owner <user>`.
  */
 export async function addUploadVisibility (db: Kysely<Tables>, schema: string): Promise<void> {
   // A node of the previous release sets neither.

@@ -251,6 +251,7 @@ export function createSessions (
   }
 }
 
-function throwUnavailable (cause: unknown): never {
+/** Throws an error of the catalogue as it is, and any other one as the cause of `DatabaseUnavailable`. */
+export function throwUnavailable (cause: unknown): never {
   throw cause instanceof UsherError ? cause : new DatabaseUnavailable({ cause })
 }

@@ -12,7 +12,7 @@ const WEEK = 7 * 24 * 60 * 60
 /** The body of POST /api/uploads/{id}/links (contract 13.2). */
 export const CreateUploadLink = Type.Object({
   seconds: Type.Integer({ minimum: 1, maximum: WEEK, description: 'How long the link works' }),
-  name: Type.Optional(line({ trim: true, maxLength: 100, description: 'For whom or what the link is' })),
+  name: Type.Optional(line({ trim: true, maxLength: 100, description: 'What the link is for, such as the name of its recipient' })),
 }, { title: 'CreateUploadLink', examples: [{ seconds: 86400, name: 'For Grace' }] })
 
 export type CreateUploadLink = Static<typeof CreateUploadLink>

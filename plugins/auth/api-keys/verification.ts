@@ -4,11 +4,10 @@ import { batchCalls, type Client } from '../../../db/batching/batching.ts'
 import { isConsequence } from '../../../db/driver/circuit-breaker.ts'
 import type { WriterToken } from '../../../db/sessions/live-tokens.ts'
 import { InvalidToken } from '../../../schema/auth/login.ts'
-import { DatabaseUnavailable, UsherError } from '../../../schema/http/errors.ts'
 import type { Actor } from '../../../schema/options/policy.ts'
 import type { Core } from '../../core.ts'
 import type { Claims } from '../claims.ts'
-import type { Sessions } from '../sessions.ts'
+import { throwUnavailable, type Sessions } from '../sessions.ts'
 import type { Writers } from '../writers.ts'
 import { isWellFormed } from './format.ts'
 
@@ -167,8 +166,4 @@ export function createApiKeyVerification (
     /** Returns whether the user of a key needs no second factor to use it. */
     isMultiFactor: (actor: Actor): boolean => keyOfActor.get(actor)?.isMultiFactor ?? false,
   }
-}
-
-function throwUnavailable (cause: unknown): never {
-  throw cause instanceof UsherError ? cause : new DatabaseUnavailable({ cause })
 }
