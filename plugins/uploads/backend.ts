@@ -10,8 +10,14 @@ export interface StoredBytes {
   size: number
 }
 
-/** Temporary bytes are still being written, or wait for the rest of their request. Published bytes are kept. */
-export type Stage = 'temporary' | 'published'
+/**
+ * Temporary bytes are still being written, or wait for the rest of their request. A part has some of the bytes of an
+ * upload whose other bytes arrive in later requests (contract 13.5): it may remain for days. Published bytes are kept.
+ */
+export type Stage = WrittenStage | 'published'
+
+/** A stage whose bytes have arrived in a request. */
+export type WrittenStage = 'temporary' | 'part'
 
 /**
  * A storage backend: it stores the bytes of uploads by id, and nothing else. Records, hashes, entity tags, conditions,
@@ -38,19 +44,21 @@ export interface StorageBackend {
   /** Returns whether another database than this one has ever claimed the backend. */
   isShared (database: string): Promise<boolean>
   /**
-   * Writes temporary bytes under a new id, in constant memory; their number is not known before. Throws `StorageFull`,
-   * `StorageFailed`, the very error that `bytes` throws, or that of a limit (`plugins/support/exhausted.ts`). What has
-   * been written then remains: the caller removes it.
+   * Writes temporary bytes, or a part, under a new id, in constant memory; their number is not known before. A part is
+   * durable when this resolves. Throws `StorageFull`, `StorageFailed`, the very error that `bytes` throws, or that of a
+   * limit (`plugins/support/exhausted.ts`). What has been written then remains: the caller removes it.
    */
-  write (id: string, bytes: AsyncIterable<Uint8Array>): Promise<void>
+  write (id: string, bytes: AsyncIterable<Uint8Array>, stage?: WrittenStage): Promise<void>
   /**
-   * Publishes temporary bytes, which are no longer temporary then. Their age counts from now. Resolves when they are
-   * durable. Throws the same errors. The bytes may then be in either stage or in both: the caller removes them from
-   * both.
+   * Publishes temporary bytes, or those of a part, which are no longer in that stage then. Their age counts from now.
+   * Resolves when they are durable. Throws the same errors. The bytes may then be in either stage or in both: the
+   * caller removes them from both.
    */
-  publish (id: string): Promise<void>
+  publish (id: string, from?: WrittenStage): Promise<void>
   /** Returns published bytes, all or those of a range, or undefined if there are none with this id. */
   read (id: string, range?: ByteRange): Promise<Readable | undefined>
+  /** Returns the bytes of a part, or undefined if there are none with this id. */
+  readPart (id: string): Promise<Readable | undefined>
   /** Removes bytes. Does nothing if there are none with this id in this stage. Up to 100 calls run at the same time. */
   remove (stage: Stage, id: string): Promise<void>
   /**

@@ -16,7 +16,8 @@ const NO_SPACE = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
 /** Creates the backend that stores uploads as files of a folder. The name of each file is its id. */
 export function createFolder (path: string): StorageBackend {
   const root = resolve(path)
-  const folders = { temporary: join(root, 'tmp'), published: join(root, 'files') }
+  // Releases that know no parts remove old files of the folder of temporary ones.
+  const folders = { temporary: join(root, 'tmp'), part: join(root, 'parts'), published: join(root, 'files') }
   const databases = join(root, 'databases')
   let owner: Owner | undefined
   const pathOf = (stage: Stage, id: string) => join(folders[stage], id)
@@ -51,9 +52,9 @@ export function createFolder (path: string): StorageBackend {
       return (await readdir(databases)).some((name) => name !== database)
     },
 
-    async write (id, bytes) {
+    async write (id, bytes, stage = 'temporary') {
       try {
-        const file = await open(pathOf('temporary', id), 'wx', 0o600)
+        const file = await open(pathOf(stage, id), 'wx', 0o600)
         try {
           if (owner) await file.chown(owner.uid, owner.gid)
           // Chunk by chunk, because the file handles of Yarn Plug'n'Play do not write an iterable.
@@ -62,17 +63,18 @@ export function createFolder (path: string): StorageBackend {
         } finally {
           await file.close()
         }
+        if (stage === 'part') await syncFolder(folders.part)
       } catch (error) {
         throw describeFailure(error)
       }
     },
 
-    async publish (id) {
-      const temporary = pathOf('temporary', id)
+    async publish (id, from = 'temporary') {
+      const written = pathOf(from, id)
       try {
         // The rest of the request may have taken hours to arrive.
-        await touch(temporary)
-        await rename(temporary, pathOf('published', id))
+        await touch(written)
+        await rename(written, pathOf('published', id))
         await syncFolder(folders.published)
       } catch (error) {
         throw describeFailure(error)
@@ -82,6 +84,11 @@ export function createFolder (path: string): StorageBackend {
     async read (id, range) {
       const file = await open(pathOf('published', id)).catch(undefinedIfMissing)
       return file?.createReadStream(range)
+    },
+
+    async readPart (id) {
+      const file = await open(pathOf('part', id)).catch(undefinedIfMissing)
+      return file?.createReadStream()
     },
 
     async remove (stage, id) {

@@ -118,7 +118,7 @@ t.test('4 nodes whose clocks are wrong by two hours', async (t) => {
     t.match(next.stdout, '"files":1,', 'only the old one')
     t.strictSame(await readdir(`${folder}/tmp`), ['of-another-node'])
     t.ok((await readdir(`${folder}/files`)).includes(id))
-    t.strictSame((await readdir(folder)).toSorted(), ['databases', 'files', 'tmp'])
+    t.strictSame((await readdir(folder)).toSorted(), ['databases', 'files', 'parts', 'tmp'])
   })
 
   t.test('8 what a command on such a machine records stands first', async (t) => {
