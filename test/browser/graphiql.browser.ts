@@ -1,88 +1,87 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { look, looks, openPage, served } from '../helpers/browser.ts'
+import { look, openPage, oppositeLooks, served } from '../helpers/browser.ts'
 
-for (const [place, serve] of Object.entries(served)) {
-  t.test(`7 /graphql of ${place}: GraphiQL queries, mutates and subscribes`, async (t) => {
-    const { url, admin } = await serve(t)
-    const { page, foreign, problems } = await openPage(t, `${url}/graphql`)
+t.test('7 /graphql of the node: GraphiQL queries, mutates and subscribes', async (t) => {
+  const { url, admin } = await served['the node']!(t)
+  const { page, foreign, problems } = await openPage(t, `${url}/graphql`)
 
-    await t.test('7.2 a query typed into the editor gets a result', async (t) => {
-      await type(page, 'Operation Editor', 'query { users { nodes { email } } }')
-      await page.getByRole('button', { name: /^Prettify query/ }).click()
-      await page.getByRole('region', { name: 'Operation Editor' }).getByText('nodes').waitFor()
-      t.match(await run(page, admin.email), admin.email)
-    })
-
-    await t.test('7.4 a mutation succeeds with the token in the headers pane and fails without it', async (t) => {
-      await type(
-        page, 'Operation Editor', 'mutation { createPost(input: { title: "Typed", content: "text" }) { title } }'
-      )
-      await run(page, 'UNAUTHENTICATED')
-      await page.getByRole('button', { name: 'Headers' }).click()
-      await type(page, 'Headers', JSON.stringify(admin.headers))
-      t.match(await run(page, '"Typed"'), '"createPost"')
-    })
-
-    await t.test('7.7 a subscription receives a post that is created meanwhile', async (t) => {
-      const socket = page.waitForEvent('websocket')
-      await type(page, 'Operation Editor', 'subscription { postCreated { title } }')
-      await execute(page)
-      t.equal((await socket).url(), `${url.replace('http:', 'ws:')}/graphql`)
-      const received = answer(page, '"Meanwhile"')
-      // The page does not show when the server has started the subscription, so the test creates posts until one
-      // arrives.
-      const body =
-        JSON.stringify({ query: 'mutation { createPost(input: { title: "Meanwhile", content: "text" }) { id } }' })
-      const headers = { ...admin.headers, 'content-type': 'application/json' }
-      for (let waiting = true; waiting;) {
-        await fetch(`${url}/graphql`, { method: 'POST', headers, body })
-        waiting = await Promise.race([received.then(() => false), setTimeout(250, true)])
-      }
-      t.match(await received, '"postCreated"')
-    })
-
-    await t.test('15.3 the starter operations can be sent once the user is signed in, also after a reload', async (t) => {
-      const { page, foreign, problems } = await openPage(t, `${url}/graphql`)
-      await page.getByRole('textbox', { name: 'Email' }).fill(admin.email)
-      await page.getByRole('textbox', { name: 'Password' }).fill(admin.password)
-      await page.getByRole('button', { name: 'Sign in' }).click()
-      await page.getByText(`Signed in as ${admin.email}`).waitFor()
-      for (const [tab, expected] of [
-        ['Users', '"nodes"'], ['Me', admin.email], ['CreatePost', '"My first post"'],
-      ] as const) {
-        await openTab(page, tab)
-        await run(page, tab === 'CreatePost' ? '"Hello"' : expected)
-      }
-      const init = page.waitForEvent('websocket').then((socket) => socket.waitForEvent('framesent'))
-      await openTab(page, 'PostCreated')
-      let sent: Awaited<typeof init> | undefined
-      while (!sent) {
-        await execute(page)
-        sent = await Promise.race([init, setTimeout(2000, undefined)])
-      }
-      t.match(JSON.parse(`${sent.payload}`), { type: 'connection_init', payload: { authorization: /^Bearer \S+$/ } })
-      const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))
-      t.notMatch(stored, /eyJ/, 'no token is stored')
-
-      await page.reload()
-      await page.getByText(`Signed in as ${admin.email}`).waitFor()
-      await openTab(page, 'Me')
-      await run(page, admin.email)
-      await page.getByRole('button', { name: 'Sign out' }).click()
-      await page.getByRole('textbox', { name: 'Email' }).waitFor()
-      await run(page, 'null')
-      t.strictSame({ foreign, problems }, { foreign: [], problems: [] })
-    })
-
-    t.strictSame({ foreign, problems }, { foreign: [], problems: [] })
+  await t.test('7.2 a query typed into the editor gets a result', async (t) => {
+    await type(page, 'Operation Editor', 'query { users { nodes { email } } }')
+    await page.getByRole('button', { name: /^Prettify query/ }).click()
+    await page.getByRole('region', { name: 'Operation Editor' }).getByText('nodes').waitFor()
+    t.match(await run(page, admin.email), admin.email)
   })
-}
 
-t.test('15.3 GraphiQL fits, light and dark, on a desktop and on a phone', async (t) => {
+  await t.test('7.4 a mutation succeeds with the token in the headers pane and fails without it', async (t) => {
+    await type(
+      page, 'Operation Editor', 'mutation { createPost(input: { title: "Typed", content: "text" }) { title } }'
+    )
+    await run(page, 'UNAUTHENTICATED')
+    await page.getByRole('button', { name: 'Headers' }).click()
+    await type(page, 'Headers', JSON.stringify(admin.headers))
+    t.match(await run(page, '"Typed"'), '"createPost"')
+  })
+
+  await t.test('7.7 a subscription receives a post that is created meanwhile', async (t) => {
+    const socket = page.waitForEvent('websocket')
+    await type(page, 'Operation Editor', 'subscription { postCreated { title } }')
+    await execute(page)
+    t.equal((await socket).url(), `${url.replace('http:', 'ws:')}/graphql`)
+    const received = answer(page, '"Meanwhile"')
+    // The page does not show when the server has started the subscription, so the test creates posts until one
+    // arrives.
+    const body =
+      JSON.stringify({ query: 'mutation { createPost(input: { title: "Meanwhile", content: "text" }) { id } }' })
+    const headers = { ...admin.headers, 'content-type': 'application/json' }
+    for (let waiting = true; waiting;) {
+      await fetch(`${url}/graphql`, { method: 'POST', headers, body })
+      waiting = await Promise.race([received.then(() => false), setTimeout(250, true)])
+    }
+    t.match(await received, '"postCreated"')
+  })
+
+  t.strictSame({ foreign, problems }, { foreign: [], problems: [] })
+})
+
+t.test('15.3 GraphiQL of a host: the starter operations can be sent once the user is signed in, also after a reload', async (t) => {
+  const { url, admin } = await served['a host']!(t)
+  const { page, foreign, problems } = await openPage(t, `${url}/graphql`)
+  await page.getByRole('textbox', { name: 'Email' }).fill(admin.email)
+  await page.getByRole('textbox', { name: 'Password' }).fill(admin.password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByText(`Signed in as ${admin.email}`).waitFor()
+  for (const [tab, expected] of [
+    ['Users', '"nodes"'], ['Me', admin.email], ['CreatePost', '"My first post"'],
+  ] as const) {
+    await openTab(page, tab)
+    await run(page, tab === 'CreatePost' ? '"Hello"' : expected)
+  }
+  const init = page.waitForEvent('websocket').then((socket) => socket.waitForEvent('framesent'))
+  await openTab(page, 'PostCreated')
+  let sent: Awaited<typeof init> | undefined
+  while (!sent) {
+    await execute(page)
+    sent = await Promise.race([init, setTimeout(2000, undefined)])
+  }
+  t.match(JSON.parse(`${sent.payload}`), { type: 'connection_init', payload: { authorization: /^Bearer \S+$/ } })
+  const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))
+  t.notMatch(stored, /eyJ/, 'no token is stored')
+
+  await page.reload()
+  await page.getByText(`Signed in as ${admin.email}`).waitFor()
+  await openTab(page, 'Me')
+  await run(page, admin.email)
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('textbox', { name: 'Email' }).waitFor()
+  await run(page, 'null')
+  t.strictSame({ foreign, problems }, { foreign: [], problems: [] })
+})
+
+t.test('15.3 GraphiQL fits, light on a desktop and dark on a phone', async (t) => {
   const { url } = await served['a host']!(t)
-  for (const { name, ...options } of looks) {
+  for (const { name, ...options } of oppositeLooks) {
     const { page, problems } = await openPage(t, `${url}/graphql`, options)
     await run(page, '"nodes"')
     const { brightness, excess } = await look(page)

@@ -2,7 +2,7 @@
 /// <reference lib="dom" />
 /// <reference lib="dom.iterable" />
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
-import type { Test } from 'tap'
+import root, { type Test } from 'tap'
 import { createUsher } from './app.ts'
 import { TEST_TIMEOUT_MS } from './deadlines.ts'
 import { startNode } from './node.ts'
@@ -18,6 +18,9 @@ const PHONE = { width: 390, height: 844 }
 /** The ways in which a page is looked at: light and dark, on a desktop and on a phone. */
 export const looks = ([['desktop', DESKTOP], ['phone', PHONE]] as const).flatMap(([device, viewport]) =>
   (['light', 'dark'] as const).map((colorScheme) => ({ name: `${colorScheme}, ${device}`, colorScheme, viewport })))
+
+/** Two of them, for pages that take a browser seconds: colors do not change the layout, nor devices the colors. */
+export const oppositeLooks = looks.filter(({ name }) => ['light, desktop', 'dark, phone'].includes(name))
 
 export interface Watched {
   page: Page
@@ -36,14 +39,17 @@ export async function startBrowser (t: Test): Promise<Browser> {
   return browser
 }
 
+// Pages have profiles of their own, so those of a file can share a browser.
+let shared: Promise<Browser> | undefined
+
 /**
- * Opens a page with a new profile, and records what the page does from its first request on. Starts Chromium unless it
- * is given.
+ * Opens a page with a new profile, and records what the page does from its first request on. Unless it is given, the
+ * browser is the one that the tests of the process share.
  */
 export async function openPage (
   t: Test, url: string, options: BrowserContextOptions = {}, browser?: Browser
 ): Promise<Watched> {
-  const context = await (browser ?? await startBrowser(t)).newContext({ viewport: DESKTOP, ...options })
+  const context = await (browser ?? await (shared ??= startBrowser(root))).newContext({ viewport: DESKTOP, ...options })
   t.teardown(() => context.close())
   const page = await context.newPage()
   page.setDefaultTimeout(TEST_TIMEOUT_MS)

@@ -66,6 +66,8 @@ export async function testEventFaults (
     WEBHOOK_URL: receiver.url,
     WEBHOOK_SECRET: secret,
     WEBHOOK_ALLOW_PRIVATE: 'true',
+    // The leases of what a killed node was delivering last for an attempt and 15 seconds.
+    DEADLINE_FACTOR: '2',
   }
   const start = () => startNode(t, { cwd, settings })
   const sent: Write[] = []

@@ -115,7 +115,7 @@ t.test('14.4 a node that starts while tables are locked says what to wait for', 
   await sql.unsafe(`alter database ${sql.options.database} set lock_timeout = 100`)
   await sql.begin(async (sql) => {
     await sql`lock table usher.users, usher.migrations in access exclusive mode`
-    const node = spawnNode(t, { cwd, settings })
+    const node = spawnNode(t, { cwd, settings: { ...settings, DEADLINE_FACTOR: '1' } })
     t.equal(await node.ended, 1)
     t.match(
       node.stderr,
