@@ -119,6 +119,10 @@ async function serve (
   await app.register(memory)
   await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
   await app.register(home)
+  // For those who build pages, and for pictures of the components.
+  if (settings.NODE_ENV !== 'production') {
+    await app.register(import('./pages/design.ts'), { color: settings.PRODUCT_COLOR ?? '#1d4ed8' })
+  }
   if (METRICS_PORT !== undefined) {
     const { default: metrics } = await import('./metrics/metrics.ts').catch(explainMissingClient)
     await app.register(metrics, {

@@ -4,9 +4,11 @@ import { extname, join } from 'node:path'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { textColorOn } from '../../schema/options/color.ts'
 import { NotFound } from '../../schema/http/errors.ts'
+import { readDesign } from '../pages/components.ts'
 import { failureTexts, pageTexts, type PageText } from '../../schema/options/page-texts.ts'
 
 const FOLDER = join(import.meta.dirname, 'assets')
+const SHARED = join(import.meta.dirname, '..', 'pages')
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
@@ -27,6 +29,8 @@ export function serveAssets (app: FastifyInstance): string {
   const assets = new Map(
     readdirSync(FOLDER).sort().map((name) => [name, withColors(readFileSync(join(FOLDER, name), 'utf8'))])
   )
+  assets.set('design.css', readDesign(color))
+  assets.set('ui.js', readFileSync(join(SHARED, 'ui.js'), 'utf8'))
   assets.set(
     'texts.js', `export const { texts, failures } = ${JSON.stringify(textsOfScripts({ ...pageTexts, ...texts }))}\n`
   )

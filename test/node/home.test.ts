@@ -1,5 +1,6 @@
 import Fastify from 'fastify'
 import t from 'tap'
+import design from '../../node/pages/design.ts'
 import home from '../../node/pages/home.ts'
 import httpDefaults from '../../node/http/defaults.ts'
 import { createHeaders } from '../../node/http/security-headers.ts'
@@ -58,4 +59,16 @@ t.test('15.1 there is a favicon in both formats', async (t) => {
   const image = await app.inject('/favicon.svg')
   t.match(image.headers, { 'content-type': 'image/svg+xml', 'x-content-type-options': 'nosniff' })
   t.match(image.body, /^<svg /)
+})
+
+t.test('15.2 in development, /console/design shows all components of pages with files of its own', async (t) => {
+  const node = Fastify({ pluginTimeout: 0 })
+  t.teardown(() => node.close())
+  await node.register(design, { color: '#0f766e' })
+  const { body, headers } = await node.inject('/console/design')
+  t.equal(headers['content-type'], 'text/html; charset=utf-8')
+  const files = [...body.matchAll(/(?:href|src)="(design\/[^"]+)"/g)].map(([, file]) => `/console/${file}`)
+  t.strictSame(files, ['/console/design/design.css', '/console/design/ui.js'])
+  for (const file of files) t.equal((await node.inject(file)).statusCode, 200, file)
+  t.match((await node.inject(files[0]!)).body, '--color: #0f766e;')
 })

@@ -59,7 +59,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   t.strictSame(others.sort(), [
     'dist/node/pages/favicon.ico', 'dist/node/pages/home.css', 'dist/node/pages/home.html',
     'dist/routes/graphql/graphiql/page.LICENSE', 'dist/routes/graphql/graphiql/page.html.gz',
-    'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
+    'dist/routes/pages/design.css', 'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
     'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css',
     'dist/routes/pages/graphiql.html', 'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html',
     'dist/schema/auth/common-passwords.LICENSE', 'dist/schema/auth/common-passwords.txt',
@@ -67,7 +67,11 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   ])
   t.strictSame(
     paths.filter((path) => /\/pages\/.*\.js$/.test(path)).sort(),
-    ['node/pages/home', ...['docs', 'graphiql', 'pages', 'sign-in'].map((name) => `routes/pages/${name}`)]
+    [
+      'node/pages/design', 'node/pages/home',
+      ...['components', 'design-page', 'docs', 'graphiql', 'html', 'pages', 'sign-in', 'ui']
+        .map((name) => `routes/pages/${name}`),
+    ]
       .map((name) => `dist/${name}.js`)
   )
   // Most of it is the page of GraphiQL, whose library has nine megabytes.

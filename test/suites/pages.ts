@@ -1,3 +1,3 @@
 import { runTogether } from '../helpers/run-together.ts'
 
-runTogether('routes/{docs,entity-tags,openapi,pages*}.test.ts')
+runTogether('routes/{design,docs,entity-tags,openapi,pages*}.test.ts')
