@@ -1020,6 +1020,23 @@ export interface paths {
         patch: operations["patchUsersById"];
         trace?: never;
     };
+    "/api/users/{id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Export everything that is stored about a user */
+        get: operations["getUsersByIdExport"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/audit": {
         parameters: {
             query?: never;
@@ -1938,6 +1955,28 @@ export interface components {
             disabled?: boolean;
         };
         /**
+         * UploadLink
+         * @description A link that serves an upload
+         */
+        UploadLink: {
+            /** @description UUIDv7 */
+            id: string;
+            /** @description Empty if none was given */
+            name: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            expiresAt: string;
+            /** @description The id of the user who created it; null if it was the host */
+            createdBy: string | null;
+        };
+        /**
          * AuditEntry
          * @description An entry of the account log: who did what and when
          */
@@ -1945,7 +1984,7 @@ export interface components {
             /** @description UUIDv7 */
             id: string;
             /** @enum {string} */
-            action: "login" | "login.failed" | "login.second-factor-failed" | "login.mail-request" | "logout" | "step-up" | "step-up.failed" | "step-up.mail-request" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "identity.add" | "identity.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "upload.read" | "upload.update" | "upload.delete" | "upload-link.create" | "upload-link.revoke" | "access.denied" | "access.throttled";
+            action: "login" | "login.failed" | "login.second-factor-failed" | "login.mail-request" | "logout" | "step-up" | "step-up.failed" | "step-up.mail-request" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "identity.add" | "identity.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "user.export" | "upload.read" | "upload.update" | "upload.delete" | "upload-link.create" | "upload-link.revoke" | "access.denied" | "access.throttled";
             /**
              * Format: date-time
              * @description RFC 3339, UTC
@@ -1963,6 +2002,180 @@ export interface components {
             address: string;
             /** @description The `User-Agent` of the client; empty if the reader may not see it */
             userAgent: string;
+        };
+        /**
+         * UserExport
+         * @description Everything that is stored about the user
+         */
+        UserExport: {
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            exportedAt: string;
+            user: components["schemas"]["User"];
+            /**
+             * Format: date-time
+             * @description When the address was changed last; null if it never was
+             */
+            emailChangedAt: string | null;
+            /** @description The ways to sign in, without their secrets */
+            credentials: {
+                /** @description Whether the user has a password */
+                password: boolean;
+                /** @description The authenticator app; null if there is none */
+                totp: {
+                    /**
+                     * Format: date-time
+                     * @description RFC 3339, UTC
+                     */
+                    confirmedAt: string;
+                } | null;
+                recoveryCodesLeft: number;
+                passkeys: components["schemas"]["Passkey"][];
+                identities: {
+                    /** @description UUIDv7 */
+                    id: string;
+                    /** @description The id of the provider */
+                    provider: string;
+                    /** @description The address that the provider gave last, verified or not; null if there was none */
+                    email: string | null;
+                    /**
+                     * Format: date-time
+                     * @description RFC 3339, UTC
+                     */
+                    createdAt: string;
+                    /**
+                     * Format: date-time
+                     * @description The last login; null if there was none
+                     */
+                    lastUsedAt: string | null;
+                    /** @description Who says who the user is */
+                    issuer: string;
+                    /** @description The id of the user there */
+                    subject: string;
+                }[];
+                apiKeys: components["schemas"]["ApiKey"][];
+            };
+            sessions: {
+                /** @description UUIDv7 */
+                id: string;
+                /**
+                 * Format: date-time
+                 * @description RFC 3339, UTC
+                 */
+                createdAt: string;
+                /**
+                 * Format: date-time
+                 * @description RFC 3339, UTC
+                 */
+                lastUsedAt: string;
+                /**
+                 * Format: date-time
+                 * @description RFC 3339, UTC
+                 */
+                expiresAt: string;
+                /** @description How the user was authenticated (RFC 8176): `pwd`, `email`, `otp`, `pop`, `user`, `mfa`, `fed` */
+                amr: string[];
+                /**
+                 * Format: date-time
+                 * @description RFC 3339, UTC
+                 */
+                authTime: string;
+                /** @description The IP address of the last login or refresh */
+                address: string;
+                /** @description The `User-Agent` of the last login or refresh; empty if there was none */
+                userAgent: string;
+            }[];
+            /** @description The networks that the user has logged in from */
+            networks: {
+                network: string;
+                /**
+                 * Format: date-time
+                 * @description RFC 3339, UTC
+                 */
+                lastUsedAt: string;
+            }[];
+            pending: {
+                /** @description Links that were mailed and still work, without their tokens */
+                links: {
+                    /** @description `set-password`, `verify-email`, `undo-change`, `log-in` or `step-up` */
+                    kind: string;
+                    /** @description The address that it verifies or restores; null if there is none */
+                    email: string | null;
+                    /**
+                     * Format: date-time
+                     * @description RFC 3339, UTC
+                     */
+                    createdAt: string;
+                    /**
+                     * Format: date-time
+                     * @description RFC 3339, UTC
+                     */
+                    expiresAt: string;
+                }[];
+                /** @description Mails that were not sent yet, without their contents */
+                mails: {
+                    /** @description The limit that it counts toward, such as `account`; null if a previous release has stored it */
+                    kind: string | null;
+                    /** @description The recipient; null if it will not be sent */
+                    to: string | null;
+                    /**
+                     * Format: date-time
+                     * @description RFC 3339, UTC
+                     */
+                    createdAt: string;
+                }[];
+            };
+            /** @description Newest first */
+            posts: {
+                /** @description UUIDv7 */
+                id: string;
+                title: string;
+                content: string;
+                /**
+                 * Format: date-time
+                 * @description RFC 3339, UTC
+                 */
+                createdAt: string;
+                /**
+                 * Format: date-time
+                 * @description RFC 3339, UTC
+                 */
+                updatedAt: string;
+            }[];
+            /** @description Newest first, without their bytes */
+            uploads: {
+                /** @description The address of the bytes; absolute if the public URL is set */
+                fileUrl: string;
+                /** @description UUIDv7 */
+                id: string;
+                /** @description The name of the file, without a path */
+                filename: string;
+                /** @description Found out from the bytes */
+                mediaType: string;
+                /** @description Size in bytes */
+                size: number;
+                /** @description Hash of the bytes, hexadecimal */
+                sha256: string;
+                description: string;
+                /**
+                 * @description Who may download the file: `public` is everybody, `private` the owner, admins and holders of a link
+                 * @enum {string}
+                 */
+                visibility: "public" | "private";
+                /** @description The id of the owner */
+                userId: string;
+                /**
+                 * Format: date-time
+                 * @description RFC 3339, UTC
+                 */
+                createdAt: string;
+                /** @description Without their secrets */
+                links: components["schemas"]["UploadLink"][];
+            }[];
+            /** @description The entries about the account, newest first */
+            accountLog: components["schemas"]["AuditEntry"][];
         };
         /** UploadForm */
         UploadForm: {
@@ -2094,28 +2307,6 @@ export interface components {
             createdBy: string | null;
             /** @description Serves the bytes without a token, to whoever has it. It is not shown again. Absolute if the public URL is set */
             url: string;
-        };
-        /**
-         * UploadLink
-         * @description A link that serves an upload
-         */
-        UploadLink: {
-            /** @description UUIDv7 */
-            id: string;
-            /** @description Empty if none was given */
-            name: string;
-            /**
-             * Format: date-time
-             * @description RFC 3339, UTC
-             */
-            createdAt: string;
-            /**
-             * Format: date-time
-             * @description RFC 3339, UTC
-             */
-            expiresAt: string;
-            /** @description The id of the user who created it; null if it was the host */
-            createdBy: string | null;
         };
     };
     responses: never;
@@ -13204,12 +13395,134 @@ export interface operations {
             };
         };
     };
+    getUsersByIdExport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Everything that is stored about the user */
+            200: {
+                headers: {
+                    /** @description The name of the file, and whether a browser may show it */
+                    "Content-Disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserExport"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "A bearer token is required",
+                     *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "Not found",
+                     *       "code": "NOT_FOUND"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "Too many attempts, try again later",
+                     *       "code": "TOO_MANY_REQUESTS"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getAudit: {
         parameters: {
             query?: {
                 /** @description Only entries about the account of this user. Only an admin may name another user */
                 user?: string;
-                action?: "login" | "login.failed" | "login.second-factor-failed" | "login.mail-request" | "logout" | "step-up" | "step-up.failed" | "step-up.mail-request" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "identity.add" | "identity.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "upload.read" | "upload.update" | "upload.delete" | "upload-link.create" | "upload-link.revoke" | "access.denied" | "access.throttled";
+                action?: "login" | "login.failed" | "login.second-factor-failed" | "login.mail-request" | "logout" | "step-up" | "step-up.failed" | "step-up.mail-request" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "identity.add" | "identity.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "user.export" | "upload.read" | "upload.update" | "upload.delete" | "upload-link.create" | "upload-link.revoke" | "access.denied" | "access.throttled";
                 /** @description Entries per page */
                 limit?: number;
                 /** @description The cursor of the page, from the `Link` header of the previous page */

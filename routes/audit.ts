@@ -1,9 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
-import type { AuditEntryRow } from '../db/audit/audit.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import { addVary } from '../plugins/http/vary.ts'
-import { AuditList, ListAudit } from '../schema/audit/audit.ts'
+import { AuditList, forOwner, ListAudit } from '../schema/audit/audit.ts'
 import { decodeCursor, encodeCursor } from '../schema/http/cursor.ts'
 import { pageTag } from '../schema/http/entity-tag.ts'
 import { failures, NotModified } from '../schema/http/reply.ts'
@@ -55,13 +54,6 @@ const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
     linkNextPage(reply, `${publicPath}/api/audit`, { user, action, limit }, next && encodeCursor(next))
     return isCurrent ? sendNotModified(request, reply) : entries
   }
-}
-
-// The owner of an account must not see the address and browser of an admin who changed it. Those of a client that
-// nobody knows, such as one whose login failed, remain visible.
-function forOwner (entry: AuditEntryRow): AuditEntryRow {
-  const isByAnotherUser = entry.actorId !== null && entry.actorId !== entry.userId
-  return isByAnotherUser ? { ...entry, address: '', userAgent: '' } : entry
 }
 
 export default auditRoutes

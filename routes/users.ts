@@ -1,9 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { create as contentDisposition } from 'content-disposition'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { restoreUser } from '../db/idempotency/idempotency.ts'
 import type { UserRow } from '../db/tables/index.ts'
 import { replacementOf } from '../db/users/update-user.ts'
-import { addJsonParser } from '../plugins/http/requests.ts'
+import { onceClosed } from '../plugins/http/raw/connections.ts'
+import { createResponseCutOff } from '../plugins/http/raw/response-cut-off.ts'
+import { addJsonParser, forbidStoring } from '../plugins/http/requests.ts'
 import {
   authorizeCreation, authorizeMembers, authorizeNewRole, withoutIgnored, writerOf,
 } from '../plugins/accounts/permissions.ts'
@@ -12,6 +15,7 @@ import { IDEMPOTENT } from '../schema/http/idempotency.ts'
 import { IdParams, PreconditionHeaders } from '../schema/http/params.ts'
 import type { ReadAction } from '../schema/options/policy.ts'
 import { failures, HEADERS, NoContent, NotModified, STEP_UP } from '../schema/http/reply.ts'
+import { UserExport } from '../schema/users/user-export.ts'
 import { CreateUser, PatchUser, ReplaceUser, User } from '../schema/users/user.ts'
 import { writableFields } from '../schema/users/user-fields.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
@@ -71,6 +75,14 @@ const schemas = {
     headers: PreconditionHeaders,
     response: { 204: NoContent, ...failures(400, 401, 403, 404, 409, 412) },
   },
+  export: {
+    tags,
+    security,
+    summary: 'Export everything that is stored about a user',
+    [HEADERS]: { 200: ['Content-Disposition'], ...STEP_UP },
+    params: IdParams,
+    response: { 200: UserExport, ...failures(401, 403, 404, 429) },
+  },
 }
 
 /** Adds the routes for user records (contract 2). Their list has versions (contract 3). */
@@ -83,6 +95,7 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { newUsers } = accounts
   const path = `${publicPath}/api/users`
   const once = createOnce(app)
+  const cutOff = createResponseCutOff(app)
   describeTag(app, 'users', 'User records')
 
   await app.register(userListRoute)
@@ -108,6 +121,13 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     }, onPatch)
   })
   app.delete('/users/:id', { schema: schemas.delete, onRequest: allow('users:delete', idOf) }, onDelete)
+
+  await app.register(async (app) => {
+    forbidStoring(app)
+    app.get('/users/:id/export', {
+      schema: schemas.export, exposeHeadRoute: false, onRequest: allow('users:export', idOf),
+    }, onExport)
+  })
 
   async function onRead (request: RequestOf<typeof schemas.read>, reply: ReplyOf<typeof schemas.read>) {
     const { params: { id }, headers, socket } = request
@@ -154,6 +174,15 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onDelete (request: RequestOf<typeof schemas.delete>, reply: ReplyOf<typeof schemas.delete>) {
     await accounts.delete(callerOf(request), request.params.id, await matchOf(request))
     return reply.code(204).send(null)
+  }
+
+  async function onExport (request: RequestOf<typeof schemas.export>, reply: ReplyOf<typeof schemas.export>) {
+    cutOff(reply)
+    const stream = await accounts.export(callerOf(request), idOf(request))
+    // A hook of the host may send another response instead.
+    onceClosed(reply, () => stream.destroy())
+    reply.header('content-disposition', contentDisposition(`user-${idOf(request)}.json`))
+    return reply.type('application/json; charset=utf-8').send(stream as never)
   }
 
   // Returns the versions that the user may have for the preconditions to be true. This runs in the handlers, because

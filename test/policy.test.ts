@@ -187,6 +187,7 @@ const rows: Record<string, Send> = {
     const gone = await usher.createUser()
     return inject('DELETE', `/api/users/${gone.id}`, { headers: gone.headers })
   },
+  'GET /api/users/{id}/export': rest('GET', ({ owner }) => `/api/users/${owner.id}/export`),
   'POST /api/users/{id}/invitation': rest('POST', async () => `/api/users/${(await addPerson()).id}/invitation`),
   'GET /api/users/{id}/sessions': rest('GET', ({ owner }) => `/api/users/${owner.id}/sessions`),
   'DELETE /api/users/{id}/sessions': async (headers, { actor, owner }) => {

@@ -6,6 +6,7 @@ import { changePassword, resetPassword, type Account, type PasswordChange } from
 import { insertMail } from '../../db/outbox/mails.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
 import { getUndoTokenOwner, undoChange, type Undo } from '../../db/auth/undo-tokens.ts'
+import { lockUser } from '../../db/users/users.ts'
 import { updateUser, type ChangeContext, type Changes } from '../../db/users/update-user.ts'
 import { permits, type Match } from '../../schema/http/entity-tag.ts'
 import { PreconditionFailed } from '../../schema/http/errors.ts'
@@ -141,21 +142,29 @@ export function createAccounts (dependencies: Dependencies) {
     },
 
     /**
-     * Deletes a user with all posts and uploads, and ends the user's sessions. Throws `Unauthenticated`, `Forbidden`,
-     * `UserNotFound`, `LastAdmin`, `UserInUse`, `PreconditionFailed`, `InvalidToken`.
+     * Deletes a user with all posts and uploads, and ends the user's sessions. Users who delete themselves must have
+     * been authenticated recently, and get a mail. Throws `Unauthenticated`, `Forbidden`, `StepUpRequired`,
+     * `SessionRequired`, `UserNotFound`, `LastAdmin`, `UserInUse`, `PreconditionFailed`, `InvalidToken`.
      * @param match the versions that the user may have
      */
     async delete (caller: Caller, id: string, match?: Match): Promise<void> {
       caller.authorize('users:delete', id.toLowerCase())
-      if (caller.actor?.id === id.toLowerCase()) await stepUp.require(caller)
+      const isOwn = caller.actor?.id === id.toLowerCase()
+      if (isOwn) await stepUp.require(caller)
       if (hooks.has('beforeUserDelete')) {
         await hooks.check('beforeUserDelete', await users.get(id, caller.client), caller)
       }
+      const runHook = updates.beforeDelete(caller, id)
+      const beforeDelete = (isOwn || runHook) && (async (trx: Database) => {
+        // Before, because the limit of mails of an address depends on whether its user has verified it.
+        if (isOwn) await undoLinks.notifyDeleted(trx, (await lockUser(trx, id))!.email)
+        await runHook?.(trx)
+      })
       const ended = await deleteUser(db, id, caller.actor?.id ?? null, async (trx) => {
         await audit.add(caller, { action: 'user.delete', userId: id }, trx)
         // Last in the transaction, because it may have waited for locks (contract 1.12).
         await caller.confirm()
-      }, { beforeDelete: updates.beforeDelete(caller, id), match })
+      }, { beforeDelete: beforeDelete || undefined, match })
       sessions.markEnded(ended)
       await deletedUsers.purge()
     },

@@ -7,6 +7,7 @@ import { createDeletedUsers } from './deleted-users.ts'
 import { createFirstAdmin } from './first-admin.ts'
 import { createNewUsers } from './new-users.ts'
 import { setPassword } from './set-password.ts'
+import { createUserExports, type UserExports } from './user-exports.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -14,7 +15,7 @@ declare module 'fastify' {
   }
 }
 
-export interface Accounts extends ReturnType<typeof createAccounts> {
+export interface Accounts extends ReturnType<typeof createAccounts>, UserExports {
   readonly newUsers: ReturnType<typeof createNewUsers>
   setPassword (caller: Caller, userId: string, passwordHash: string): Promise<number>
 }
@@ -31,6 +32,7 @@ export default fp(async function accounts (app) {
   const deletedUsers = createDeletedUsers({ ...dependencies, sweep })
   app.decorate('usherAccounts', {
     ...createAccounts({ ...dependencies, deletedUsers }),
+    ...createUserExports(dependencies),
     newUsers: createNewUsers(dependencies),
     setPassword: (caller, userId, passwordHash) => setPassword(dependencies, caller, userId, passwordHash),
   })

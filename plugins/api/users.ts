@@ -61,5 +61,8 @@ export function createUserOperations (app: FastifyInstance, perform: Perform): U
 
     delete: (id: string, options?: CallOptions) =>
       perform.write(options, (caller) => accounts.delete(caller, idOf(id))),
+
+    export: (id: string, options?: CallOptions) =>
+      perform.write(options, (caller) => accounts.export(caller, idOf(id))),
   } satisfies Record<keyof UserOperations, (...parameters: never[]) => Promise<UsherUser | ShownUser | object | void>>
 }

@@ -14,7 +14,7 @@ export const auditActions = [
   'user.enable', 'user.delete',
   'passkey.add', 'passkey.rename', 'passkey.remove', 'totp.add', 'totp.remove', 'api-key.add', 'api-key.remove',
   'identity.add', 'identity.remove', 'recovery-codes.create', 'recovery-code.use', 'keys.rotate', 'backup.create',
-  'users.export', 'upload.read', 'upload.update', 'upload.delete', 'upload-link.create', 'upload-link.revoke',
+  'users.export', 'user.export', 'upload.read', 'upload.update', 'upload.delete', 'upload-link.create', 'upload-link.revoke',
   // A request that got 403 or 429. The log records at most one a minute from the same source.
   'access.denied', 'access.throttled',
 ] as const
@@ -46,3 +46,15 @@ export const ListAudit = Type.Object({
 })
 
 export const AuditList = Type.Array(AuditEntry, { description: 'Entries, newest first' })
+
+/** An entry as far as the following concerns. */
+interface OriginOfEntry { actorId: string | null, userId: string | null, address: string, userAgent: string }
+
+/**
+ * Returns an entry as the owner of the account sees it, who must not see the address and browser of an admin who
+ * changed it. Those of a client that nobody knows, such as one whose login failed, remain visible.
+ */
+export function forOwner<Entry extends OriginOfEntry> (entry: Entry): Entry {
+  const isByAnotherUser = entry.actorId !== null && entry.actorId !== entry.userId
+  return isByAnotherUser ? { ...entry, address: '', userAgent: '' } : entry
+}

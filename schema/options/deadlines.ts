@@ -38,6 +38,7 @@ export const Deadlines = Type.Object({
   passkey: ms(5000, 'The thread that verifies passkeys answers'),
   provider: ms(10_000, 'A request to a provider with which users sign in'),
   providerConnect: ms(3000, 'The connection of such a request'),
+  exportStall: ms(60_000, 'The client of an export takes its next piece'),
   metrics: ms(500, 'Metrics wait for what only the database knows'),
   socketInit: ms(3000, 'A socket sends `connection_init`'),
 

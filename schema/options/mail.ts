@@ -65,6 +65,8 @@ export interface MailValues {
    * a link to set a password is requested.
    */
   'ways-removed': CommonValues & { page: string }
+  /** The user has deleted the account. It goes to the address that the account had. */
+  'account-deleted': CommonValues
 }
 
 export type MailName = keyof MailValues
@@ -93,6 +95,7 @@ export const mailValues: { readonly [Name in MailName]: readonly (keyof MailValu
   login: [...commonMailValues, 'link', 'code', 'duration'],
   'step-up': [...commonMailValues, 'code', 'duration'],
   'ways-removed': [...commonMailValues, 'page'],
+  'account-deleted': commonMailValues,
 }
 
 export const mailNames = Object.keys(mailValues) as MailName[]

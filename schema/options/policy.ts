@@ -61,6 +61,7 @@ const rules = {
   'users:create': admin,
   'users:replace': owner,
   'users:delete': owner,
+  'users:export': owner,
   'users:grant-role': admin,
   'users:disable': admin,
   'users:invite': admin,
@@ -102,11 +103,12 @@ export type Action = keyof typeof rules
 export type Policy = Record<ReadAction, ReadRule> & Record<Action, Rule>
 
 /**
- * The actions that need a session: what decides who has the account. No API key permits them (contract 17.1).
+ * The actions that need a session: what decides who has the account, and what shows all of it. No API key permits them
+ * (contract 17.1).
  */
 export const sessionActions: ReadonlySet<string> = new Set<Action>([
   'passwords:change', 'passkeys:remove', 'identities:remove', 'second-factor:read', 'second-factor:change',
-  'second-factor:reset', 'api-keys:create',
+  'second-factor:reset', 'api-keys:create', 'users:export',
 ])
 
 /** Returns whether the token or the API key of an actor permits an action, which the policy must permit as well. */

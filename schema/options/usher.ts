@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { EventHandler, EventName, FailedDelivery } from '../outbox/events.ts'
 import type { UsherPost } from './hooks.ts'
@@ -105,6 +106,13 @@ export interface UserOperations {
    * `USER_IN_USE`.
    */
   delete (id: string, options?: CallOptions): Promise<void>
+  /**
+   * Returns everything that is stored about a user, as a stream of one JSON document (contract 11.7). Read it or
+   * destroy it. An actor must have been authenticated recently. It fails if the user is deleted or the session of the
+   * actor ends meanwhile. Throws 403 `STEP_UP_REQUIRED`, 404 `USER_NOT_FOUND`, 429 `TOO_MANY_REQUESTS` while another
+   * export by the actor or about the user runs, 503 `OVERLOADED`.
+   */
+  export (id: string, options?: CallOptions): Promise<Readable>
 }
 
 export interface SessionOperations {

@@ -138,6 +138,7 @@ t.test('8 GET /docs/json', async (t) => {
       'PUT /api/users/{id}': '200 400 401 403 404 408 409 412 413 415 429 500 503 bearer',
       'PATCH /api/users/{id}': '200 400 401 403 404 408 409 412 413 415 429 500 503 bearer',
       'DELETE /api/users/{id}': '204 400 401 403 404 408 409 412 413 415 500 503 bearer',
+      'GET /api/users/{id}/export': '200 401 403 404 429 500 503 bearer',
       'POST /api/uploads': '200 400 401 403 408 409 410 413 415 422 500 503 507 bearer',
       'GET /api/uploads': '200 304 400 401 403 412 500 503 bearer',
       'GET /api/uploads/usage': '200 401 403 500 503 bearer',

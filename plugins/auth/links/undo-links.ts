@@ -78,6 +78,15 @@ export function createUndoLinks (
       if (mail) await insertMail(trx, mail, email, userId)
     },
 
+    /**
+     * Stores a mail that says that the account was deleted, in the transaction that deletes it. It is sent although
+     * nobody has the account any more.
+     */
+    async notifyDeleted (trx: Database, email: string): Promise<void> {
+      const mail = prepare(() => renderMail('account-deleted', {}), undefined)
+      if (mail) await insertMail(trx, mail, email, null)
+    },
+
     /** Stores a mail that says that a recovery code was used, in the transaction that uses it up. */
     async notifyRecoveryCodeUsed (trx: Database, email: string, userId: string): Promise<void> {
       const mail = prepare(() => renderMail('recovery-code-used', { page: links.pageOf('/set-password') }), undefined)

@@ -1,0 +1,123 @@
+import { sql } from 'kysely'
+import type { IdentitiesTable, RecognisedNetworksTable } from '../tables/auth.ts'
+import type { PostsTable, UploadLinksTable } from '../tables/content.ts'
+import type { Database } from '../tables/index.ts'
+import type { Row } from '../tables/row.ts'
+import { MAIL } from '../outbox/mails.ts'
+import { deliveryOwner } from '../outbox/owner.ts'
+
+/** An identity at a provider, with what identifies it there. */
+export type ExportedIdentity =
+  Row<IdentitiesTable, 'id' | 'provider' | 'issuer' | 'subject' | 'email' | 'created_at' | 'last_used_at'>
+
+/** A link of a mail that works, without its token. */
+export interface PendingLink {
+  kind: 'set-password' | 'verify-email' | 'undo-change' | 'log-in' | 'step-up'
+  /** The address that it verifies or restores; null if there is none. */
+  email: string | null
+  createdAt: Date
+  expiresAt: Date
+}
+
+/** A mail that was not sent yet, without its content. */
+export interface PendingMail {
+  /** The limit that it counts toward: see `MailBudget`. */
+  kind: string | null
+  to: string | null
+  createdAt: Date
+}
+
+/** What is stored about an account besides its record and what lists of it show. There is little of it. */
+export interface AccountData {
+  hasPassword: boolean
+  emailChangedAt: Date | null
+  identities: ExportedIdentity[]
+  /** The networks that the user has logged in from. */
+  networks: Row<RecognisedNetworksTable, 'network' | 'last_used_at'>[]
+  links: PendingLink[]
+  mails: PendingMail[]
+}
+
+// Mails are limited, and links expire.
+const MAX_PENDING = 1000
+
+/** Returns what is stored about the account of a user, or undefined if there is no such user. */
+export async function findAccountData (db: Database, userId: string): Promise<AccountData | undefined> {
+  const account = await db.selectFrom('users')
+    .select([sql<boolean>`password_hash is not null`.as('hasPassword'), 'email_changed_at as emailChangedAt'])
+    .where('id', '=', userId).executeTakeFirst()
+  if (!account) return undefined
+  const [identities, networks, links, mails] = await Promise.all([
+    db.selectFrom('identities')
+      .select(['id', 'provider', 'issuer', 'subject', 'email', 'created_at as createdAt', 'last_used_at as lastUsedAt'])
+      .where('user_id', '=', userId).orderBy('created_at', 'desc').orderBy('id', 'desc').execute(),
+    db.selectFrom('recognised_networks').select(['network', 'last_used_at as lastUsedAt'])
+      .where('user_id', '=', userId).orderBy('last_used_at', 'desc').orderBy('network').execute(),
+    listPendingLinks(db, userId),
+    db.selectFrom('outbox')
+      .select([
+        sql<string | null>`data ->> 'budget'`.as('kind'), sql<string | null>`data ->> 'to'`.as('to'),
+        'created_at as createdAt',
+      ])
+      .where('consumer', '=', sql.lit(MAIL)).where(deliveryOwner, '=', userId)
+      .orderBy('position').limit(MAX_PENDING).execute(),
+  ])
+  return { ...account, identities, networks, links, mails }
+}
+
+async function listPendingLinks (db: Database, userId: string): Promise<PendingLink[]> {
+  const times = ['created_at as createdAt', 'expires_at as expiresAt'] as const
+  const kind = (name: PendingLink['kind']) => sql<PendingLink['kind']>`${sql.lit(name)}`.as('kind')
+  const none = sql<string | null>`null::text`.as('email')
+  const byMail = sql<PendingLink['kind']>`case when session_id is null then 'log-in' else 'step-up' end`.as('kind')
+  return db.selectFrom(
+    db.selectFrom('password_tokens').select([kind('set-password'), none, ...times]).where('user_id', '=', userId)
+      .unionAll(db.selectFrom('email_tokens').select([kind('verify-email'), 'email', ...times])
+        .where('user_id', '=', userId))
+      .unionAll(db.selectFrom('undo_tokens').select([kind('undo-change'), 'email', ...times])
+        .where('user_id', '=', userId))
+      .unionAll(db.selectFrom('login_mails').select([byMail, none, ...times]).where('user_id', '=', userId))
+      .as('link')
+  ).selectAll().where('expiresAt', '>', sql<Date>`now()`).orderBy('createdAt').limit(MAX_PENDING).execute()
+}
+
+/** A post as an export shows it. */
+export type ExportedPost = Row<PostsTable, 'id' | 'title' | 'content' | 'created_at' | 'updated_at'> &
+  { position: string }
+
+const POSTS_PER_READ = 200
+/** How many bytes of contents one statement reads, unless a single one is larger. */
+const BYTES_PER_READ = 128 * 1024
+
+/** Returns some of the posts of a user before a position, newest first: none only if there are none left. */
+export async function listExportedPosts (
+  db: Database, userId: string, before: string | undefined
+): Promise<ExportedPost[]> {
+  const posts = db.selectFrom('posts')
+    .select(['id', 'position', 'title', 'content', 'created_at as createdAt', 'updated_at as updatedAt'])
+    .where('author_id', '=', userId)
+    .$if(before !== undefined, (query) => query.where('position', '<', before!))
+    .orderBy('position', 'desc').limit(POSTS_PER_READ)
+  // PostgreSQL knows the size of a long text without reading it.
+  const sized = db.selectFrom(posts.as('post')).selectAll('post').select([
+    sql<number>`sum(octet_length(content)) over (order by position desc)`.as('total'),
+    sql<number>`row_number() over (order by position desc)`.as('place'),
+  ])
+  return db.selectFrom(sized.as('post')).select(['id', 'position', 'title', 'content', 'createdAt', 'updatedAt'])
+    .where(({ or, eb }) => or([eb('total', '<=', BYTES_PER_READ), eb('place', '=', 1)]))
+    .orderBy('position', 'desc').execute()
+}
+
+/** A link to an upload, without its secret. */
+export type ExportedLink =
+  Row<UploadLinksTable, 'id' | 'upload_id' | 'name' | 'created_at' | 'expires_at' | 'created_by'>
+
+/** Returns the links to some uploads, newest first. */
+export async function listLinksOfUploads (db: Database, uploadIds: readonly string[]): Promise<ExportedLink[]> {
+  return db.selectFrom('upload_links')
+    .select([
+      'id', 'upload_id as uploadId', 'name', 'created_at as createdAt', 'expires_at as expiresAt',
+      'created_by as createdBy',
+    ])
+    .where('upload_id', '=', sql<string>`any(${uploadIds}::uuid[])`).orderBy('id', 'desc').execute()
+}
