@@ -6,6 +6,7 @@ import { showProgress } from '../node/terminal/progress.ts'
 import { apiKeys } from './api-keys.ts'
 import { comeback } from './comeback.ts'
 import { compare } from './compare.ts'
+import { databaseSocket } from './database-socket.ts'
 import { fanout, flow } from './fanout.ts'
 import { idle } from './idle.ts'
 import { compared, type Compared } from './load.ts'
@@ -36,6 +37,7 @@ const run: Record<Part, (stage: Stage) => Promise<Report>> = {
   quotas,
   metrics,
   'api-keys': apiKeys,
+  'database-socket': databaseSocket,
   soak,
 }
 // Besides sockets, a process opens files for the database, logs and modules.

@@ -11,7 +11,10 @@ import { startServer, type Server } from './servers.ts'
 export interface Stage {
   readonly options: Options
   readonly generator: Generator
+  /** By a Unix socket, except where there are none. */
   readonly databaseUrl: string
+  /** The same database by TCP. */
+  readonly tcpDatabaseUrl: string
   /** Starts a server of this folder. It uses the given PostgreSQL schema, or the one that `users` fills. */
   start (name: 'ceiling' | 'baseline' |
     'usher', given?: { schema?: string, nodeOptions?: string[], env?: Record<string, string> }): Promise<Server>
@@ -29,7 +32,7 @@ const SCHEMA = 'usher'
 
 export async function openStage (options: Options): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), 'usher-bench-'))
-  const database = await startEmbedded({ dataDir: folder })
+  const database = await startEmbedded({ dataDir: folder, tcp: true })
   const generator = await findGenerator()
   const env = { DATABASE_URL: database.url, UPLOADS_DIR: join(folder, 'uploads'), NODE_ENV: 'production' }
   const profiling = options.profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${resolve(options.profile)}`]
@@ -39,6 +42,7 @@ export async function openStage (options: Options): Promise<Stage> {
     options,
     generator,
     databaseUrl: database.url,
+    tcpDatabaseUrl: database.tcpUrl!,
 
     start: (name, { schema = SCHEMA, nodeOptions = [], env: more = {} } = {}) =>
       startServer(name, { ...env, ...more, SCHEMA: schema }, [...profiling, ...nodeOptions]),
