@@ -6,6 +6,8 @@ import { isReadOnly, StartError } from '../db/driver/start-errors.ts'
 import { DatabaseUnavailable } from '../schema/http/errors.ts'
 import { multiplyNodeDeadlines } from './process/deadlines.ts'
 import type { Settings } from './settings/settings.ts'
+import { explainOption } from './config/config-file.ts'
+import { optionOfSetting, settingOf } from './settings/config-values.ts'
 import { maxConnectionsFor, workersOf } from './workers/count.ts'
 
 /** The database and the files that the settings name. */
@@ -19,17 +21,9 @@ export interface Data {
 }
 
 // The options of the plugin that come from settings. In error messages of the plugin, the setting replaces the option.
-const settingOf = {
-  'admin.email': 'ADMIN_EMAIL',
-  'admin.password': 'ADMIN_PASSWORD',
-  publicUrl: 'PUBLIC_URL',
+const optionNames: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(Object.entries(optionOfSetting).map(([setting, option]) => [option, setting])),
   uploadsDir: 'DATA_DIR',
-  secret: 'SECRET',
-  formerSecret: 'FORMER_SECRET',
-  passwordUrl: 'PASSWORD_URL',
-  'pages.productName': 'PRODUCT_NAME',
-  'pages.color': 'PRODUCT_COLOR',
-  notificationsUrl: 'NOTIFICATIONS_URL',
 }
 
 /** Returns whether the settings name a database, or an embedded one that exists. */
@@ -76,8 +70,11 @@ export async function openData (settings: Settings, log: (line: string) => void)
   }
 }
 
-/** Returns a sentence for an error, which names the setting at fault if there is one. */
-export function explain (error: Error, { DATABASE_URL }: Settings): string {
+/**
+ * Returns a sentence for an error, which names the setting at fault if there is one, or the option and its place in the
+ * configuration file.
+ */
+export function explain (error: Error, { DATABASE_URL, file }: Settings): string {
   if (DATABASE_URL && error instanceof DatabaseUnavailable) {
     const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
     if (isReadOnly({ code })) {
@@ -94,7 +91,10 @@ export function explain (error: Error, { DATABASE_URL }: Settings): string {
   if (DATABASE_URL && cause instanceof postgres.PostgresError) {
     return `DATABASE_URL: ${nameOf(DATABASE_URL)} reports: ${cause.message}.`
   }
-  return Object.entries(settingOf)
+  const [, option = ''] = /^usher: ([\w$.]+)/.exec(error.message) ?? []
+  const isOfFile = file && !process.env[settingOf(option) ?? '']
+  const ofFile = isOfFile ? explainOption(file, error.message) : undefined
+  return ofFile ?? Object.entries(optionNames)
     .reduce((message, [option, setting]) => message.replace(`usher: ${option} `, `${setting} `), error.message)
 }
 
