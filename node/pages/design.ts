@@ -1,3 +1,4 @@
+import type { FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import { readDesign } from '../../routes/pages/components.ts'
 import { readFileOfPage } from '../../routes/pages/pages.ts'
@@ -5,8 +6,7 @@ import { readFileOfPage } from '../../routes/pages/pages.ts'
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; " +
   "form-action 'none'; frame-ancestors 'none'"
 
-/** Adds a page with all components of pages at /console/design, for development (contract 15.2). */
-export default fp<{ color: string }>(async function design (app, { color }) {
+const design: FastifyPluginAsync<{ color: string }> = async (app, { color }) => {
   const { renderDesignPage } = await import('../../routes/pages/design-page.ts')
   const files = {
     '/console/design': ['text/html; charset=utf-8', `${renderDesignPage({ assets: 'design/', icon: '../favicon.svg' })}`],
@@ -17,4 +17,7 @@ export default fp<{ color: string }>(async function design (app, { color }) {
     app.get(path, (_, reply) => reply.headers({ 'content-security-policy': policy, 'cache-control': 'no-cache' })
       .type(type).send(content))
   }
-}, { name: 'usher-design' })
+}
+
+/** Adds a page with all components of pages at /console/design, for development (contract 15.2). */
+export default fp(design, { name: 'usher-design' })
