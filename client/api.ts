@@ -14203,6 +14203,15 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description The bytes are at `Location` for some seconds, if the option `s3.redirectSeconds` is set */
+            307: {
+                headers: {
+                    /** @description The address of the bytes, which works for some seconds */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description Bad Request */
             400: {
                 headers: {

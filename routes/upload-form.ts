@@ -241,16 +241,24 @@ async function * wellFormed<Item> (items: AsyncIterable<Item>): AsyncGenerator<I
 }
 
 // Fails the reading of a body that is too large as a whole, stalls, or is so slow that it merely occupies its
-// connection. Returns a function that stops watching.
+// connection. The client is not to blame while the storage is slower than the client. Returns a function that stops
+// watching.
 function watch (body: Readable, { maxBytes, tooLarge, idleMs, minBytesPerPeriod }: Limits): () => void {
   let received = 0
   let receivedBefore = 0
-  const timer = setTimeout(() => stop(new BodyStalled()), idleMs)
+  // Whether this node has stopped to read, since the last look, because the storage is slower than the client.
+  let hasPaused = false
+  const timer = setTimeout(() => {
+    if (body.isPaused()) timer.refresh()
+    else stop(new BodyStalled())
+  }, idleMs)
   const rate = setInterval(() => {
-    if (received - receivedBefore < minBytesPerPeriod) stop(new BodyStalled())
+    if (received - receivedBefore < minBytesPerPeriod && !hasPaused && !body.isPaused()) stop(new BodyStalled())
     receivedBefore = received
+    hasPaused = body.isPaused()
   }, idleMs)
   body.on('data', count)
+  body.on('pause', pause)
   // After the end of the body, only the disk takes time.
   body.once('end', release)
   return release
@@ -259,6 +267,10 @@ function watch (body: Readable, { maxBytes, tooLarge, idleMs, minBytesPerPeriod 
     received += chunk.length
     timer.refresh()
     if (received > maxBytes + FORM_OVERHEAD_BYTES) stop(tooLarge())
+  }
+
+  function pause (): void {
+    hasPaused = true
   }
 
   function stop (error: Error): void {
@@ -271,5 +283,6 @@ function watch (body: Readable, { maxBytes, tooLarge, idleMs, minBytesPerPeriod 
     clearTimeout(timer)
     clearInterval(rate)
     body.off('data', count)
+    body.off('pause', pause)
   }
 }

@@ -25,8 +25,8 @@ import {
 import { baseUrlOf } from '../schema/options/public-url.ts'
 import { failures, HEADERS, NoContent, NotModified } from '../schema/http/reply.ts'
 import {
-  isShown, ListUploads, PatchUpload, QuotaExceeded, Upload, UploadBytes, UploadForm, UploadList, UploadRange,
-  UploadNotFound, UploadRecord, UploadUsage,
+  isShown, ListUploads, PatchUpload, QuotaExceeded, Upload, UploadBytes, UploadElsewhere, UploadForm, UploadList,
+  UploadNotFound, UploadRange, UploadRecord, UploadUsage,
 } from '../schema/uploads/upload.ts'
 import { DownloadQuery } from '../schema/uploads/upload-link.ts'
 import { readRange } from './byte-range.ts'
@@ -79,7 +79,13 @@ const schemas = {
     params: IdParams,
     querystring: DownloadQuery,
     [HEADERS]: { 200: DOWNLOAD, 206: [...DOWNLOAD, 'Content-Range'], 304: DOWNLOAD, 416: ['Content-Range'] },
-    response: { 200: UploadBytes, 206: UploadRange, 304: NotModified, ...failures(400, 401, 403, 404, 412, 416) },
+    response: {
+      200: UploadBytes,
+      206: UploadRange,
+      304: NotModified,
+      307: UploadElsewhere,
+      ...failures(400, 401, 403, 404, 412, 416),
+    },
   },
   record: {
     tags,
@@ -242,23 +248,34 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
       throw new RangeNotSatisfiable()
     }
     const isSent = status === 200 && request.method === 'GET'
+    const headers = {
+      type: upload.mediaType === 'text/plain' ? 'text/plain; charset=utf-8' : upload.mediaType,
+      disposition: contentDisposition(upload.filename, { type: isShown(upload.mediaType) ? 'inline' : 'attachment' }),
+      // Caches must revalidate, because the upload is deleted with its owner. The entity tag makes that cheap.
+      cacheControl: upload.isPrivate || link ? NOT_STORED : REVALIDATED,
+    }
+    const address = isSent && size > 0 ? await storage.addressOf(upload.id, headers) : undefined
     // Without a stream, Fastify would set `Content-Length: 0`.
-    const bytes = isSent ? await storage.open({ id: upload.id, size }, range) : Readable.from([])
+    const bytes = isSent && address === undefined
+      ? await storage.open({ id: upload.id, size }, range)
+      : Readable.from([])
     // A hook of the host may send another response instead.
     onceClosed(reply, () => bytes.destroy())
     cutOff(reply)
     if (isSent) requirePermission({ request, reply, upload, link, since })
     if (!link) await requireSession(request, reply, upload, isSent)
+    if (address !== undefined) {
+      // The address works for seconds only, so nobody may keep it.
+      reply.headers({ 'cache-control': NOT_STORED, 'cross-origin-resource-policy': 'cross-origin' })
+      return reply.redirect(address, 307)
+    }
     reply.headers({
       'accept-ranges': 'bytes',
       etag: validators.etag,
       'last-modified': validators.lastModified.toUTCString(),
-      'content-type': upload.mediaType === 'text/plain' ? 'text/plain; charset=utf-8' : upload.mediaType,
-      'content-disposition': contentDisposition(
-        upload.filename, { type: isShown(upload.mediaType) ? 'inline' : 'attachment' }
-      ),
-      // Caches must revalidate, because the upload is deleted with its owner. The entity tag makes that cheap.
-      'cache-control': upload.isPrivate || link ? NOT_STORED : REVALIDATED,
+      'content-type': headers.type,
+      'content-disposition': headers.disposition,
+      'cache-control': headers.cacheControl,
       'content-security-policy': "sandbox; default-src 'none'",
       'cross-origin-resource-policy': 'cross-origin',
       'x-content-type-options': 'nosniff',

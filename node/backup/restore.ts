@@ -189,7 +189,7 @@ async function load (
       }
       // A restore that was killed may have left it.
       await backend.remove('temporary', id)
-      await backend.write(id, hashed())
+      await backend.write(id, hashed(), 'temporary', { durable: true })
       await files.check(id, size, hash.digest('hex'))
     },
   }, onBytes)
@@ -263,11 +263,9 @@ async function publish (
     const ids = batch.map(({ id }) => id).filter(isUuid)
     const recorded = await session.query<{ id: string, isOwned: boolean }>(`
       select id, user_id is not null as "isOwned" from ${quote(schema, 'uploads')} where id = any($1::uuid[])`, [ids])
-    for (const { id, isOwned } of recorded) {
-      await backend.publish(id)
-      files++
-      if (isOwned) owned++
-    }
+    await Promise.all(recorded.map(({ id }) => backend.publish(id)))
+    files += recorded.length
+    owned += recorded.filter(({ isOwned }) => isOwned).length
   }
   const [row] = await session.query<{ count: number }>(
     `select count(*)::int from ${quote(schema, 'uploads')} where user_id is not null`
@@ -279,6 +277,6 @@ async function publish (
 async function removeTemporary (backend: StorageBackend, installation: string): Promise<void> {
   if (await backend.isShared(installation)) return
   for await (const batch of backend.listOld('temporary', -Infinity, new AbortController().signal)) {
-    for (const { id } of batch) await backend.remove('temporary', id)
+    await Promise.all(batch.map(({ id }) => backend.remove('temporary', id)))
   }
 }

@@ -1,14 +1,13 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { explainStart } from '../../db/driver/start-errors.ts'
-import { openBackend } from '../../plugins/uploads/open-backend.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
 import { compress, writeArchive } from '../backup/archive.ts'
 import { makeBackup, type Result } from '../backup/backup.ts'
 import { BackupError, describeBytes } from '../backup/format.ts'
 import { explain, requireDatabase } from '../data.ts'
-import { schemaOf, storageOf } from '../settings/service-options.ts'
 import { readEnvironment } from '../settings/environment.ts'
+import { openStorage } from '../storage.ts'
 import { print } from '../terminal/print.ts'
 import { showProgress } from '../terminal/progress.ts'
 import { requireAnswer } from '../wait-for-database.ts'
@@ -30,15 +29,16 @@ export default {
 } satisfies Command
 
 async function backup (file: string, schemaName?: string, uploads?: string): Promise<Output | void> {
-  const settings = await readEnvironment()
+  const settings = readEnvironment()
   const path = resolve(file)
   if (file !== '-' && existsSync(path)) throw new Error(`${path} exists: choose another name.`)
   if (file === '-' && process.stdout.isTTY) {
     throw new Error('A backup is not written to a terminal: redirect the output, or name a file.')
   }
   requireDatabase(settings)
-  const { schema } = readOptions(schemaOf(settings, schemaName))
-  const backend = openBackend(storageOf(settings, uploads))
+  const { schema } =
+    readOptions({ databaseUrl: 'postgres://localhost', ...schemaName !== undefined && { schema: schemaName } })
+  const backend = openStorage(settings, uploads)
   await requireAnswer(settings)
   const data = await openCommandData(settings)
   const progress = showProgress('Backing up', describeBytes)

@@ -1,14 +1,13 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { explainStart } from '../../db/driver/start-errors.ts'
-import { openBackend } from '../../plugins/uploads/open-backend.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
 import { StorageFailed, StorageFull } from '../../schema/uploads/upload.ts'
 import { BackupError, describeBytes } from '../backup/format.ts'
 import { inspectDestination, restoreBackup, verifyBackup, type Destination } from '../backup/restore.ts'
 import { explain, hasDatabase } from '../data.ts'
-import { schemaOf, storageOf } from '../settings/service-options.ts'
 import { readEnvironment } from '../settings/environment.ts'
+import { openStorage } from '../storage.ts'
 import { print } from '../terminal/print.ts'
 import { showProgress } from '../terminal/progress.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -57,9 +56,9 @@ export default {
 async function restore (
   file: string, { schema: name, uploads, replaces, yes, keepsSessions }: RestoreOptions
 ): Promise<Output> {
-  const settings = await readEnvironment()
-  const { schema } = readOptions(schemaOf(settings, name))
-  const backend = openBackend(storageOf(settings, uploads))
+  const settings = readEnvironment()
+  const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...name !== undefined && { schema: name } })
+  const backend = openStorage(settings, uploads)
   const total = await stat(file).then(({ size }) => size, () => 0)
   await refuseEarly(settings, { schema, backend, confirm: replaces ? async () => {} : refuse })
   const verified = await withProgress('Verifying', total, (onBytes) => verifyBackup(file, onBytes))

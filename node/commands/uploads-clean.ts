@@ -1,9 +1,8 @@
 import { installationOf, listUnrecorded } from '../../db/uploads/uploads.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { StorageBackend, StoredBytes } from '../../plugins/uploads/backend.ts'
-import { openBackend } from '../../plugins/uploads/open-backend.ts'
 import { listStrayFiles } from '../../plugins/uploads/stray-files.ts'
-import { storageOf } from '../settings/service-options.ts'
+import { openStorage, settingsOfStorage } from '../storage.ts'
 import { print } from '../terminal/print.ts'
 import { confirm } from './confirm.ts'
 import { withDatabase } from './with-database.ts'
@@ -22,8 +21,8 @@ export default {
   run: ({ 'dry-run': isDry, yes, 'ignore-other-databases': ignoresOthers }) => withDatabase(async ({
     db, options, settings,
   }) => {
-    const backend = openBackend(storageOf(settings))
-    if (!await backend.exists()) throw new Error(`There are no uploads in ${backend.root}: check DATA_DIR.`)
+    const backend = openStorage(settings)
+    if (!await backend.exists()) throw new Error(`There are no uploads in ${backend.root}: check ${settingsOfStorage(settings)}.`)
     if (!ignoresOthers && await backend.isShared(await installationOf(db, options.schema))) {
       throw new Error(`Other databases have used ${backend.root}, and files may belong to them: ` +
         'repeat the command with --ignore-other-databases if they are not needed.')

@@ -12,7 +12,7 @@ import {
 } from '../../schema/auth/second-factor.ts'
 import { ProviderUnavailable } from '../../schema/auth/provider.ts'
 import { PasswordRequired } from '../../schema/auth/sign-up.ts'
-import { StorageFailed, StorageFull } from '../../schema/uploads/upload.ts'
+import { StorageFailed, StorageFull, StorageUnavailable } from '../../schema/uploads/upload.ts'
 import { challengeOf } from '../../schema/auth/login.ts'
 import { adviceFor, isExhausted } from '../support/exhausted.ts'
 import { sendIsolated } from './response-isolation.ts'
@@ -106,7 +106,7 @@ function logFailure (error: FastifyError | InvalidInput, { log, raw: { socket } 
   if (err.code === 'ERR_STREAM_PREMATURE_CLOSE' && socket.destroyed) return log.debug({ err }, 'a response was cut off')
   const limit = adviceFor(err)
   if (limit !== undefined && isNew(err.code!)) log.error({ err }, limit)
-  if (error instanceof StorageFull || error instanceof StorageFailed) {
+  if ([StorageFull, StorageFailed, StorageUnavailable].some((kind) => error instanceof kind)) {
     return log[isNew(`${error.code} ${err.code}`) ? 'error' : 'debug']({ err }, error.message)
   }
   const isOutage = [DatabaseUnavailable, Overloaded, ProviderUnavailable].some((kind) => error instanceof kind)

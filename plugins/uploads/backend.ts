@@ -32,6 +32,8 @@ export interface StorageBackend {
   readonly root: string
   /** The place of the published bytes, for people. */
   readonly location: string
+  /** How long temporary bytes may seem unchanged, to `listOld`, although a client is sending more of them. */
+  readonly maxPauseMs: number
   /**
    * Records that a database uses this backend. Throws an `Error` if the backend cannot be used, with a sentence that
    * begins with `usher: ` and names the option.
@@ -39,6 +41,8 @@ export interface StorageBackend {
   claim (database: string): Promise<void>
   /** Returns whether there is something to read, before `claim` as well. Creates nothing. */
   exists (): Promise<boolean>
+  /** Returns whether this database has claimed the backend. */
+  isClaimed (database: string): Promise<boolean>
   /** Returns how many bytes are published, before `claim` as well: 0 if nothing exists. */
   count (): Promise<number>
   /** Returns whether another database than this one has ever claimed the backend. */
@@ -47,18 +51,28 @@ export interface StorageBackend {
    * Writes temporary bytes, or a part, under a new id, in constant memory; their number is not known before. A part is
    * durable when this resolves. Throws `StorageFull`, `StorageFailed`, the very error that `bytes` throws, or that of a
    * limit (`plugins/support/exhausted.ts`). What has been written then remains: the caller removes it.
+   *
+   * Only this process can publish temporary bytes, unless they are `durable`: then any other one can, also after this
+   * one has ended, and `listOld` yields them.
    */
-  write (id: string, bytes: AsyncIterable<Uint8Array>, stage?: WrittenStage): Promise<void>
+  write (
+    id: string, bytes: AsyncIterable<Uint8Array>, stage?: WrittenStage, options?: { durable?: boolean }
+  ): Promise<void>
   /**
    * Publishes temporary bytes, or those of a part, which are no longer in that stage then. Their age counts from now.
    * Resolves when they are durable. Throws the same errors. The bytes may then be in either stage or in both: the
    * caller removes them from both.
    */
   publish (id: string, from?: WrittenStage): Promise<void>
-  /** Returns published bytes, all or those of a range, or undefined if there are none with this id. */
+  /**
+   * Returns published bytes, all or those of a range, or undefined if there are none with this id. Throws
+   * `StorageUnavailable` if the store does not respond, and `Overloaded` if it serves as many readers as it may.
+   */
   read (id: string, range?: ByteRange): Promise<Readable | undefined>
-  /** Returns the bytes of a part, or undefined if there are none with this id. */
+  /** Returns the bytes of a part, or undefined if there are none with this id. Throws the same errors. */
   readPart (id: string): Promise<Readable | undefined>
+  /** Returns whether there are published bytes with this id. Throws the same errors. */
+  has (id: string): Promise<boolean>
   /** Removes bytes. Does nothing if there are none with this id in this stage. Up to 100 calls run at the same time. */
   remove (stage: Stage, id: string): Promise<void>
   /**
@@ -66,4 +80,14 @@ export interface StorageBackend {
    * 100. May yield what is not an upload. Throws when `signal` aborts.
    */
   listOld (stage: Stage, forMs: number, signal: AbortSignal): AsyncIterable<StoredBytes[]>
+  /**
+   * Returns an address at which anybody can read published bytes for `seconds`, without this node, with these headers.
+   * Undefined if there are none with this id. A backend without addresses does not have it.
+   */
+  addressOf? (id: string, headers: AddressHeaders, seconds: number): Promise<string | undefined>
+  /** Closes its connections. */
+  close (): void
 }
+
+/** The headers of a response to a request for an address. */
+export interface AddressHeaders { readonly type: string, readonly disposition: string, readonly cacheControl: string }

@@ -25,6 +25,7 @@ export function createFolder (path: string): StorageBackend {
   return {
     root,
     location: folders.published,
+    maxPauseMs: 0,
 
     async claim (database) {
       try {
@@ -40,6 +41,8 @@ export function createFolder (path: string): StorageBackend {
     },
 
     exists: () => stat(root).then(() => true, () => false),
+
+    isClaimed: (database) => stat(join(databases, database)).then(() => true, () => false),
 
     async count () {
       let count = 0
@@ -91,6 +94,8 @@ export function createFolder (path: string): StorageBackend {
       return file?.createReadStream()
     },
 
+    has: (id) => stat(pathOf('published', id)).then(() => true, (error) => undefinedIfMissing(error) ?? false),
+
     async remove (stage, id) {
       await rm(pathOf(stage, id), { force: true })
     },
@@ -109,14 +114,16 @@ export function createFolder (path: string): StorageBackend {
       }
       yield batch
     },
+
+    close () {},
   }
 }
 
-interface Owner { readonly uid: number, readonly gid: number }
+export interface Owner { readonly uid: number, readonly gid: number }
 
 // Returns the owner of a folder, or of the first one above it that exists, if this process is root and the owner is
 // not. Commands may run as root, and the node that reads what they have written runs as the owner.
-async function otherOwnerOf (folder: string): Promise<Owner | undefined> {
+export async function otherOwnerOf (folder: string): Promise<Owner | undefined> {
   if (process.getuid?.() !== 0) return
   for (let path = folder; ; path = dirname(path)) {
     const found = await stat(path).catch(undefinedIfMissing)
@@ -124,7 +131,7 @@ async function otherOwnerOf (folder: string): Promise<Owner | undefined> {
   }
 }
 
-async function createFolders (folder: string, owner: Owner | undefined): Promise<void> {
+export async function createFolders (folder: string, owner: Owner | undefined): Promise<void> {
   const first = await mkdir(folder, { recursive: true, mode: 0o700 })
   if (!first || !owner) return
   for (let path = folder; path.length >= first.length; path = dirname(path)) await chown(path, owner.uid, owner.gid)
@@ -157,7 +164,7 @@ function undefinedIfMissing (error: NodeJS.ErrnoException): undefined {
 
 // Returns the error of the catalogue for one of the file system, which is full, read-only or broken, or closed to this
 // user. Other errors are those of the bytes. A limit of the process says nothing about the storage.
-function describeFailure (error: unknown): unknown {
+export function describeFailure (error: unknown): unknown {
   if (!(error instanceof Error && 'syscall' in error) || isExhausted(error)) return error
   return NO_SPACE.has((error as NodeJS.ErrnoException).code ?? '')
     ? new StorageFull({ cause: error })

@@ -11,15 +11,17 @@ import { PROGRAM } from '../../schema/runtime/program.ts'
 import { UploadNotFound } from '../../schema/uploads/upload.ts'
 import type { Core } from '../core.ts'
 import { purgeRegularly } from '../support/purge.ts'
-import type { ByteRange, Stage } from './backend.ts'
+import type { AddressHeaders, ByteRange, Stage } from './backend.ts'
 import { measure, type Measures } from './measure.ts'
 import { exactly } from './exactly.ts'
 import { openBackend } from './open-backend.ts'
 import { createQuota, type SizeLimit } from './quota.ts'
+import { OPERATIONS, type RequestCounts } from './s3/requests.ts'
 import { listStrayFiles, STRAY_AFTER_MS } from './stray-files.ts'
 
 const SWEEP_BATCH_SIZE = 100
 const SWEEP_SECONDS = 60
+const TEMPORARY_SECONDS = 3600
 
 /** A file that is durable, but has not been kept yet. */
 export type TemporaryFile = Measures & { id: string }
@@ -29,11 +31,14 @@ export type Storage = Awaited<ReturnType<typeof createStorage>>
 /** Stores uploads: their bytes in a storage backend, their records in the database (contract 5). */
 export async function createStorage (core: Core) {
   const { lifecycle: { log }, database: { db, newId, atStart }, telemetry: { batch }, options } = core
-  const { schema } = options
-  const backend = openBackend(options)
+  const { schema, s3: { redirectSeconds = 0 } = {} } = options
+  const backend = openBackend({ ...options, counts: countRequests(core) })
   const quota = createQuota(core)
   const installation = atStart.installation ?? await installationOf(db, schema)
-  await backend.claim(installation)
+  await backend.claim(installation).catch((error: unknown) => {
+    backend.close()
+    throw error
+  })
   const read = batchCalls((ids: string[]) => findUploads(db, ids), {
     timeoutMs: options.deadlines.batch, telemetry: batch('uploads.read'),
   })
@@ -79,12 +84,21 @@ export async function createStorage (core: Core) {
     return 0
   })
 
-  /** Removes the temporary files of nodes that were killed, and logs the number of stray files. */
-  async function checkFiles (): Promise<void> {
+  // For those of nodes that were killed.
+  purgeRegularly(core.lifecycle, 'temporary files of uploads', TEMPORARY_SECONDS, async () => {
     try {
-      for await (const files of backend.listOld('temporary', STRAY_AFTER_MS, closing.signal)) {
+      for await (const files of backend.listOld('temporary', STRAY_AFTER_MS + backend.maxPauseMs, closing.signal)) {
         await Promise.all(files.map(({ id }) => tryRemove('temporary', id)))
       }
+    } catch (error) {
+      if (!closing.signal.aborted) throw error
+    }
+    return 0
+  })
+
+  /** Logs the number of stray files. */
+  async function checkFiles (): Promise<void> {
+    try {
       await reportStrays()
     } catch (err) {
       log[isConsequence(err) ? 'debug' : 'warn']({ err }, 'The check of the upload folder was not completed')
@@ -182,14 +196,33 @@ export async function createStorage (core: Core) {
       throw new UploadNotFound()
     },
 
-    /** Checks the folder, in the background. */
+    /** Checks the storage, in the background. */
     start (): void {
       later(checkFiles)
     },
 
+    /**
+     * Returns an address at which anybody can read the bytes of an upload for a while, without this node, if the
+     * options say so and the storage has such addresses.
+     */
+    addressOf: async (id: string, headers: AddressHeaders): Promise<string | undefined> =>
+      redirectSeconds > 0 ? backend.addressOf?.(id, headers, redirectSeconds) : undefined,
+
     async close (): Promise<void> {
       closing.abort()
       await background
+      backend.close()
     },
   }
+}
+
+// Counts the requests to an S3.
+function countRequests ({ telemetry: { metrics }, options: { s3 } }: Core): RequestCounts | undefined {
+  if (!s3) return undefined
+  const label = { label: 'operation', values: OPERATIONS }
+  const attempts = metrics.counter('usher_storage_requests_total', 'Requests to the S3 of uploads', label)
+  const failures = metrics.counter(
+    'usher_storage_request_failures_total', 'Requests to the S3 of uploads that have failed, with those that were repeated', label
+  )
+  return { attempt: (operation) => attempts.add(1, operation), failure: (operation) => failures.add(1, operation) }
 }

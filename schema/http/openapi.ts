@@ -128,6 +128,7 @@ const byStatus: Readonly<Record<string, readonly [name: string, description?: st
   201: ['Location', 'The path of the created resource'],
   302: ['Location', 'The address to go to'],
   303: ['Location', 'The address to go to'],
+  307: ['Location', 'The address of the bytes, which works for some seconds'],
   401: ['WWW-Authenticate'],
   429: ['Retry-After'],
   503: ['Retry-After'],

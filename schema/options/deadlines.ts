@@ -39,6 +39,8 @@ export const Deadlines = Type.Object({
   provider: ms(10_000, 'A request to a provider with which users sign in'),
   providerConnect: ms(3000, 'The connection of such a request'),
   exportStall: ms(60_000, 'The client of an export takes its next piece'),
+  storage: ms(30_000, 'An S3 answers a request, or sends the next bytes of a download'),
+  storageConnect: ms(5000, 'A connection to an S3 counts as failed'),
   metrics: ms(500, 'Metrics wait for what only the database knows'),
   socketInit: ms(3000, 'A socket sends `connection_init`'),
 

@@ -11,6 +11,7 @@ import { Without } from './parts.ts'
 import type { GivenPolicy, Policy } from './policy.ts'
 import type { GivenProviders, ProviderOption } from './providers.ts'
 import { PasswordHash, type GivenPasswordHash } from './password-hash.ts'
+import { S3, storages, type GivenS3, type StorageName } from './s3.ts'
 import { signingAlgorithms, type SigningAlgorithm } from './signing-algorithm.ts'
 import { Email, NewPassword } from '../text/text.ts'
 import type { ClaimsOf } from '../auth/claims.ts'
@@ -124,6 +125,12 @@ export const Settings = Type.Object({
   uploadsDir: Type.String({
     default: './data/uploads', minLength: 1, description: 'The folder of uploaded files; all nodes share it',
   }),
+  s3: Type.Optional(S3),
+  uploadsTo: Type.Optional(Type.Unsafe<StorageName>({
+    type: 'string',
+    enum: storages,
+    description: 'Where new uploads are stored, while others are moved; by default `s3` if that option is given',
+  })),
   uploadMaxBytes: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   uploadQuotaBytes: Type.Integer({
     default: 1024 * MIB,
@@ -155,7 +162,7 @@ export const Settings = Type.Object({
 
 export type Given = Static<typeof Settings>
 
-type GroupName = 'throttle' | 'live' | 'graphql' | 'pages' | 'passwordHash' | 'deadlines'
+type GroupName = 's3' | 'throttle' | 'live' | 'graphql' | 'pages' | 'passwordHash' | 'deadlines'
 
 /** The options of the plugin. Registering it with an unknown option fails. */
 export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>, RegisterOptions {
@@ -165,6 +172,8 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>
   throttle?: GivenLimits<typeof ThrottleLimits> | undefined
   /** Limits of sockets, event streams and subscriptions of one node. A limit that is absent keeps its default. */
   live?: GivenLimits<typeof LiveLimits> | undefined
+  /** The bucket of an S3 in which uploads are stored. A member that is absent keeps its default. */
+  s3?: GivenS3 | undefined
   /** How long Usher waits for what may not come, in milliseconds. A member that is absent keeps its default. */
   deadlines?: PartialOrUndefined<Deadlines> | undefined
   /**

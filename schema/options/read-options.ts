@@ -22,7 +22,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   const {
     prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates,
     webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, hooks, userFields, claims, providers, ...rest
-  } = dropToolOptions(given, optionError)
+  } = dropToolOptions(given, Object.keys(Settings.properties), optionError)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
   if (rest.signUp === true && mailer === undefined) {
@@ -55,6 +55,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
       'without wildcards, or *')
   }
   const parsed = parseLimits({ ...rest, graphql: limits })
+  if (parsed.uploadsTo === 's3' && !parsed.s3) throw optionError('uploadsTo s3 needs the option s3')
   const path = readPrefix(prefix)
   return Object.freeze({
     ...parsed,

@@ -9,6 +9,8 @@ export const QuotaExceeded = defineError('QUOTA_EXCEEDED', 'This upload would ex
 export const StorageFull = defineError('STORAGE_FULL', 'There is no space for the file', 507)
 export const StorageFailed = defineError('STORAGE_FAILED', 'The file cannot be stored now', 507)
 
+export const StorageUnavailable = defineError('STORAGE_UNAVAILABLE', 'The storage of files is unavailable, try again', 503)
+
 /** Who may read an upload: whoever the policy lets read uploads, or the owner and whom it lets read private ones. */
 export type Visibility = 'public' | 'private'
 
@@ -104,6 +106,9 @@ const bytes = {
   '*/*': Type.String({ contentMediaType: 'application/octet-stream', description: 'In the media type of the file' }),
 }
 export const UploadBytes = content('The bytes', bytes)
+export const UploadElsewhere = Type.Null({
+  description: 'The bytes are at `Location` for some seconds, if the option `s3.redirectSeconds` is set',
+})
 export const UploadRange = content('A range of the bytes', bytes)
 
 /**

@@ -7,6 +7,7 @@ import type { Mail } from '../../schema/options/options.ts'
 import { withUsers } from '../helpers/app.ts'
 import { slow } from '../helpers/deadlines.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { startFakeS3 } from '../helpers/fake-s3.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 import { fieldPart, filePart, post } from '../helpers/uploads.ts'
 import { until } from '../helpers/until.ts'
@@ -56,6 +57,8 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     deadlines: slow,
     hookSeconds: 60,
     uploadsDir: temporaryFolder(),
+    s3: (await startFakeS3(t)).options,
+    uploadsTo: 's3',
     uploadMaxBytes: 1000,
     uploadQuotaBytes: 10_000,
     uploadQuotaFiles: 10,

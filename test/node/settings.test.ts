@@ -5,7 +5,7 @@ import { warnOfNames } from '../../node/settings/names.ts'
 import { explainPasswordMemory } from '../../node/process/password-memory.ts'
 import { serviceOptions } from '../../node/settings/service-options.ts'
 import { providersOf, warnOfProviderSettings } from '../../node/settings/providers.ts'
-import { parseSettings, settingNames } from '../../node/settings/settings.ts'
+import { checkSettings, parseSettings, settingNames } from '../../node/settings/settings.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
 
 t.test('16.5 settings name providers, and what is wrong with them is said by their names', async (t) => {
@@ -67,6 +67,8 @@ t.test('8 settings: each has a default or is optional', async (t) => {
     NODE_ENV: 'development',
     PRODUCT_NAME: 'Usher',
     UPLOAD_MAX_BYTES: 10485760,
+    S3_REGION: 'us-east-1',
+    S3_REDIRECT_SECONDS: 0,
     UPLOAD_QUOTA_BYTES: 1073741824,
     UPLOAD_QUOTA_FILES: 10000,
     POSTS_PER_HOUR: 10000,
@@ -107,6 +109,32 @@ t.test('8 settings: each has a default or is optional', async (t) => {
     LIVE_SUBSCRIPTIONS_PER_NETWORK: 50,
     LIVE_SUBSCRIPTIONS: 2000,
   })
+})
+
+t.test('13.3 settings of an S3 need each other, and an error names the setting without its value', async (t) => {
+  const all = {
+    S3_ENDPOINT: 'https://s3.example.com', S3_BUCKET: 'photos', S3_ACCESS_KEY_ID: 'KEY', S3_SECRET_ACCESS_KEY: 'hidden',
+  }
+  for (const name of Object.keys(all)) {
+    const { errors } = checkSettings({ ...all, [name]: '' })
+    t.match(errors, [new RegExp(`^${name} is required with S3_`)])
+  }
+  t.match(checkSettings({ UPLOADS_TO: 's3' }).errors[0], 'S3_ENDPOINT is required with UPLOADS_TO s3.')
+  const wrong = {
+    S3_ENDPOINT: 'https://user:hidden@s3.example.com',
+    S3_BUCKET: 'a/hidden',
+    S3_PREFIX: '../hidden',
+    S3_PATH_STYLE: 'hidden',
+    S3_SECRET_ACCESS_KEY: 'is hidden',
+    S3_REDIRECT_SECONDS: '61',
+    UPLOADS_TO: 'hidden',
+  }
+  for (const [name, value] of Object.entries(wrong)) {
+    const { errors } = checkSettings({ ...all, [name]: value })
+    t.equal(errors.length, 1, name)
+    t.match(errors[0], new RegExp(`^${name} must be`))
+    t.notMatch(errors[0], 'hidden')
+  }
 })
 
 t.test('8 settings: an empty variable counts as absent, and an unknown one is ignored', async (t) => {
@@ -153,11 +181,19 @@ t.test('8 settings: all are read from the environment', async (t) => {
     UPLOADS_VISIBLE_TO: 'owners',
     NODE_ENV: 'production',
     UPLOAD_MAX_BYTES: '1073741824',
+    S3_ENDPOINT: 'https://s3.example.com',
+    S3_BUCKET: 'photos',
+    S3_REGION: 'eu-west-3',
+    S3_ACCESS_KEY_ID: 'KEY',
+    S3_SECRET_ACCESS_KEY: 'secret/+',
+    S3_PREFIX: 'usher/uploads',
+    S3_PATH_STYLE: 'false',
+    S3_REDIRECT_SECONDS: '60',
+    UPLOADS_TO: 'folder',
     UPLOAD_QUOTA_BYTES: '0',
     UPLOAD_QUOTA_FILES: '5',
     POSTS_PER_HOUR: '7',
     WORKERS: 'auto',
-    CONFIG: 'mine.ts',
     METRICS_PORT: '9464',
     METRICS_HOST: '0.0.0.0',
     SIGNING_ALGORITHM: 'ES256',
@@ -233,10 +269,18 @@ t.test('8 settings: all are read from the environment', async (t) => {
     UPLOADS_VISIBLE_TO: 'owners',
     NODE_ENV: 'production',
     UPLOAD_MAX_BYTES: 1073741824,
+    S3_ENDPOINT: 'https://s3.example.com',
+    S3_BUCKET: 'photos',
+    S3_REGION: 'eu-west-3',
+    S3_ACCESS_KEY_ID: 'KEY',
+    S3_SECRET_ACCESS_KEY: 'secret/+',
+    S3_PREFIX: 'usher/uploads',
+    S3_PATH_STYLE: false,
+    S3_REDIRECT_SECONDS: 60,
+    UPLOADS_TO: 'folder',
     UPLOAD_QUOTA_BYTES: 0,
     UPLOAD_QUOTA_FILES: 5,
     POSTS_PER_HOUR: 7,
-    CONFIG: 'mine.ts',
     WORKERS: 'auto',
     METRICS_PORT: 9464,
     METRICS_HOST: '0.0.0.0',

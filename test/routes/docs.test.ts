@@ -142,7 +142,7 @@ t.test('8 GET /docs/json', async (t) => {
       'POST /api/uploads': '200 400 401 403 408 409 410 413 415 422 500 503 507 bearer',
       'GET /api/uploads': '200 304 400 401 403 412 500 503 bearer',
       'GET /api/uploads/usage': '200 401 403 500 503 bearer',
-      'GET /api/uploads/{id}': '200 206 304 400 401 403 404 412 416 500 503 ',
+      'GET /api/uploads/{id}': '200 206 304 307 400 401 403 404 412 416 500 503 ',
       'GET /api/uploads/{id}/record': '200 304 401 403 404 412 500 503 bearer',
       'PATCH /api/uploads/{id}': '200 400 401 403 404 408 412 413 415 500 503 bearer',
       'DELETE /api/uploads/{id}': '204 400 401 403 404 408 412 413 415 500 503 bearer',
