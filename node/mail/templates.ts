@@ -11,7 +11,7 @@ export function openMailTemplates (
 ): MailTemplates | undefined {
   if (folder === undefined) return undefined
   try {
-    return readMailTemplates(folder)
+    return readMailTemplates({ folder })
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     throw new Error(

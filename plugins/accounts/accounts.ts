@@ -63,27 +63,32 @@ export function createAccounts (dependencies: Dependencies) {
   }
 
   const notifyPasswordChanged = (
-    trx: Database, id: string, { email, isUndoable }: PasswordChange, undo: UndoLink | undefined
-  ): Promise<void> =>
-    undoLinks.notifyPasswordChanged(trx, email, isUndoable ? undo : undefined, id)
+    trx: Database, caller: Caller, userId: string, { email, isUndoable }: PasswordChange, undo: UndoLink | undefined
+  ): Promise<void> => {
+    const language = caller.languageOf(userId)
+    return undoLinks.notifyPasswordChanged(trx, { email, userId, language }, isUndoable ? undo : undefined)
+  }
 
   // Returns what may undo a change of the address, and the mails about it. Only the user's own change has a link
   // (contract 11.3).
-  function createUndo (isOwn: boolean): Pick<ChangeContext, 'undo' | 'mails'> {
+  function createUndo (isOwn: boolean, language: string | undefined): Pick<ChangeContext, 'undo' | 'mails'> {
     const undo = isOwn ? undoLinks.create() : undefined
-    const plain = undoLinks.emailChanged()
-    return { undo: undo?.hash ?? null, mails: plain && { linked: undo ? undoLinks.emailChanged(undo) : null, plain } }
+    const plain = undoLinks.emailChanged(language)
+    const linked = undo ? undoLinks.emailChanged(language, undo) : null
+    return { undo: undo?.hash ?? null, mails: plain && { linked, plain } }
   }
 
   async function notifyUndone (
-    trx: Database, userId: string, { replaced, email, passwordChanged, removed }: Undo
+    trx: Database, caller: Caller, userId: string, { replaced, email, passwordChanged, removed }: Undo
   ): Promise<void> {
-    for (const kind of new Set(removed)) await credentials.notifyRemoved(trx, kind, email, userId)
+    const language = caller.languageOf(userId)
+    const recipient = { email, userId, language }
+    for (const kind of new Set(removed)) await credentials.notifyRemoved(trx, kind, recipient)
     if (foldEmail(replaced) === foldEmail(email)) {
-      if (passwordChanged || removed.length === 0) await undoLinks.notifyPasswordChanged(trx, email, undefined, userId)
+      if (passwordChanged || removed.length === 0) await undoLinks.notifyPasswordChanged(trx, recipient)
       return
     }
-    const mail = undoLinks.emailChanged()
+    const mail = undoLinks.emailChanged(language)
     if (mail) await insertMail(trx, mail, replaced, userId)
   }
 
@@ -122,7 +127,8 @@ export function createAccounts (dependencies: Dependencies) {
 
       async function updateAlone (): Promise<UserRow> {
         const context = {
-          ...audit.contextOf(caller), ...changes.email === undefined ? { undo: null, mails: null } : createUndo(isOwn),
+          ...audit.contextOf(caller),
+          ...changes.email === undefined ? { undo: null, mails: null } : createUndo(isOwn, caller.languageOf(id)),
         }
         const options = { fields: userFields, inTransaction, match }
         const write = (until: string) => updateUser(db, id, changes, { ...context, until }, confirm, options)
@@ -157,7 +163,10 @@ export function createAccounts (dependencies: Dependencies) {
       const runHook = updates.beforeDelete(caller, id)
       const beforeDelete = (isOwn || runHook) && (async (trx: Database) => {
         // Before, because the limit of mails of an address depends on whether its user has verified it.
-        if (isOwn) await undoLinks.notifyDeleted(trx, (await lockUser(trx, id))!.email)
+        if (isOwn) {
+          const { email } = (await lockUser(trx, id))!
+          await undoLinks.notifyDeleted(trx, { email, language: caller.languageOf(id) })
+        }
         await runHook?.(trx)
       })
       const ended = await deleteUser(db, id, caller.actor?.id ?? null, async (trx) => {
@@ -184,7 +193,7 @@ export function createAccounts (dependencies: Dependencies) {
           trx, { userId: user.id, from: user.passwordHash!, to, sessionId, undo: undo?.hash }
         )
         await audit.add(caller, { action: 'password.change' }, trx)
-        await notifyPasswordChanged(trx, user.id, changed, undo)
+        await notifyPasswordChanged(trx, caller, user.id, changed, undo)
         await caller.confirm()
         return changed
       })
@@ -203,7 +212,7 @@ export function createAccounts (dependencies: Dependencies) {
       const changed = await db.transaction().execute(async (trx) => {
         const changed = await resetPassword(trx, { hash, userId: user.id, passwordHash, undo: undo?.hash })
         await audit.add(caller, { action: 'password.reset', actorId: user.id }, trx)
-        await notifyPasswordChanged(trx, user.id, changed, undo)
+        await notifyPasswordChanged(trx, caller, user.id, changed, undo)
         for (let count = changed.identities; count > 0; count--) {
           await audit.add(caller, { action: 'identity.remove', actorId: user.id, userId: user.id }, trx)
         }
@@ -223,7 +232,7 @@ export function createAccounts (dependencies: Dependencies) {
     async verifyEmail (caller: Caller, hash: Uint8Array): Promise<void> {
       const { userId, email } = await getEmailToken(db, hash)
       if (hooks.has('beforeUserUpdate')) await updates.checkEmail(caller, userId, email)
-      const { undo, mails } = createUndo(true)
+      const { undo, mails } = createUndo(true, caller.languageOf(userId))
       const inTransaction = updates.during(caller)
       await db.transaction().execute(async (trx) => {
         const verified = await verifyEmail(trx, { hash, userId, undo })
@@ -253,7 +262,7 @@ export function createAccounts (dependencies: Dependencies) {
         for (const kind of undone.removed) {
           await audit.add(caller, { action: `${kind}.remove`, actorId: userId, userId }, trx)
         }
-        await notifyUndone(trx, userId, undone)
+        await notifyUndone(trx, caller, userId, undone)
         await inTransaction?.(trx, userId)
         await restartLoginLimits(trx, { userId, email: undone.email, network: networkOf(caller.address) })
         return undone

@@ -26,7 +26,7 @@ export function createDeferEmail ({ users, emailLinks: links, throttle }: Depend
     const user = await users.get(id, client)
     // Only for those who see the present address. To others it would say whether a guess is right.
     if (caller.allows('users:read-email', user.id) && foldEmail(email) === foldEmail(user.email)) return given
-    const sendLink = links.prepare(user.id, { email, sessionId: requireSession(actor!) })
+    const sendLink = links.prepare(caller, user.id, { email, sessionId: requireSession(actor!) })
     await throttle.verification({ userId: user.id, email, client })
     return { changes: others, sendLink }
   }

@@ -68,7 +68,10 @@ async function create (
     passwordHash: await passwords.hash(password),
     fields: userFields,
     inTransaction: async (trx, user, isNew) => {
-      if (!isNew) await undoLinks.notifyPasswordChanged(trx, user.email, undefined, user.id)
+      if (!isNew) {
+        const { email, id: userId } = user
+        await undoLinks.notifyPasswordChanged(trx, { email, userId, language: caller.languageOf(userId) })
+      }
       await (isNew ? onCreate : onUpdate)?.(trx, user)
     },
   })

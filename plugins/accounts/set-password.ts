@@ -26,7 +26,8 @@ export async function setPassword (
       await audit.add(caller, { action: 'identity.remove', userId }, trx)
     }
     // There is no link that restores the former password, because whoever made the reset necessary may know it.
-    await undoLinks.notifyPasswordChanged(trx, replaced.email, undefined, userId)
+    const language = caller.languageOf(userId)
+    await undoLinks.notifyPasswordChanged(trx, { email: replaced.email, userId, language })
     await caller.confirm()
     await restartLoginLimits(trx, { userId, email: replaced.email })
     return replaced

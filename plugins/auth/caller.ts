@@ -21,6 +21,8 @@ export interface CallerDetails extends ClientInfo {
   /** Whether the host itself acts, with full permission and without an actor. */
   readonly isHost?: boolean
   readonly via: CallSource
+  /** The header `Accept-Language` of the request; empty if there was none. */
+  readonly acceptLanguage?: string
   /**
    * The connection of the request. Undefined if the operation has no connection, so that it is completed in any case.
    */
@@ -40,16 +42,20 @@ export class Caller implements Client, CallerDetails {
   /** The client's address and user agent, for the account log. */
   readonly address: string
   readonly userAgent: string
+  readonly acceptLanguage: string
   readonly log: FastifyBaseLogger
   readonly #access: Access
 
-  constructor ({ actor, isHost = false, via, client, address, userAgent, log }: CallerDetails, access: Access) {
+  constructor (
+    { actor, isHost = false, via, client, address, userAgent, acceptLanguage = '', log }: CallerDetails, access: Access
+  ) {
     this.actor = actor
     this.isHost = isHost
     this.via = via
     this.client = client
     this.address = address
     this.userAgent = userAgent
+    this.acceptLanguage = acceptLanguage
     this.log = log
     this.#access = access
   }
@@ -84,6 +90,16 @@ export class Caller implements Client, CallerDetails {
   getActor (): Actor {
     if (!this.actor) throw new Unauthenticated()
     return this.actor
+  }
+
+  /**
+   * Returns the header `Accept-Language` of a user who gets a mail, if the caller is that user or somebody without an
+   * account, who uses a link of a mail or asks for one. It is undefined for mails that an admin or the host causes,
+   * whose language says nothing about that of the user.
+   */
+  languageOf (userId?: string): string | undefined {
+    const isOther = this.actor !== null && this.actor.id !== userId?.toLowerCase()
+    return this.isHost || isOther ? undefined : this.acceptLanguage
   }
 
   /**

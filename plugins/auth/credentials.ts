@@ -77,7 +77,7 @@ export function createCredentials (
     await audit.add(caller, { action: `${kind}.add`, userId, ...owner && { actorId: owner.userId, ...owner } }, trx)
     await storeCredentialEvent(trx, 'credential.added', { userId, actorId, kind })
     const link = isUndoable ? undo : undefined
-    await undoLinks.notifyAdded(trx, kind, email, link, userId, provider)
+    await undoLinks.notifyAdded(trx, kind, { email, userId, language: caller.languageOf(userId) }, link, provider)
     return endOthersThan === undefined ? [] : deleteSessionsOf(trx, userId, userId, endOthersThan)
   }
 
@@ -90,7 +90,7 @@ export function createCredentials (
     if (!user) return
     await audit.add(caller, { action: `${kind}.remove`, userId }, trx)
     await storeCredentialEvent(trx, 'credential.removed', { userId, actorId: caller.actor?.id ?? null, kind })
-    await undoLinks.notifyRemoved(trx, kind, user.email, userId)
+    await undoLinks.notifyRemoved(trx, kind, { email: user.email, userId, language: caller.languageOf(userId) })
   }
 
   return {
@@ -115,7 +115,9 @@ export function createCredentials (
         ...removed.map((kind) => `${kind}.remove` as const),
       ]
       for (const action of actions) await audit.add(caller, { action, actorId: userId, userId }, trx)
-      if (hadPassword || removed.length > 0) await undoLinks.notifyAdopted(trx, email, userId)
+      if (hadPassword || removed.length > 0) {
+        await undoLinks.notifyAdopted(trx, { email, userId, language: caller.languageOf(userId) })
+      }
       const hook = hooks.during('onUserUpdate', caller)
       if (hook) {
         const [user] = await findUsers(trx, [userId], userFields)

@@ -14,9 +14,15 @@ interface CommonValues {
   /** The color of buttons, and that of their text. */
   color: string
   textColor: string
+  /** The language of the recipient (BCP 47), and its direction: `ltr` or `rtl`. */
+  language: string
+  direction: string
 }
 
-/** The values for the template of each mail. Links are absolute URLs, and durations are texts such as "30 minutes". */
+/**
+ * The values for the template of each mail. Links are absolute URLs. Durations are texts in the language, such as
+ * "30 minutes".
+ */
 export interface MailValues {
   /** A link to set another password. */
   'password-reset': CommonValues & { link: string, duration: string }
@@ -72,7 +78,7 @@ export interface MailValues {
 export type MailName = keyof MailValues
 
 /** The names of the values that every mail has. */
-export const commonMailValues = ['productName', 'color', 'textColor'] as const
+export const commonMailValues = ['productName', 'color', 'textColor', 'language', 'direction'] as const
 
 /** The names of the values of each mail. */
 export const mailValues: { readonly [Name in MailName]: readonly (keyof MailValues[Name])[] } = {

@@ -1,7 +1,7 @@
 // Options that are not in `Settings`, because they are not values.
 const others = [
   'prefix', 'logLevel', 'logSerializers', 'databaseUrl', 'sql', 'notificationsUrl', 'emitter', 'policy', 'mailer',
-  'mailTemplates', 'onFirstAdmin', 'onNoAdmin', 'onAdminIgnored', 'hooks', 'userFields', 'claims', 'webhooks',
+  'mailTemplates', 'mailTexts', 'onFirstAdmin', 'onNoAdmin', 'onAdminIgnored', 'hooks', 'userFields', 'claims', 'webhooks',
   'providers',
 ]
 

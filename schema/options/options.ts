@@ -5,6 +5,7 @@ import { Deadlines } from './deadlines.ts'
 import type { GivenGraphql, HostGraphql } from '../graphql/host-graphql.ts'
 import type { Hooks } from './hooks.ts'
 import { GraphqlLimits, LiveLimits, ThrottleLimits, type GivenLimits } from './limits.ts'
+import type { GivenMailTexts, readMailTexts } from './mail-texts.ts'
 import type { Mail, MailTemplates } from './mail.ts'
 import { PagesOptions, type GivenPages } from './pages.ts'
 import { Without } from './parts.ts'
@@ -218,6 +219,8 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>
   mailer?: Mailer | undefined
   /** Renders mails instead of Usher's templates. */
   mailTemplates?: MailTemplates | undefined
+  /** Texts of mails by language: they replace Usher's, or add a language (contract 15.2). */
+  mailTexts?: GivenMailTexts | undefined
   /** Providers with which users sign in, by their ids, such as `{ github: { clientId, clientSecret } }`. */
   providers?: GivenProviders | undefined
   /** URLs that receive events (contract 12.5). */
@@ -268,6 +271,7 @@ export interface Options extends Readonly<Given> {
   readonly claims: ClaimsOf | undefined
   readonly mailer: Mailer | undefined
   readonly mailTemplates: MailTemplates | undefined
+  readonly mailTexts: ReturnType<typeof readMailTexts> | undefined
   readonly providers: readonly ProviderOption[]
   readonly webhooks: readonly Webhook[]
   readonly onFirstAdmin: UsherOptions['onFirstAdmin']

@@ -8,6 +8,7 @@ import { Settings, type Given, type Options, type UsherOptions } from './options
 import { dropToolOptions } from './option-names.ts'
 import { normalizeOrigin } from '../http/origin.ts'
 import { isPublicUrl, pathOf, withoutSlash, PUBLIC_URL_FORMAT } from './public-url.ts'
+import { readMailTexts } from './mail-texts.ts'
 import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
 import { readUserFields } from '../users/read-user-fields.ts'
 import { createParser } from '../http/validator.ts'
@@ -21,7 +22,7 @@ import { readWebhooks } from './webhooks.ts'
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
     prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates,
-    webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, hooks, userFields, claims, providers, ...rest
+    mailTexts, webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, hooks, userFields, claims, providers, ...rest
   } = dropToolOptions(given, Object.keys(Settings.properties), optionError)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
@@ -76,6 +77,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     logSerializers,
     mailer,
     mailTemplates,
+    mailTexts: mailTexts === undefined ? undefined : readMailTexts(mailTexts, optionError),
     providers: readProviders(providers, parsed),
     webhooks: readWebhooks(webhooks),
     onFirstAdmin,

@@ -73,6 +73,7 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     userFields: Type.Object({ bio: Type.Optional(Type.String({ 'x-read': 'anyone', 'x-write': 'owner' })) }),
     claims: () => ({ plan: 'pro' }),
     mailer: (mail) => { mails.push(mail) },
+    mailTexts: { it: { invitation: { button: 'Imposta la password' } } },
     mailTemplates: (name) => name === 'invitation' ? { subject: 'Come in', text: 'Please' } : undefined,
     providers: { github: { clientId: 'bookmarks', clientSecret: 'a secret of GitHub' } },
     webhooks: [{

@@ -86,7 +86,7 @@ t.test('16.6 the link logs in once, in any browser, and the code in the browser 
   const first = await ask(user.email)
   const [mail] = await inbox.of(user.email, 1)
   t.equal(mail!.subject, 'Log in to your account')
-  t.match(mail!.text, /within 10 minutes:\n\nhttps:\/\/id\.example\.com\/login\/mail\/confirm#token=[\w-]{43}\n\n/)
+  t.match(mail!.text, /within 10 minutes\.\n\nhttps:\/\/id\.example\.com\/login\/mail\/confirm#token=[\w-]{43}\n\n/)
   t.match(mail!.html, first.code)
   const [stored] = await sql`select *, extract(epoch from expires_at - created_at) as seconds from login_mails`
   t.ok(Math.abs(stored!.seconds - 600) < 5, 'for ten minutes')

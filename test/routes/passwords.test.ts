@@ -113,7 +113,7 @@ t.test('4.6 and 4.7 changing, setting and resetting a password', async (t) => {
     t.same([asked.statusCode, asked.json()], [202, accepted])
     const [mail] = await inbox.of(user.email, 1)
     t.equal(mail!.subject, 'Set a new password')
-    t.match(mail!.text, /within 2 hours:\n\nhttps:\/\/api\.example\.com\/base\/set-password#token=[\w-]{43}\n\n/)
+    t.match(mail!.text, /within 2 hours\.\n\nhttps:\/\/api\.example\.com\/base\/set-password#token=[\w-]{43}\n\n/)
     const token = tokenIn(mail!)
     t.same(
       [...await sql`select encode(hash, 'hex') as hash from password_tokens where user_id = ${user.id}`],
@@ -370,5 +370,5 @@ t.test('4 changes count toward the limit of logins, and resets have their own li
     t.same(answers, [202, 202, 429])
   }
   const [mail] = await inbox.of(user.email, 1)
-  t.match(mail!.text, 'within 1 minute:', 'no more than is so')
+  t.match(mail!.text, 'within 1 minute.', 'no more than is so')
 })

@@ -61,7 +61,7 @@ t.test('11.2 the link of a sign-up creates the user, once, with a verified addre
   const link = await ask(ada)
   const [mail] = await inbox.of(ada.email, 1)
   t.equal(mail!.subject, LINK)
-  t.match(mail!.text, /within 1 day:\n\nhttps:\/\/api\.example\.com\/base\/sign-up\/confirm#token=[\w-]{43}\n\n/)
+  t.match(mail!.text, /within 1 day\.\n\nhttps:\/\/api\.example\.com\/base\/sign-up\/confirm#token=[\w-]{43}\n\n/)
   t.notMatch(mail!.text, ada.name, 'nothing that somebody has chosen is mailed')
   t.same(await usersOf(ada.email), [], 'nothing is stored before')
   t.equal(await tries(ada), 401)

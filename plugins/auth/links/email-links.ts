@@ -1,7 +1,6 @@
 import { deleteExpiredEmailTokens, insertEmailToken, type EmailChange } from '../../../db/auth/email-tokens.ts'
 import { NoMailer } from '../../../schema/auth/password.ts'
 import { UserNotFound } from '../../../schema/users/user.ts'
-import { durationOf } from '../../outbox/mails/duration.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Database } from '../../../db/tables/index.ts'
 import type { Caller } from '../caller.ts'
@@ -22,11 +21,11 @@ export function createEmailLinks ({ lifecycle, database: { db }, links, mails: {
    * Returns a function that sends, with the transaction that it gets, a link to verify the current address of a user,
    * or one to the address that the user gets with it. It throws `UserNotFound` and `EmailVerified`. Throws `NoMailer`.
    */
-  function prepare (userId: string, change?: EmailChange): (trx: Database) => Promise<void> {
+  function prepare (caller: Caller, userId: string, change?: EmailChange): (trx: Database) => Promise<void> {
     if (!mailer) throw new NoMailer()
     const { hash, link } = links.create('/verify-email')
     const token = { hash, userId, lifetime: LIFETIME_SECONDS, change }
-    const content = render('verify-email', { link, duration: durationOf(LIFETIME_SECONDS) })
+    const content = render('verify-email', caller.languageOf(userId), { link, duration: LIFETIME_SECONDS })
     const mail = mailer.prepare(content, LIFETIME_SECONDS, { budget: 'request', hash })
     return async (trx) => { if (!await insertEmailToken(trx, token, mail)) throw new UserNotFound() }
   }
@@ -44,7 +43,7 @@ export function createEmailLinks ({ lifecycle, database: { db }, links, mails: {
      * `InvalidToken` if the caller may no longer act.
      */
     async send (userId: string, caller: Caller): Promise<void> {
-      const store = prepare(userId)
+      const store = prepare(caller, userId)
       await db.transaction().execute(async (trx) => {
         await store(trx)
         await caller.confirm()

@@ -16,7 +16,6 @@ import { InvalidSecondFactor, SecondFactorMissing, SecondFactorRequired } from '
 import { TooManyRequests } from '../../../schema/http/errors.ts'
 import { networkOf } from '../../../schema/http/network.ts'
 import type { Audit } from '../../audit/index.ts'
-import { durationOf } from '../../outbox/mails/duration.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Users } from '../../users/index.ts'
 import type { Caller } from '../caller.ts'
@@ -72,7 +71,7 @@ export function createLoginMails ({
   secondFactor, stepUp, throttle, users,
 }: Dependencies) {
   const queue = fastq.promise(store, AT_ONCE)
-  const duration = durationOf(LOGIN_MAIL_SECONDS)
+  const duration = LOGIN_MAIL_SECONDS
   const checked = metrics.counter(
     'usher_login_mails_total', 'Links and codes of mails to log in or step up that were checked',
     { label: 'result', values: ['accepted', 'rejected'] }
@@ -83,7 +82,7 @@ export function createLoginMails ({
   async function store ({ caller, email, secret }: { caller: Caller, email: string, secret: string }): Promise<void> {
     const { hash, link } = links.create('/login/mail/confirm')
     const code = createCode()
-    const content = render('login', { link, code: showCode(code), duration })
+    const content = render('login', caller.languageOf(), { link, code: showCode(code), duration })
     const state = await insertLoginMail(
       db, email, {
         hash,
@@ -270,7 +269,7 @@ export function createLoginMails ({
       await throttle.stepUpMail({ userId, client: caller.client })
       const [id, code] = [randomBytes(32).toString('base64url'), createCode()]
       const hash = hashSecret(id)
-      const content = render('step-up', { code: showCode(code), duration })
+      const content = render('step-up', caller.languageOf(userId), { code: showCode(code), duration })
       const mail = mailer!.prepare(content, LOGIN_MAIL_SECONDS, { budget: 'step-up', hash })
       const state = await db.transaction().execute(async (trx) => {
         const state = await insertStepUpMail(trx, {

@@ -8,7 +8,6 @@ import { findCredentials } from '../../../db/users/users.ts'
 import type { ResultKey } from '../../../schema/http/idempotency.ts'
 import { NoMailer } from '../../../schema/auth/password.ts'
 import type { Audit } from '../../audit/index.ts'
-import { durationOf } from '../../outbox/mails/duration.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'
 import type { Throttle } from '../throttle/throttle.ts'
@@ -46,11 +45,12 @@ export function createPasswordLinks (
    * mail. If there is no such user, the user is disabled, or the address may not get a link, the mail is not sent.
    */
   async function storeLink (
-    name: 'password-reset' | 'invitation', token: Omit<NewToken, 'hash'>, entry: NewAuditEntry,
+    name: 'password-reset' | 'invitation', language: string | undefined, token: Omit<NewToken, 'hash'>,
+    entry: NewAuditEntry,
     confirm?: (trx: Database) => Promise<void>
   ) {
     const { hash, link } = links.create('/set-password')
-    const mail = mailer!.prepare(render(name, { link, duration: durationOf(token.seconds) }), token.seconds, {
+    const mail = mailer!.prepare(render(name, language, { link, duration: token.seconds }), token.seconds, {
       // Only admins invite, so nobody else keeps an invitation from being sent.
       budget: name === 'password-reset' ? 'reset' : 'account', hash,
     })
@@ -62,9 +62,9 @@ export function createPasswordLinks (
     // For an unknown address the same statements run. Otherwise the load would differ, and so would the time until the
     // next response, which would reveal which addresses have an account.
     const entry = audit.entry(caller, { action: 'password.reset-request', userId: user?.id })
-    await storeLink(
-      'password-reset', { userId: user?.id ?? NIL, seconds: passwordTokenSeconds, onlyIfProven: true }, entry
-    )
+    await storeLink('password-reset', caller.languageOf(user?.id), {
+      userId: user?.id ?? NIL, seconds: passwordTokenSeconds, onlyIfProven: true,
+    }, entry)
   }
 
   return {
@@ -93,7 +93,7 @@ export function createPasswordLinks (
     async invite (userId: string, caller: Caller, once?: ResultKey): Promise<void> {
       if (!mailer) throw new NoMailer()
       const entry = audit.entry(caller, { action: 'user.invite', userId })
-      await storeLink('invitation', {
+      await storeLink('invitation', caller.languageOf(userId), {
         userId, seconds: INVITATION_SECONDS, onlyIfProven: false,
       }, entry, async (trx) => {
         if (once) await insertResult(trx, 'invitation', userId, once)

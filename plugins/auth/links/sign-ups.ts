@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import fastq from 'fastq'
 import { deleteExpiredSignUps, getSignUp, insertSignUp, type NewSignUp } from '../../../db/auth/sign-ups.ts'
-import { durationOf } from '../../outbox/mails/duration.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'
 import { hashSecret } from '../cookie-value.ts'
@@ -21,6 +20,7 @@ const WAITING = 200
 
 const limits = { lifetime: LIFETIME_SECONDS, total: PENDING, ofRecipient: PENDING_OF_RECIPIENT }
 
+type Requester = Pick<Caller, 'log' | 'languageOf'>
 type Given = Omit<NewSignUp, 'hash' | 'bindingHash'>
 
 /** A sign-up that can be confirmed, for a client that has its token. */
@@ -47,14 +47,17 @@ export function createSignUps ({ lifecycle, database: { db }, links, mails: { ma
   lifecycle.addHook('onClose', async () => { await queue.drained() })
   purgeRegularly(lifecycle, 'sign-ups', PURGE_SECONDS, () => deleteExpiredSignUps(db, PURGE_BATCH_SIZE))
 
-  async function store ({ given, log }: { given: Omit<NewSignUp, 'hash'> } & Pick<Caller, 'log'>): Promise<void> {
+  async function store ({ given, caller }: { given: Omit<NewSignUp, 'hash'>, caller: Requester }): Promise<void> {
+    const { log } = caller
+    const language = caller.languageOf()
     const { hash, link } = links.create('/sign-up/confirm')
-    const duration = durationOf(LIFETIME_SECONDS)
     const pages = { loginLink: links.pageOf('/login'), forgotLink: links.pageOf('/forgot-password') }
     // Both mails are prepared in any case, so that the load does not reveal which addresses have an account.
     const state = await insertSignUp(db, { ...given, hash }, limits, {
-      pending: mailer!.prepare(render('sign-up', { link, duration }), LIFETIME_SECONDS, { budget: 'request', hash }),
-      taken: mailer!.prepare(render('sign-up-taken', pages), LIFETIME_SECONDS, { budget: 'request' }),
+      pending: mailer!.prepare(render('sign-up', language, { link, duration: LIFETIME_SECONDS }), LIFETIME_SECONDS, {
+        budget: 'request', hash,
+      }),
+      taken: mailer!.prepare(render('sign-up-taken', language, pages), LIFETIME_SECONDS, { budget: 'request' }),
     })
     if (state === 'full') log.error('A sign-up is not stored because too many others are pending')
     if (state === 'repeated') log.warn('A sign-up is not stored because too many for its address are pending')
@@ -66,13 +69,14 @@ export function createSignUps ({ lifecycle, database: { db }, links, mails: { ma
      * happens after the response, which therefore takes the same time in both cases. Never throws: failures are logged.
      * @returns a secret, whatever happens. Who presents it with the token of the link proves to have sent the sign-up
      */
-    request (given: Given, { log }: Pick<Caller, 'log'>): string {
+    request (given: Given, caller: Requester): string {
+      const { log } = caller
       // A new one each time: another that the browser has may be that of a stranger who has used it before.
       const secret = randomBytes(32).toString('base64url')
       if (queue.length() >= WAITING) {
         log.error('A sign-up is not stored because too many others are waiting')
       } else {
-        queue.push({ given: { ...given, bindingHash: hashSecret(secret) }, log })
+        queue.push({ given: { ...given, bindingHash: hashSecret(secret) }, caller })
           .catch((err) => log.error({ err }, 'A sign-up could not be stored'))
       }
       return secret

@@ -4,7 +4,6 @@ import { deleteExpiredUndoTokens, UNDO_DAYS } from '../../../db/auth/undo-tokens
 import type { MailContent } from '../../../schema/options/mail.ts'
 import type { CredentialKind } from '../../../schema/outbox/events.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
-import { durationOf } from '../../outbox/mails/duration.ts'
 import type { LinkDependencies, MailLink } from './mail-link.ts'
 
 const PURGE_SECONDS = 3600
@@ -13,6 +12,9 @@ const SECONDS = UNDO_DAYS * 86400
 /** A link that undoes a change. Its hash is stored in the transaction of the change. */
 export type UndoLink = MailLink
 
+/** Who gets a notice, and the header `Accept-Language` of whom it is about, if it is known (`Caller.languageOf`). */
+export interface Recipient { email: string, userId: string, language: string | undefined }
+
 export type UndoLinks = ReturnType<typeof createUndoLinks>
 
 /** Sends links by mail that undo a change of the address, the password or the ways to sign in (contract 11.3). */
@@ -20,19 +22,29 @@ export function createUndoLinks (
   { lifecycle, database: { db }, links, mails: { mailer, render: renderMail } }: LinkDependencies
 ) {
   purgeRegularly(lifecycle, 'undo links', PURGE_SECONDS, () => deleteExpiredUndoTokens(db, PURGE_BATCH_SIZE))
-  const duration = durationOf(SECONDS)
+  const duration = SECONDS
 
   // The notice is sent even if its link is void by then (contract 11.3).
   const prepare = (render: (undoLink: string) => MailContent, undo: UndoLink | undefined): NewMail | null => mailer
     ? mailer.prepare(render(undo?.link ?? ''), SECONDS, { hash: undo?.hash, withoutLink: undo && render('') })
     : null
 
-  function renderAdded (kind: CredentialKind, undoLink: string, provider: string): MailContent {
+  function renderAdded (
+    kind: CredentialKind, language: string | undefined, undoLink: string, provider: string
+  ): MailContent {
     switch (kind) {
-      case 'totp': return renderMail('totp-added', { page: links.pageOf('/set-password'), undoLink, duration })
-      case 'identity': return renderMail('identity-added', { provider, undoLink, duration })
-      default: return renderMail(`${kind}-added`, { undoLink, duration })
+      case 'totp': return renderMail('totp-added', language, { page: links.pageOf('/set-password'), undoLink, duration })
+      case 'identity': return renderMail('identity-added', language, { provider, undoLink, duration })
+      default: return renderMail(`${kind}-added`, language, { undoLink, duration })
     }
+  }
+
+  // Stores a notice without a link.
+  async function notify (
+    trx: Database, name: PlainNotice, page: '/set-password' | '/forgot-password', { email, userId, language }: Recipient
+  ): Promise<void> {
+    const mail = prepare(() => renderMail(name, language, { page: links.pageOf(page) }), undefined)
+    if (mail) await insertMail(trx, mail, email, userId)
   }
 
   return {
@@ -43,8 +55,8 @@ export function createUndoLinks (
      * Returns the mail to a former address: with the link that restores it, or without one, as it is sent if the
      * change has no link. Null if no mail can be sent.
      */
-    emailChanged: (undo?: UndoLink): NewMail | null =>
-      prepare((undoLink) => renderMail('email-changed', { undoLink, duration }), undo),
+    emailChanged: (language: string | undefined, undo?: UndoLink): NewMail | null =>
+      prepare((undoLink) => renderMail('email-changed', language, { undoLink, duration }), undo),
 
     /**
      * Stores a mail that says that the password was set, maybe by somebody else (NIST 800-63B 4.6, OWASP ASVS 6.3.7),
@@ -52,10 +64,10 @@ export function createUndoLinks (
      * @param undo the link that restores the former one, if there is one
      */
     async notifyPasswordChanged (
-      trx: Database, email: string, undo: UndoLink | undefined, userId: string
+      trx: Database, { email, userId, language }: Recipient, undo?: UndoLink
     ): Promise<void> {
       const page = links.pageOf('/set-password')
-      const mail = prepare((undoLink) => renderMail('password-changed', { page, undoLink, duration }), undo)
+      const mail = prepare((undoLink) => renderMail('password-changed', language, { page, undoLink, duration }), undo)
       if (mail) await insertMail(trx, mail, email, userId)
     },
 
@@ -66,40 +78,37 @@ export function createUndoLinks (
      * @param provider the name of the provider of an identity
      */
     async notifyAdded (
-      trx: Database, kind: CredentialKind, email: string, undo: UndoLink | undefined, userId: string, provider = ''
+      trx: Database, kind: CredentialKind, { email, userId, language }: Recipient, undo: UndoLink | undefined,
+      provider = ''
     ): Promise<void> {
-      const mail = prepare((undoLink) => renderAdded(kind, undoLink, provider), undo)
+      const mail = prepare((undoLink) => renderAdded(kind, language, undoLink, provider), undo)
       if (mail) await insertMail(trx, mail, email, userId)
     },
 
     /** Stores a mail that says that it was removed, in the transaction that removes it. */
-    async notifyRemoved (trx: Database, kind: CredentialKind, email: string, userId: string): Promise<void> {
-      const mail = prepare(() => renderMail(`${kind}-removed`, { page: links.pageOf('/set-password') }), undefined)
-      if (mail) await insertMail(trx, mail, email, userId)
-    },
+    notifyRemoved: (trx: Database, kind: CredentialKind, recipient: Recipient): Promise<void> =>
+      notify(trx, `${kind}-removed`, '/set-password', recipient),
 
     /**
      * Stores a mail that says that the account was deleted, in the transaction that deletes it. It is sent although
      * nobody has the account any more.
      */
-    async notifyDeleted (trx: Database, email: string): Promise<void> {
-      const mail = prepare(() => renderMail('account-deleted', {}), undefined)
+    async notifyDeleted (trx: Database, { email, language }: Omit<Recipient, 'userId'>): Promise<void> {
+      const mail = prepare(() => renderMail('account-deleted', language, {}), undefined)
       if (mail) await insertMail(trx, mail, email, null)
     },
 
     /** Stores a mail that says that a recovery code was used, in the transaction that uses it up. */
-    async notifyRecoveryCodeUsed (trx: Database, email: string, userId: string): Promise<void> {
-      const mail = prepare(() => renderMail('recovery-code-used', { page: links.pageOf('/set-password') }), undefined)
-      if (mail) await insertMail(trx, mail, email, userId)
-    },
+    notifyRecoveryCodeUsed: (trx: Database, recipient: Recipient): Promise<void> =>
+      notify(trx, 'recovery-code-used', '/set-password', recipient),
 
     /**
      * Stores a mail that says that what was set up before the address was confirmed is removed, in the transaction that
      * removes it.
      */
-    async notifyAdopted (trx: Database, email: string, userId: string): Promise<void> {
-      const mail = prepare(() => renderMail('ways-removed', { page: links.pageOf('/forgot-password') }), undefined)
-      if (mail) await insertMail(trx, mail, email, userId)
-    },
+    notifyAdopted: (trx: Database, recipient: Recipient): Promise<void> =>
+      notify(trx, 'ways-removed', '/forgot-password', recipient),
   }
 }
+
+type PlainNotice = `${CredentialKind}-removed` | 'recovery-code-used' | 'ways-removed'

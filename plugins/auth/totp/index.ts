@@ -90,7 +90,8 @@ export function createTotp (
     if (!await useRecovery(trx, userId, given.recoveryCode)) return false
     await audit.add(caller, { action: 'recovery-code.use', actorId: userId, userId }, trx)
     const [user] = await findUsers(trx, [userId])
-    if (user) await undoLinks.notifyRecoveryCodeUsed(trx, user.email, userId)
+    const language = caller.languageOf(userId)
+    if (user) await undoLinks.notifyRecoveryCodeUsed(trx, { email: user.email, userId, language })
     return true
   }
 

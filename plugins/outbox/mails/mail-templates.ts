@@ -1,47 +1,79 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   commonMailValues, mailNames, mailValues, type MailContent, type MailName, type MailValues,
 } from '../../../schema/options/mail.ts'
+import { languageTags } from '../../../schema/texts/languages.ts'
+import { mailTexts, type MailTexts } from '../../../schema/texts/mails/index.ts'
 import { escapeHtml, parseTemplate, type Template } from '../../support/template.ts'
+import { composeMail, shortenLink, shortNameOf } from './compose.ts'
 
-const DEFAULTS = join(import.meta.dirname, 'templates')
 const LAYOUT = 'layout.html'
+const DEFAULT_LAYOUT = join(import.meta.dirname, 'templates', LAYOUT)
 
-/** Renders a mail. Unlike those of a host, it has a template for each one. */
+/** Renders a mail. Unlike templates of a host, it has each one, in every language. */
 export type RenderMail = <Name extends MailName>(name: Name, values: Readonly<MailValues[Name]>) => MailContent
 
+type Templates = Record<keyof MailContent, Template>
+
 /**
- * Reads the templates of mails: `<name>.txt`, which begins with the subject, `<name>.html`, and `layout.html`, which
+ * Returns Usher's own mails. In a folder of an operator, `<name>.txt`, which begins with the subject, and `<name>.html`
+ * replace those of all languages, `<name>.<language>.txt` and `<name>.<language>.html` those of one, and `layout.html`
  * surrounds the HTML of all mails.
  *
- * @param folder has files that replace Usher's own. Throws an `Error` that names the file if one of them is wrong, or
- * if it belongs to no mail
+ * @param options.folder throws an `Error` that names the file if one of its files is wrong, or belongs to no mail
+ * @param options.texts those of each language
  */
-export function readMailTemplates (folder?: string): RenderMail {
-  if (folder !== undefined) rejectUnknownFiles(folder)
-  const read = (file: string) => readFileSync(
-    folder !== undefined && existsSync(join(folder, file)) ? join(folder, file) : join(DEFAULTS, file), 'utf8'
-  )
-  const layout = read(LAYOUT).split('{{content}}')
-  if (layout.length !== 2) throw new Error(`${LAYOUT} must have {{content}} once`)
-  parse(LAYOUT, layout.join(''), commonMailValues)
-  const templates = Object.fromEntries(mailNames.map((name) => {
-    const [, subject, text] = /^Subject: *(\S.*?)\r?\n\r?\n([^]*)$/.exec(read(`${name}.txt`)) ?? []
-    if (subject === undefined || text === undefined) {
-      throw new Error(`${name}.txt must begin with a line "Subject: …" and an empty line`)
+export function readMailTemplates (
+  { folder, texts = mailTexts }: { folder?: string, texts?: Readonly<Record<string, MailTexts>> } = {}
+): RenderMail {
+  const files = folder === undefined ? new Map<string, string>() : readFiles(folder)
+  const [before, after, ...others] =
+    (files.get(LAYOUT) ?? readFileSync(DEFAULT_LAYOUT, 'utf8')).split('{{content}}') as [string, string]
+  if (after === undefined || others.length > 0) throw new Error(`${LAYOUT} must have {{content}} once`)
+  parse(LAYOUT, before + after, commonMailValues)
+  const templates = new Map<string, Templates>()
+  // The mistakes of an operator stop the start. Usher's own templates are parsed when they are first needed.
+  if (folder !== undefined) for (const name of mailNames) for (const tag of languageTags) templatesOf(name, tag)
+
+  function templatesOf (name: MailName, language: string): Templates {
+    const key = `${name}.${language}`
+    const known = templates.get(key)
+    if (known) return known
+    const own = composeMail(name, texts[language] ?? mailTexts.en)
+    const find = (type: 'txt' | 'html') =>
+      [`${key}.${type}`, `${name}.${type}`].find((file) => files.has(file))
+    const [textFile, htmlFile] = [find('txt'), find('html')]
+    const { subject, text } = textFile === undefined ? own : splitSubject(textFile, files.get(textFile)!)
+    const names = [...mailValues[name], ...mailValues[name].map(shortNameOf)]
+    const namesOf = (file: string | undefined) => file === undefined ? names : mailValues[name]
+    const made = {
+      subject: parse(textFile ?? `${name}.txt`, subject, namesOf(textFile)),
+      text: parse(textFile ?? `${name}.txt`, text, namesOf(textFile)),
+      html: parse(
+        htmlFile ?? `${name}.html`, before + (htmlFile === undefined ? own.html : files.get(htmlFile)) + after,
+        namesOf(htmlFile)
+      ),
     }
-    return [name, {
-      subject: parse(`${name}.txt`, subject, mailValues[name]),
-      text: parse(`${name}.txt`, text, mailValues[name]),
-      html: parse(`${name}.html`, layout.join(read(`${name}.html`)), mailValues[name]),
-    }]
-  })) as Record<MailName, Record<keyof MailContent, Template>>
+    templates.set(key, made)
+    return made
+  }
+
   return (name, given) => {
-    const { subject, text, html } = templates[name]
-    const values = given as Readonly<Record<string, string>>
+    const links = Object.entries(given as Readonly<Record<string, string>>)
+    const short = links.map(([link, url]) => [shortNameOf(link), shortenLink(url)])
+    const values = { ...given, ...Object.fromEntries(short) }
+    const { subject, text, html } = templatesOf(name, given.language)
     return { subject: subject(values), text: text(values), html: html(values) }
   }
+}
+
+function splitSubject (file: string, source: string): { subject: string, text: string } {
+  const [, subject, text] = /^Subject: *(\S.*?)\r?\n\r?\n([^]*)$/.exec(source) ?? []
+  if (subject === undefined || text === undefined) {
+    throw new Error(`${file} must begin with a line "Subject: …" and an empty line`)
+  }
+  return { subject, text }
 }
 
 function parse (file: string, source: string, names: readonly string[]): Template {
@@ -52,9 +84,13 @@ function parse (file: string, source: string, names: readonly string[]): Templat
   }
 }
 
-// Otherwise a typing error in the name of a file would have no effect.
-function rejectUnknownFiles (folder: string): void {
-  const known = new Set([LAYOUT, ...mailNames.flatMap((name) => [`${name}.txt`, `${name}.html`])])
-  const unknown = readdirSync(folder).find((file) => /\.(txt|html)$/.test(file) && !known.has(file))
+// Returns the contents of the templates in a folder, by their names. A file of no mail is rejected: otherwise a typing
+// error in a name would have no effect.
+function readFiles (folder: string): Map<string, string> {
+  const known = new Set([LAYOUT, ...mailNames.flatMap((name) =>
+    ['', ...languageTags.map((tag) => `.${tag}`)].flatMap((tag) => [`${name}${tag}.txt`, `${name}${tag}.html`]))])
+  const files = readdirSync(folder).filter((file) => /\.(txt|html)$/.test(file))
+  const unknown = files.find((file) => !known.has(file))
   if (unknown !== undefined) throw new Error(`${unknown} is the name of no mail`)
+  return new Map(files.map((file) => [file, readFileSync(join(folder, file), 'utf8')]))
 }

@@ -1,19 +1,30 @@
 import { textColorOn } from '../../../schema/options/color.ts'
 import type { MailContent, MailName, MailValues } from '../../../schema/options/mail.ts'
+import { directionOf, languageTags, negotiateLanguage } from '../../../schema/texts/languages.ts'
+import { mailTexts } from '../../../schema/texts/mails/index.ts'
 import type { Core } from '../../core.ts'
+import { durationOf } from './duration.ts'
 import { readMailTemplates } from './mail-templates.ts'
 
-type Given<Name extends MailName> = Omit<MailValues[Name], 'productName' | 'color' | 'textColor'>
+type CommonValue = 'productName' | 'color' | 'textColor' | 'language' | 'direction'
+
+/** The values of a mail that are not the same for all. Durations are in seconds. */
+export type GivenMailValues<Name extends MailName> =
+  { [Value in Exclude<keyof MailValues[Name], CommonValue>]: Value extends 'duration' ? number : MailValues[Name][Value] }
 
 /**
  * Renders mails from templates (contract 15.2). No mail contains the user's name, because a name can be any text, which
  * Usher would then send.
  */
 export function createRenderer (
-  { lifecycle: { log }, options: { mailTemplates, pages: { productName, color } } }: Pick<Core, 'lifecycle' | 'options'>
+  { lifecycle: { log }, options: { mailTemplates, mailTexts: given = {}, pages } }: Pick<Core, 'lifecycle' | 'options'>
 ) {
-  const renderDefault = readMailTemplates()
+  const { productName, color, language: usual } = pages
+  const texts = { ...mailTexts, ...given }
+  const renderDefault = readMailTemplates({ texts })
   const common = { productName, color, textColor: textColorOn(color) }
+  const preferred = Object.hasOwn(texts, usual) ? [usual] : []
+  const languages = [...new Set([...preferred, ...languageTags, ...Object.keys(given)])]
 
   // A mail with a link must not be lost because of a template, so Usher's own template replaces one that fails.
   function renderGiven (name: MailName, values: Readonly<MailValues[MailName]>): MailContent | undefined {
@@ -31,9 +42,23 @@ export function createRenderer (
   }
 
   return {
-    /** Renders a mail: with the option `mailTemplates`, or with Usher's templates. The subject is one line. */
-    render<Name extends MailName> (name: Name, given: Given<Name>): MailContent {
-      const values = Object.freeze({ ...common, ...given }) as unknown as MailValues[Name]
+    /**
+     * Renders a mail: with the option `mailTemplates`, or with Usher's templates. The subject is one line.
+     * @param acceptLanguage the header `Accept-Language` of the recipient, if it is known; otherwise the mail is in
+     * the language of the service
+     */
+    render<Name extends MailName> (
+      name: Name, acceptLanguage: string | undefined, given: GivenMailValues<Name>
+    ): MailContent {
+      const language = negotiateLanguage(acceptLanguage, languages)
+      const { duration } = given as { duration?: number }
+      const values = Object.freeze({
+        ...common,
+        language,
+        direction: directionOf(language),
+        ...given,
+        ...duration !== undefined && { duration: durationOf(duration, language) },
+      }) as unknown as MailValues[Name]
       const { subject, text, html } = renderGiven(name, values) ?? renderDefault(name, values)
       return { subject: subject.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim(), text, ...html !== undefined && { html } }
     },

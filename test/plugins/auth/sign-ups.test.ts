@@ -19,10 +19,11 @@ t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it'
   const sql = openSql(t, { options: given })
   const errors: unknown[] = []
   const log = { error: (...entry: unknown[]) => errors.push(entry.at(-1)) }
+  const requester = { log: log as never, languageOf: () => undefined }
   await sql.begin(async (trx) => {
     await trx`lock table sign_ups in access exclusive mode`
     for (let index = 0; index < 205; index++) {
-      signUps.request({ name: 'Ada', email: `${index}@example.com`, passwordHash: 'x' }, { log: log as never })
+      signUps.request({ name: 'Ada', email: `${index}@example.com`, passwordHash: 'x' }, requester)
     }
   })
   await app.close()
