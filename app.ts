@@ -36,6 +36,7 @@ import secondFactorRoutes from './routes/second-factor.ts'
 import totpRoutes from './routes/totp.ts'
 import userRoutes from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
+import { defineConfig, type ConfigRoutes, type UsherConfig } from './schema/options/config.ts'
 import type { UsherOptions } from './schema/options/options.ts'
 import type { Part } from './schema/options/parts.ts'
 import { readOptions } from './schema/options/read-options.ts'
@@ -64,7 +65,7 @@ declare module 'fastify' {
   }
 }
 
-export { audiences, migrate }
+export { audiences, defineConfig, migrate }
 export type * from './schema/outbox/events.ts'
 export type * from './schema/options/hooks.ts'
 // By name it would be an alias, which a host could not extend.
@@ -72,7 +73,8 @@ export type * from './schema/options/register.ts'
 export type * from './schema/options/usher.ts'
 export type * from './schema/options/metrics.ts'
 export type {
-  Action, Actor, HostAction, Policy, ReadAction, ReadRule, Role, Rule, ShownUser, TokenClaims, UsherOptions, UsherUser,
+  Action, Actor, ConfigRoutes, HostAction, Policy, ReadAction, ReadRule, Role, Rule, ShownUser, TokenClaims,
+  UsherConfig, UsherOptions, UsherUser,
 }
 export type {
   GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers,

@@ -6,6 +6,8 @@ import { isReadOnly, StartError } from '../db/driver/start-errors.ts'
 import { DatabaseUnavailable } from '../schema/http/errors.ts'
 import { multiplyNodeDeadlines } from './process/deadlines.ts'
 import type { Settings } from './settings/settings.ts'
+import { explainOption } from './config/config-file.ts'
+import { optionOfSetting, settingOf } from './settings/config-values.ts'
 import { maxConnectionsFor, workersOf } from './workers/count.ts'
 
 /** The database and the files that the settings name. */
@@ -19,22 +21,9 @@ export interface Data {
 }
 
 // The options of the plugin that come from settings. In error messages of the plugin, the setting replaces the option.
-const settingOf = {
-  'admin.email': 'ADMIN_EMAIL',
-  'admin.password': 'ADMIN_PASSWORD',
-  publicUrl: 'PUBLIC_URL',
+const optionNames: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(Object.entries(optionOfSetting).map(([setting, option]) => [option, setting])),
   uploadsDir: 'DATA_DIR',
-  secret: 'SECRET',
-  formerSecret: 'FORMER_SECRET',
-  passwordUrl: 'PASSWORD_URL',
-  'pages.productName': 'PRODUCT_NAME',
-  'pages.color': 'PRODUCT_COLOR',
-  notificationsUrl: 'NOTIFICATIONS_URL',
-  's3.endpoint': 'S3_ENDPOINT',
-  's3.bucket': 'S3_BUCKET',
-  's3.region': 'S3_REGION',
-  's3.accessKeyId': 'S3_ACCESS_KEY_ID',
-  's3.secretAccessKey': 'S3_SECRET_ACCESS_KEY',
 }
 
 /** Returns whether the settings name a database, or an embedded one that exists. */
@@ -87,8 +76,11 @@ function placeOfUploads ({ S3_BUCKET, S3_PREFIX, UPLOADS_TO, DATA_DIR }: Setting
   return S3_BUCKET && UPLOADS_TO !== 'folder' ? `s3://${S3_BUCKET}/${S3_PREFIX ?? ''}` : resolve(DATA_DIR)
 }
 
-/** Returns a sentence for an error, which names the setting at fault if there is one. */
-export function explain (error: Error, { DATABASE_URL }: Settings): string {
+/**
+ * Returns a sentence for an error, which names the setting at fault if there is one, or the option and its place in the
+ * configuration file.
+ */
+export function explain (error: Error, { DATABASE_URL, file }: Settings): string {
   if (DATABASE_URL && error instanceof DatabaseUnavailable) {
     const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
     if (isReadOnly({ code })) {
@@ -105,13 +97,16 @@ export function explain (error: Error, { DATABASE_URL }: Settings): string {
   if (DATABASE_URL && cause instanceof postgres.PostgresError) {
     return `DATABASE_URL: ${nameOf(DATABASE_URL)} reports: ${cause.message}.`
   }
-  return toSettings(error.message)
+  const [, option = ''] = /^usher: ([\w$.]+)/.exec(error.message) ?? []
+  const isOfFile = file && !process.env[settingOf(option) ?? '']
+  const ofFile = isOfFile ? explainOption(file, error.message) : undefined
+  return ofFile ?? toSettings(error.message)
 }
 
 /** Returns a message of the plugin with settings in place of options. */
 export function toSettings (message: string): string {
   const isOfStore = message.startsWith('usher: s3.')
-  return Object.entries(settingOf).reduce((text, [option, setting]) => {
+  return Object.entries(optionNames).reduce((text, [option, setting]) => {
     const named = text.replace(`usher: ${option} `, `${setting} `)
     // These sentences name several options.
     return isOfStore && option.startsWith('s3.') ? named.replaceAll(option, setting) : named

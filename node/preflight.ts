@@ -21,7 +21,7 @@ const PROC = 0x9fa0
  * problem, one per line.
  */
 export async function readStartSettings (): Promise<Settings> {
-  const { settings, errors, warnings } = checkEnvironment()
+  const { settings, errors, warnings } = await checkEnvironment()
   if (warnings.length > 0) printWarning(...warnings)
   const isValid = (...names: string[]) => !errors.some((error) => names.some((name) => error.startsWith(`${name} `)))
   const checks = [

@@ -16,19 +16,20 @@ import { localUrl } from './http/local-address.ts'
 import { takeServiceManager } from './process/service-manager.ts'
 import { createHeaders, type SetHeaders } from './http/security-headers.ts'
 import { openMailTemplates } from './mail/templates.ts'
-import { openMailer, printsSecrets } from './mail/mailer.ts'
+import { openMailer } from './mail/mailer.ts'
 import { multiplyNodeDeadlines, STOP_DEADLINES, type NodeDeadlines } from './process/deadlines.ts'
 import memory from './process/memory.ts'
 import { explainMissingClient } from './metrics/missing-client.ts'
 import { stopOnSignals } from './process/stop-on-signals.ts'
 import { stopWithParent } from './process/stop-with-parent.ts'
 import { waitForDatabase } from './wait-for-database.ts'
-import { audiences, type Policy } from '../schema/options/policy.ts'
 import { settlesWithin } from '../schema/runtime/in-time.ts'
 import { PROGRAM } from '../schema/runtime/program.ts'
+import { printsSecrets } from './settings/printing.ts'
 import { serviceOptions, storageOf } from './settings/service-options.ts'
 import type { Settings } from './settings/settings.ts'
-import { webhooksOf } from './webhooks.ts'
+import { allWebhooksOf } from './webhooks.ts'
+import { addRoutes } from './config/routes.ts'
 import { takeHandover, type Handover } from './workers/handover.ts'
 import { workersOf } from './workers/count.ts'
 import { obeyPrimary } from './workers/worker.ts'
@@ -39,6 +40,9 @@ const NO_ADMIN = 'There is no admin, and a password would be printed only to a t
 const adminIgnored = (email: string | undefined) =>
   `ADMIN_EMAIL and ADMIN_PASSWORD have no effect, because the database has another admin. To make ${email} one, run ` +
   `"${PROGRAM} admin create --email <address>", or "users promote <address>" if the user exists.`
+
+const EMAILS_HIDDEN = 'Addresses of users are visible to themselves and to admins only, because anyone may sign up: ' +
+  'EMAILS_VISIBLE_TO says otherwise'
 
 /**
  * Runs the node until a signal stops it, or as one of several workers until the primary stops it. Throws an `Error`
@@ -110,6 +114,7 @@ async function serve (
   const { METRICS_HOST, METRICS_PORT } = settings
   const announces = handover?.announces ?? true
   if (announces) for (const warning of warningsOf(settings)) app.log.warn(warning)
+  if (announces && hidesEmails(settings)) app.log.info(EMAILS_HIDDEN)
   const tooMany = await explainConnectionLimit(settings, data.url)
   // Somebody chose that size. Without it, a node has always started, and may never need that many.
   if (tooMany && settings.POOL_SIZE !== undefined) throw new Error(tooMany)
@@ -118,7 +123,6 @@ async function serve (
   await app.register(pipelining)
   await app.register(memory)
   await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
-  await app.register(home)
   // For those who build pages, and for pictures of the components.
   if (settings.NODE_ENV !== 'production') {
     await app.register(import('./pages/design.ts'), { color: settings.PRODUCT_COLOR ?? '#1d4ed8' })
@@ -145,7 +149,8 @@ async function serve (
     slowStatementMs: settings.SLOW_STATEMENT_MS,
     mailer,
     mailTemplates: openMailTemplates(settings),
-    webhooks: webhooksOf(settings),
+    webhooks: allWebhooksOf(settings),
+    emitter: settings.file?.options.emitter,
     secret: data.secret,
     signUp: settings.SIGN_UP,
     loginMail: settings.LOGIN_MAIL,
@@ -154,13 +159,15 @@ async function serve (
     uploadQuotaBytes: settings.UPLOAD_QUOTA_BYTES,
     uploadQuotaFiles: settings.UPLOAD_QUOTA_FILES,
     postsPerHour: settings.POSTS_PER_HOUR,
-    policy: policyOf(settings),
     admin: email && password ? { email, password } : undefined,
     onAdminIgnored: () => { if (announces) printWarning(adminIgnored(email)) },
     ...printsSecrets(settings)
       ? { onFirstAdmin: notice.keep }
       : { onNoAdmin: () => { if (announces) printWarning(NO_ADMIN) } },
   })
+  if (settings.file) await addRoutes(app, settings.file, deadlines)
+  // Beside those of the file, which may have a page of its own at /.
+  await app.register(home)
   const url = await listen(app, settings, deadlines, handover?.port)
   const served = `Usher listens on ${url}`
   if (!announces) return served
@@ -175,27 +182,19 @@ async function serve (
   return served
 }
 
-// Returns the rules of who may read what (contract 11.1).
-function policyOf (
-  { USERS_VISIBLE_TO, EMAILS_VISIBLE_TO, POSTS_VISIBLE_TO, UPLOADS_VISIBLE_TO }: Settings
-): Partial<Policy> {
-  return {
-    'users:list': audiences[USERS_VISIBLE_TO],
-    'users:read': audiences[USERS_VISIBLE_TO],
-    'users:read-email': audiences[EMAILS_VISIBLE_TO],
-    'posts:read': audiences[POSTS_VISIBLE_TO],
-    'uploads:read': audiences[UPLOADS_VISIBLE_TO],
-  }
-}
+// Returns whether sign-up is why only owners see addresses.
+const hidesEmails = ({ SIGN_UP, EMAILS_VISIBLE_TO, file }: Settings): boolean =>
+  SIGN_UP === true && EMAILS_VISIBLE_TO === 'owners' && !process.env['EMAILS_VISIBLE_TO'] &&
+    !file?.options.policy?.['users:read-email']
 
 // Yields warnings about settings with which the node starts but should not run.
 function * warningsOf (
-  { DATABASE_URL, SECRET, PUBLIC_URL, SMTP_URL, TRUST_PROXY, NODE_ENV, PRINT_SECRETS }: Settings
+  { DATABASE_URL, SECRET, PUBLIC_URL, SMTP_URL, TRUST_PROXY, NODE_ENV, PRINT_SECRETS, file }: Settings
 ): Generator<string> {
   if (DATABASE_URL && !SECRET) {
     yield 'SECRET is not set: the private signing keys are stored in the database in plain text'
   }
-  if (NODE_ENV === 'production' && !SMTP_URL && !PRINT_SECRETS) {
+  if (NODE_ENV === 'production' && !SMTP_URL && !PRINT_SECRETS && !file?.options.mailer) {
     yield 'SMTP_URL is not set: no mails are sent, so nobody can reset a password'
   }
   if (SMTP_URL && !PUBLIC_URL) {

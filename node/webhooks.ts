@@ -1,5 +1,6 @@
 import type { EventName } from '../schema/outbox/events.ts'
 import { readWebhooks, type WebhookOptions } from '../schema/options/webhooks.ts'
+import type { UsherConfig } from '../schema/options/config.ts'
 
 /** The settings of the node's webhook. */
 export interface WebhookSettings {
@@ -28,4 +29,15 @@ export function webhooksOf ({
     throw new Error(`${message}.`, { cause: error })
   }
   return webhooks
+}
+
+/**
+ * Returns the webhook of the settings, and those of the configuration file, of which it replaces one with its name.
+ */
+export function allWebhooksOf (
+  settings: WebhookSettings & { file?: { options: Pick<UsherConfig, 'webhooks'> } }
+): WebhookOptions[] {
+  const ofSettings = webhooksOf(settings)
+  const ofFile = settings.file?.options.webhooks ?? []
+  return [...ofFile.filter(({ name }) => name === undefined || name !== ofSettings[0]?.name), ...ofSettings]
 }

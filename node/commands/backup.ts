@@ -6,6 +6,7 @@ import { compress, writeArchive } from '../backup/archive.ts'
 import { makeBackup, type Result } from '../backup/backup.ts'
 import { BackupError, describeBytes } from '../backup/format.ts'
 import { explain, requireDatabase } from '../data.ts'
+import { schemaOf } from '../settings/service-options.ts'
 import { readEnvironment } from '../settings/environment.ts'
 import { openStorage } from '../storage.ts'
 import { print } from '../terminal/print.ts'
@@ -29,15 +30,14 @@ export default {
 } satisfies Command
 
 async function backup (file: string, schemaName?: string, uploads?: string): Promise<Output | void> {
-  const settings = readEnvironment()
+  const settings = await readEnvironment()
   const path = resolve(file)
   if (file !== '-' && existsSync(path)) throw new Error(`${path} exists: choose another name.`)
   if (file === '-' && process.stdout.isTTY) {
     throw new Error('A backup is not written to a terminal: redirect the output, or name a file.')
   }
   requireDatabase(settings)
-  const { schema } =
-    readOptions({ databaseUrl: 'postgres://localhost', ...schemaName !== undefined && { schema: schemaName } })
+  const { schema } = readOptions(schemaOf(settings, schemaName))
   const backend = openStorage(settings, uploads)
   await requireAnswer(settings)
   const data = await openCommandData(settings)

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { InvalidInput } from '../../schema/http/errors.ts'
 import { PROGRAM } from '../../schema/runtime/program.ts'
 import { printable, printEntries, printFailure, printResult } from '../terminal/print.ts'
+import { hasLoadedConfig } from '../config/config-file.ts'
 import { isInterrupted } from './command-data.ts'
 import { WrongArguments, type Command, type Values } from './command.ts'
 import { describeAll, describeCommand, describeGroup, namesIn, type Commands } from './usage.ts'
@@ -10,6 +11,7 @@ import { describeAll, describeCommand, describeGroup, namesIn, type Commands } f
 /** All commands. A command is loaded when it is run, so that the node does not load what its start does not need. */
 export const commands: Commands = {
   start: () => import('./start.ts'),
+  init: () => import('./init.ts'),
   status: () => import('./status.ts'),
   config: () => import('./config.ts'),
   migrate: () => import('./migrate.ts'),
@@ -78,6 +80,8 @@ export async function main (args: string[]): Promise<void> {
     return reject(`${name} needs ${names.join(' and ')}.`, `${PROGRAM} ${name} --help`)
   }
   await run(command, values, positionals)
+  // A configuration file may have opened connections, which would keep the process alive.
+  if (name !== 'start' && hasLoadedConfig()) process.stdout.write('', () => process.exit())
 }
 
 async function printText (text: string): Promise<void> {

@@ -6,6 +6,7 @@ import { StorageFailed, StorageFull } from '../../schema/uploads/upload.ts'
 import { BackupError, describeBytes } from '../backup/format.ts'
 import { inspectDestination, restoreBackup, verifyBackup, type Destination } from '../backup/restore.ts'
 import { explain, hasDatabase } from '../data.ts'
+import { schemaOf } from '../settings/service-options.ts'
 import { readEnvironment } from '../settings/environment.ts'
 import { openStorage } from '../storage.ts'
 import { print } from '../terminal/print.ts'
@@ -56,8 +57,8 @@ export default {
 async function restore (
   file: string, { schema: name, uploads, replaces, yes, keepsSessions }: RestoreOptions
 ): Promise<Output> {
-  const settings = readEnvironment()
-  const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...name !== undefined && { schema: name } })
+  const settings = await readEnvironment()
+  const { schema } = readOptions(schemaOf(settings, name))
   const backend = openStorage(settings, uploads)
   const total = await stat(file).then(({ size }) => size, () => 0)
   await refuseEarly(settings, { schema, backend, confirm: replaces ? async () => {} : refuse })

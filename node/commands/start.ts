@@ -21,7 +21,7 @@ async function start (): Promise<void> {
   }
   const inherited = { ...process.env }
   // The primary has checked the port of its workers, and uses it.
-  const settings = isWorker() ? readWorkerSettings() : await readStartSettings()
+  const settings = isWorker() ? await readWorkerSettings() : await readStartSettings()
   // Also with one core: SIGHUP replaces the worker.
   if ((settings.WORKERS === 'auto' || settings.WORKERS > 1) && !isWorker()) {
     const { runPrimary } = await import('../workers/primary.ts')
@@ -32,8 +32,8 @@ async function start (): Promise<void> {
 }
 
 // They may have changed since the primary checked them.
-function readWorkerSettings (): Settings {
-  const settings = readEnvironment()
+async function readWorkerSettings (): Promise<Settings> {
+  const settings = await readEnvironment()
   const problem = explainPasswordMemory(settings)
   if (problem) throw new Error(problem)
   return settings

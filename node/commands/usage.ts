@@ -12,7 +12,8 @@ export function namesIn (commands: Commands, group: string): string[] {
 /** Returns the help for all commands. */
 export async function describeAll (commands: Commands): Promise<string> {
   return `Usage: ${PROGRAM} [command] [options]\n\n${await listCommands(commands, Object.keys(commands))}\n\n` +
-    'Without a command, it runs the node. Settings are read from the environment and from .env, see docs/settings.md.\n' +
+    'Without a command, it runs the node. Settings are read from the environment, from .env and from usher.config.ts, see\n' +
+    'docs/settings.md and docs/config.md.\n' +
     `For the options of a command, run: ${PROGRAM} <command> --help\n` +
     `For the version, run: ${PROGRAM} --version`
 }

@@ -38,7 +38,7 @@ export async function withDatabase<Result> (
     creates?: boolean, waits?: boolean, schema?: string, report?: ReportStep
   } = {}
 ): Promise<Result> {
-  const settings = readEnvironment()
+  const settings = await readEnvironment()
   if (!creates) requireDatabase(settings)
   if (waits) {
     await waitForDatabase(settings)
@@ -57,7 +57,7 @@ export async function withDatabase<Result> (
       database: data.url, schema: options.schema, poolSize: 2, deadlines, log,
     })
     try {
-      await migrate(db, options.schema, { ...report && { report } })
+      await migrate(db, options.schema, { fields: options.userFields, ...report && { report } })
       await loadConsumed(db)
       await measureClock()
       return await work({ db, options, settings, databaseUrl: data.url, location: data.location })

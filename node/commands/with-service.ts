@@ -29,7 +29,7 @@ export interface ServiceContext {
  * a node if that takes long. Throws an `Error` with a sentence.
  */
 export async function withService<Result> (work: (context: ServiceContext) => Promise<Result>): Promise<Result> {
-  const settings = readEnvironment()
+  const settings = await readEnvironment()
   requireDatabase(settings)
   await requireAnswer(settings)
   const data = await openCommandData(settings)

@@ -3,13 +3,14 @@ import type { MailTemplates } from '../../schema/options/mail.ts'
 import type { Settings } from '../settings/settings.ts'
 
 /**
- * Returns the templates in the folder that the setting `MAIL_TEMPLATES` names, completed by Usher's own, or undefined
- * without the setting. Throws an `Error` with a sentence if the folder cannot be read or a template is wrong.
+ * Returns the templates in the folder that the setting `MAIL_TEMPLATES` names, completed by Usher's own. Without the
+ * setting, they are those of the configuration file, or undefined. Throws an `Error` with a sentence if the folder
+ * cannot be read or a template is wrong.
  */
 export function openMailTemplates (
-  { MAIL_TEMPLATES: folder }: Pick<Settings, 'MAIL_TEMPLATES'>
+  { MAIL_TEMPLATES: folder, file }: Pick<Settings, 'MAIL_TEMPLATES' | 'file'>
 ): MailTemplates | undefined {
-  if (folder === undefined) return undefined
+  if (folder === undefined) return file?.options.mailTemplates
   try {
     return readMailTemplates({ folder })
   } catch (error) {

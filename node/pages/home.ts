@@ -19,13 +19,17 @@ export default fp(async function home (app) {
     '/favicon.ico': ['image/x-icon', icon], '/favicon.svg': ['image/svg+xml', await readFileOfPage('favicon.svg')],
   } as const
 
-  app.get('/', async (request, reply) => {
-    reply.header('vary', [reply.getHeader('vary') ?? [], 'Accept'].flat().join(', '))
-    if (!wantsPage(request)) throw new NotFound()
-    return reply.headers({ 'content-security-policy': policy, 'cache-control': 'no-cache' })
-      .type('text/html; charset=utf-8').send(page)
-  })
-  for (const [path, [type, content]] of Object.entries(files)) {
+  // Those of a configuration file take precedence.
+  const isFree = (url: string) => !app.hasRoute({ method: 'GET', url })
+  if (isFree('/')) {
+    app.get('/', async (request, reply) => {
+      reply.header('vary', [reply.getHeader('vary') ?? [], 'Accept'].flat().join(', '))
+      if (!wantsPage(request)) throw new NotFound()
+      return reply.headers({ 'content-security-policy': policy, 'cache-control': 'no-cache' })
+        .type('text/html; charset=utf-8').send(page)
+    })
+  }
+  for (const [path, [type, content]] of Object.entries(files).filter(([path]) => isFree(path))) {
     app.get(path, (_, reply) => reply.header('cache-control', 'public, max-age=86400').type(type).send(content))
   }
 }, { name: 'usher-home' })

@@ -33,6 +33,8 @@ export const NODE_DEADLINES = {
 
   // `localhost` accepts a connection, which shows that another program listens on it.
   localConnection: 500,
+  // The routes of a configuration file are added. The start then says for what it waits.
+  configRoutes: 10_000,
   // systemd reads a message.
   serviceManager: 5000,
 

@@ -1,10 +1,12 @@
+import { ConfigError, loadConfigFile, sourceOf, type ConfigFile } from '../config/config-file.ts'
 import { printWarning } from '../terminal/print.ts'
+import { actionsOfSetting, settingsOf } from './config-values.ts'
 import { warnOfNames } from './names.ts'
 import { findProviderSettings, warnOfProviderSettings } from './providers.ts'
 import { checkSettings, parseSettings, settingNames, type Settings } from './settings.ts'
 
-/** Where the value of a setting comes from. */
-export type Source = 'environment' | '.env' | 'default'
+/** Where the value of a setting comes from. Another word is the name of the configuration file. */
+export type Source = 'environment' | '.env' | 'default' | (string & {})
 
 /** The settings as they are given, valid or not. */
 export interface GivenSettings {
@@ -17,26 +19,45 @@ export interface GivenSettings {
 }
 
 /**
- * Returns the settings from the environment and from `.env`. Prints a warning for each name that is close to that of a
- * setting. Throws an `Error` with a sentence for each invalid setting.
+ * Returns the settings from the environment, from `.env` and from the configuration file, in this order. Prints a
+ * warning for each name that is close to that of a setting. Throws an `Error` with a sentence for each invalid setting,
+ * or for each mistake in the file.
  */
-export function readEnvironment (): Settings {
+export async function readEnvironment (): Promise<Settings> {
   loadEnvironment()
   for (const warning of listWarnings()) printWarning(warning)
-  return parseSettings(process.env)
+  return parseSettings(process.env, await loadConfigFile(process.env['CONFIG'], settingNames))
 }
 
-/** Returns the settings from the environment and from `.env` with everything that is wrong with them. */
-export function checkEnvironment (): GivenSettings {
+/** Returns the settings as `readEnvironment`, with everything that is wrong with them. */
+export async function checkEnvironment (): Promise<GivenSettings> {
   const inherited = new Set(listNames().filter((name) => process.env[name]))
   loadEnvironment()
-  const sources =
-    listNames().map((name) => [name, inherited.has(name) ? 'environment' : process.env[name] ? '.env' : 'default'])
+  const { file, mistakes } = await loadConfigFile(process.env['CONFIG'], settingNames)
+    .then((file) => ({ file, mistakes: [] as string[] }), rejectOthers)
+  const { settings, errors } = checkSettings(process.env, file)
+  const ofFile = file ? namesIn(file) : []
+  const sourceIn = (name: string): Source =>
+    inherited.has(name) ? 'environment' : process.env[name] ? '.env' : ofFile.includes(name) ? sourceOf(file!) : 'default'
   return {
-    ...checkSettings(process.env),
+    settings,
+    // What is wrong with settings together may be different with the file.
+    errors: mistakes.length > 0 ? [...mistakes, ...errors.filter((error) => error.includes(' must be '))] : errors,
     warnings: listWarnings(),
-    sources: Object.fromEntries(sources),
+    sources: Object.fromEntries(listNames().map((name) => [name, sourceIn(name)])),
   }
+}
+
+function rejectOthers (error: unknown): { file: undefined, mistakes: string[] } {
+  if (error instanceof ConfigError) return { file: undefined, mistakes: error.message.split('\n') }
+  throw error
+}
+
+// Returns the settings of which a configuration file has the value, or the rule.
+function namesIn ({ options }: ConfigFile): string[] {
+  const rules = Object.entries(actionsOfSetting)
+    .flatMap(([name, actions]) => actions.some((action) => options.policy?.[action]) ? [name] : [])
+  return [...Object.keys(settingsOf(options)), ...rules]
 }
 
 const listNames = (): string[] => [...settingNames, ...Object.keys(findProviderSettings(process.env))]

@@ -1,3 +1,4 @@
+import type { UsherConfig } from '../../schema/options/config.ts'
 import { readProviders, type GivenProviders, type ProviderOptions } from '../../schema/options/providers.ts'
 
 // What each setting of a provider is in the options.
@@ -37,13 +38,20 @@ export const warnOfProviderSettings = (environment: Environment): string[] =>
     .map((name) => `${name} is not a setting and has no effect: those of a provider end with ` +
       `${Object.keys(members).map((member) => `_${member}`).join(', ')}.`)
 
+interface Providers {
+  readonly PROVIDERS?: ProviderSettings | undefined
+  readonly file?: { readonly options: UsherConfig } | undefined
+}
+
 /**
- * Returns the providers of the settings as an option of the plugin, or undefined if there are none. The id of a
- * provider is its name in the settings in small letters, with hyphens.
+ * Returns the providers of the settings and of the configuration file as an option of the plugin, or undefined if there
+ * are none. The id of a provider is its name in the settings in small letters, with hyphens. A setting replaces the
+ * member of the file.
  */
-export function providersOf ({ PROVIDERS }: { PROVIDERS?: ProviderSettings | undefined }): GivenProviders | undefined {
-  if (!PROVIDERS) return undefined
-  const providers: Record<string, Record<string, unknown>> = {}
+export function providersOf ({ PROVIDERS, file }: Providers): GivenProviders | undefined {
+  const ofFile = file?.options.providers
+  if (!PROVIDERS) return ofFile
+  const providers: Record<string, object> = { ...ofFile }
   for (const [name, text] of Object.entries(PROVIDERS)) {
     const [, provider, member] = NAME.exec(name) as unknown as [string, string, Member]
     const id = provider.toLowerCase().replaceAll('_', '-')
@@ -62,10 +70,10 @@ function parse (member: Member, text: string): unknown {
 
 /** Returns a sentence for what is wrong with the settings of providers, without their values. */
 export function checkProviders (
-  settings: { PROVIDERS?: ProviderSettings | undefined, PUBLIC_URL?: string | undefined, SIGN_UP?: boolean | undefined }
+  settings: Providers & { PUBLIC_URL?: string | undefined, SIGN_UP?: boolean | undefined }
 ): string[] {
-  const { PROVIDERS = {}, PUBLIC_URL: publicUrl, SIGN_UP: signUp = false } = settings
-  const [first] = Object.keys(PROVIDERS)
+  const { PROVIDERS = {}, PUBLIC_URL: publicUrl, SIGN_UP: signUp = false, file } = settings
+  const [first] = [...Object.keys(PROVIDERS), ...Object.keys(file?.options.providers ?? {})]
   if (first === undefined) return []
   if (publicUrl === undefined) return [`PUBLIC_URL is required with ${first}.`]
   try {

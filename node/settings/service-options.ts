@@ -2,6 +2,8 @@ import { join, resolve } from 'node:path'
 import type { UsherOptions } from '../../schema/options/options.ts'
 import type { GivenS3 } from '../../schema/options/s3.ts'
 import { multiplyDeadlines } from '../../schema/options/deadlines.ts'
+import { audiences, type GivenPolicy } from '../../schema/options/policy.ts'
+import { actionsOfSetting, ownOptions } from './config-values.ts'
 import { providersOf } from './providers.ts'
 import type { Settings } from './settings.ts'
 
@@ -10,17 +12,21 @@ import type { Settings } from './settings.ts'
  * lifetime of tokens, for example, would delete signing keys and ended sessions while nodes need them.
  */
 export function serviceOptions (settings: Settings) {
+  const own = ownOptions(settings.file?.options ?? {})
   return {
+    ...own,
     notificationsUrl: settings.NOTIFICATIONS_URL,
     // A failover may begin when the database has answered.
     deadlines: {
       ...multiplyDeadlines(settings.DEADLINE_FACTOR),
       databaseFailover: Math.max(1, settings.DATABASE_WAIT_SECONDS * 1000),
+      ...own.deadlines,
     },
-    pages: { productName: settings.PRODUCT_NAME, color: settings.PRODUCT_COLOR },
+    pages: { ...own.pages, productName: settings.PRODUCT_NAME, color: settings.PRODUCT_COLOR },
     passwordUrl: settings.PASSWORD_URL,
     publicUrl: settings.PUBLIC_URL,
     providers: providersOf(settings),
+    policy: policyOf(settings),
     signingAlgorithm: settings.SIGNING_ALGORITHM,
     formerSecret: settings.FORMER_SECRET,
     issuer: settings.TOKEN_ISSUER,
@@ -35,6 +41,7 @@ export function serviceOptions (settings: Settings) {
     passwordHash: passwordHashOf(settings),
     throttle: throttleOf(settings),
     live: {
+      ...own.live,
       connectionsPerNetwork: settings.LIVE_CONNECTIONS_PER_NETWORK,
       connections: settings.LIVE_CONNECTIONS,
       subscriptionsPerNetwork: settings.LIVE_SUBSCRIPTIONS_PER_NETWORK,
@@ -46,7 +53,7 @@ export function serviceOptions (settings: Settings) {
 /** Returns the options of the plugin that select where uploads are. */
 export function storageOf (settings: Settings) {
   return {
-    uploadsDir: resolve(join(settings.DATA_DIR, 'uploads')),
+    uploadsDir: resolve(settings.file?.options.uploadsDir ?? join(settings.DATA_DIR, 'uploads')),
     s3: s3Of(settings),
     uploadsTo: settings.UPLOADS_TO,
     uploadMaxBytes: settings.UPLOAD_MAX_BYTES,
@@ -62,9 +69,24 @@ export function s3Of ({
   return { endpoint, bucket, accessKeyId, secretAccessKey, region, prefix, pathStyle, redirectSeconds }
 }
 
+/**
+ * Returns the options that say which PostgreSQL schema has the tables: by default that of the configuration file, or of
+ * the plugin.
+ */
+export function schemaOf ({ file }: Pick<Settings, 'file'>, schema = file?.options.schema) {
+  return { databaseUrl: 'postgres://localhost', ...schema !== undefined && { schema } } satisfies UsherOptions
+}
+
 /** Returns the cost of password hashes. */
 export function passwordHashOf ({ PASSWORD_HASH_MEMORY_KIB: memoryKiB, PASSWORD_HASH_PASSES: passes }: Settings) {
   return { memoryKiB, passes }
+}
+
+// Returns the rules of who may do and read what (contract 11.1). Those of the file replace what settings do not give.
+function policyOf (settings: Settings): GivenPolicy {
+  const rules = Object.entries(actionsOfSetting).flatMap(([name, actions]) =>
+    actions.map((action) => [action, audiences[settings[name as keyof typeof actionsOfSetting]]]))
+  return { ...Object.fromEntries(rules), ...settings.file?.options.policy }
 }
 
 function throttleOf (settings: Settings) {

@@ -6,7 +6,10 @@ import { MINIMUM_KIB, RECOMMENDED } from '../../schema/options/password-hash.ts'
 import { PUBLIC_URL_FORMAT } from '../../schema/options/public-url.ts'
 import { S3, storages, type StorageName } from '../../schema/options/s3.ts'
 import { signingAlgorithms, type SigningAlgorithm } from '../../schema/options/signing-algorithm.ts'
+import type { ConfigFile } from '../config/config-file.ts'
+import { settingsOf, withoutDecided } from './config-values.ts'
 import { addSettingFormats } from './formats.ts'
+import { printsMails } from './printing.ts'
 import { checkProviders, findProviderSettings, type ProviderSettings } from './providers.ts'
 import { webhooksOf } from '../webhooks.ts'
 import { connectionsOfNode } from '../workers/count.ts'
@@ -91,6 +94,7 @@ const Settings = Type.Object({
   NOTIFICATIONS_URL: Type.Optional(DatabaseUrl),
   DATABASE_WAIT_SECONDS:
     Type.Integer({ default: 60, minimum: 0, maximum: 3600, description: 'a whole number of seconds from 0 to 3600' }),
+  CONFIG: Type.Optional(Type.String({ description: 'a file such as usher.config.ts' })),
   DEADLINE_FACTOR: Type.Integer({ default: 1, minimum: 1, maximum: 100, description: 'a whole number from 1 to 100' }),
   DATA_DIR: Type.String({ default: './data', description: 'a folder' }),
   PUBLIC_URL: Type.Optional(Type.String({ format: 'web', description: PUBLIC_URL_FORMAT })),
@@ -261,11 +265,14 @@ const Settings = Type.Object({
 
 type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
 type Name = keyof typeof Settings.properties
+type Mutable<Type> = { -readonly [Name in keyof Type]: Type[Name] }
 
 /** The validated settings of the node (contract 8), with their defaults. */
 export type Settings = Readonly<Static<typeof Settings>> & {
   /** Those of providers, by their names. Absent if there are none. */
   readonly PROVIDERS?: ProviderSettings
+  /** The configuration file, if there is one. Where it has the value of a setting, the setting has it, too. */
+  readonly file?: ConfigFile
 }
 
 // A setting that is given needs another one.
@@ -317,9 +324,12 @@ const defaults = Object.fromEntries(
  * Reads the settings from an environment. An empty variable counts as absent, and unknown variables are ignored. Throws
  * an `Error` whose message has a sentence for each invalid setting, one per line, that names it. It contains no values
  * except numbers, because they may be secrets.
+ * @param file has values for settings that the environment does not give
  */
-export function parseSettings (environment: Readonly<Record<string, string | undefined>>): Settings {
-  const { settings, errors } = checkSettings(environment)
+export function parseSettings (
+  environment: Readonly<Record<string, string | undefined>>, file?: ConfigFile
+): Settings {
+  const { settings, errors } = checkSettings(environment, file)
   if (errors.length > 0) throw new Error(errors.join('\n'))
   return settings
 }
@@ -329,19 +339,27 @@ export function parseSettings (environment: Readonly<Record<string, string | und
  * begin with their names. The values of those are then not what their types say.
  */
 export function checkSettings (
-  environment: Readonly<Record<string, string | undefined>>
+  environment: Readonly<Record<string, string | undefined>>, file?: ConfigFile
 ): { settings: Settings, errors: string[] } {
   const given = settingNames.filter((name) => environment[name]) as Name[]
   const parsed = Object.fromEntries(given.map((name) => [name, parse(name, environment[name]!)]))
   const providers = findProviderSettings(environment)
+  const ofFile = file ? settingsOf(file.options) : {}
   const settings = {
-    ...structuredClone(defaults), ...parsed, ...Object.keys(providers).length > 0 && { PROVIDERS: providers },
-  } as unknown as Settings
-  const errors = given.filter((name) => required[name] && !given.includes(required[name]))
+    ...structuredClone(defaults),
+    ...ofFile,
+    ...parsed,
+    ...Object.keys(providers).length > 0 && { PROVIDERS: providers },
+    ...file && { file: { ...file, options: withoutDecided(file.options, given) } },
+  } as unknown as Mutable<Settings>
+  const isSet = (name: Name) => given.includes(name) || name in ofFile
+  const errors = given.filter((name) => required[name] && !isSet(required[name]))
     .map((name) => `${required[name]} is required with ${name}.`)
   // This also turns the text into a number or a boolean.
   for (const name of given) if (!ajv.validate(schemas[name]!, settings)) errors.push(describe(name, environment[name]!))
+  if (!given.includes('EMAILS_VISIBLE_TO')) settings.EMAILS_VISIBLE_TO = settings.SIGN_UP ? 'owners' : 'anyone'
   const { SMTP_URL, PUBLIC_URL, PASSWORD_URL } = settings
+  const [sendsMails, printed] = [SMTP_URL !== undefined || file?.options.mailer !== undefined, printsMails(settings)]
   // The others would have no effect.
   const { CORS_ORIGIN: origins, TRUST_PROXY: proxies } = settings
   if (origins.length > 1 && origins.includes('*')) errors.push(describe('CORS_ORIGIN', ''))
@@ -349,13 +367,15 @@ export function checkSettings (
     errors.push(describe('TRUST_PROXY', ''))
   }
   for (const name of ['SIGN_UP', 'LOGIN_MAIL'] as const) {
-    if (settings[name] === true && !SMTP_URL) errors.push(`SMTP_URL is required with ${name}.`)
-    if (settings[name] === true && !PUBLIC_URL) errors.push(`PUBLIC_URL is required with ${name}.`)
+    // Somebody who tries it out on a terminal reads the mails there.
+    if (settings[name] !== true || (printed && !sendsMails)) continue
+    if (!sendsMails) errors.push(`SMTP_URL is required with ${name}.`)
+    if (!PUBLIC_URL) errors.push(`PUBLIC_URL is required with ${name}.`)
   }
   // Links in mails need a public address. The address at which the node listens is usually not reachable for their
   // readers.
   if (SMTP_URL && !PUBLIC_URL && !PASSWORD_URL) errors.push('PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.')
-  errors.push(...checkS3(settings, given))
+  errors.push(...checkS3(settings, [...given, ...Object.keys(ofFile)]))
   const { ACCESS_LOG, LOG_LEVEL } = settings
   if (ACCESS_LOG > 0 && ['fatal', 'error', 'warn', 'silent'].includes(LOG_LEVEL)) {
     errors.push('ACCESS_LOG needs LOG_LEVEL info, debug or trace.')
@@ -398,7 +418,7 @@ function * checkEffects (settings: Settings, isGiven: (name: Name) => boolean): 
 
 const ofS3 = ['S3_ENDPOINT', 'S3_BUCKET', 'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY'] as const
 
-function * checkS3 ({ UPLOADS_TO }: Settings, given: readonly Name[]): Generator<string> {
+function * checkS3 ({ UPLOADS_TO }: Settings, given: readonly string[]): Generator<string> {
   const first = given.find((name) => name.startsWith('S3_')) ?? (UPLOADS_TO === 's3' ? 'UPLOADS_TO s3' : undefined)
   if (first === undefined) return
   for (const name of ofS3) if (!given.includes(name)) yield `${name} is required with ${first}.`

@@ -13,7 +13,7 @@ const TOO_FEW_BYTES = GIB / 10
 
 /** Checks everything that a node needs. It changes nothing, and does not start an embedded PostgreSQL. */
 export async function checkAll (): Promise<Check[]> {
-  const { settings, errors, warnings } = checkEnvironment()
+  const { settings, errors, warnings } = await checkEnvironment()
   const isValid = (name: string) => !errors.some((error) => error.startsWith(`${name} `))
   const [disk, mail, database] = await Promise.all([
     isValid('DATA_DIR') ? checkDisk(settings) : [],

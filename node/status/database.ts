@@ -11,6 +11,7 @@ import { join, resolve } from 'node:path'
 import { multiplyDeadlines } from '../../schema/options/deadlines.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
 import { explain } from '../data.ts'
+import { schemaOf } from '../settings/service-options.ts'
 import type { Settings } from '../settings/settings.ts'
 import { requireAnswer } from '../wait-for-database.ts'
 import { check, failed, ok, skipped, warning, type Check } from './check.ts'
@@ -32,7 +33,7 @@ export async function checkDatabase (settings: Settings): Promise<Check[]> {
     const detail = source?.message ?? 'the embedded PostgreSQL does not run: start a node'
     return [await check('database', () => failed(detail)), ...await skipAll()]
   }
-  const { schema } = readOptions({ databaseUrl: source.url })
+  const { schema } = readOptions(schemaOf(settings))
   const log = { warn () {}, info () {}, error () {} }
   const { db, close } = openDatabase({
     database: source.url, schema, poolSize: 2, deadlines: multiplyDeadlines(settings.DEADLINE_FACTOR), log,

@@ -1,3 +1,5 @@
+import { Settings } from './options.ts'
+
 // Options that are not in `Settings`, because they are not values.
 const others = [
   'prefix', 'logLevel', 'logSerializers', 'databaseUrl', 'sql', 'notificationsUrl', 'emitter', 'policy', 'mailer',
@@ -19,26 +21,27 @@ const ofTools: ReadonlySet<string> = new Set([
   'trustProxy', 'useSemicolonDelimiter',
 ])
 
+/** The names of all options of the plugin. */
+export const optionNames: readonly string[] = [...Object.keys(Settings.properties), ...others]
+
 /**
  * Returns the options without those that tools pass to every plugin. Throws the message of `errorOf` for an option that
  * does not exist.
- * @param settings the names of the options that are values
  */
 export function dropToolOptions<Given extends object> (
-  given: Given, settings: readonly string[], errorOf: (message: string) => Error
+  given: Given, errorOf: (message: string) => Error
 ): Given {
-  const names = [...settings, ...others]
   const entries = Object.entries(given)
   for (const [name] of entries) {
-    if (names.includes(name) || ofTools.has(name)) continue
-    const similar = names.find((known) => areSimilar(known, name))
+    if (optionNames.includes(name) || ofTools.has(name)) continue
+    const similar = optionNames.find((known) => areSimilar(known, name))
     throw errorOf(`there is no option ${name}${similar === undefined ? '' : `: did you mean ${similar}?`}`)
   }
-  return Object.fromEntries(entries.filter(([name]) => names.includes(name))) as Given
+  return Object.fromEntries(entries.filter(([name]) => optionNames.includes(name))) as Given
 }
 
-// Returns whether two names differ in at most two characters, regardless of case.
-function areSimilar (one: string, other: string): boolean {
+/** Returns whether two names differ in at most two characters, regardless of case. */
+export function areSimilar (one: string, other: string): boolean {
   if (Math.abs(one.length - other.length) > 2) return false
   const [a, b] = [one.toLowerCase(), other.toLowerCase()]
   let distances = Array.from({ length: b.length + 1 }, (_, index) => index)

@@ -23,7 +23,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   const {
     prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates,
     mailTexts, webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, hooks, userFields, claims, providers, ...rest
-  } = dropToolOptions(given, Object.keys(Settings.properties), optionError)
+  } = dropToolOptions(given, optionError)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
   if (rest.signUp === true && mailer === undefined) {

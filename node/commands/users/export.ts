@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { insertAuditEntries } from '../../../db/audit/audit.ts'
-import { listColumns } from '../../../db/users/field-columns.ts'
-import { fieldsOfColumns } from '../../../schema/users/read-user-fields.ts'
 import { publishFile } from '../../backup/archive.ts'
 import { exportUsers } from '../../imports/export-users.ts'
 import { print } from '../../terminal/print.ts'
+import { listFields } from '../../imports/fields.ts'
 import { showProgress } from '../../terminal/progress.ts'
 import { terminalContext } from '../audit.ts'
 import { isInterrupted } from '../command-data.ts'
@@ -34,7 +33,7 @@ export default {
         const source = {
           database: settings.NOTIFICATIONS_URL ?? databaseUrl,
           schema: options.schema,
-          fields: fieldsOfColumns(await listColumns(db, options.schema)),
+          fields: await listFields(db, options),
         }
         // First, because whoever reads the output may already have it when something fails.
         await insertAuditEntries(db, [{ ...terminalContext, action: 'users.export' }])

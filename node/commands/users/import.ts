@@ -1,9 +1,8 @@
 import { resolve } from 'node:path'
-import { listColumns } from '../../../db/users/field-columns.ts'
-import { fieldsOfColumns } from '../../../schema/users/read-user-fields.ts'
 import { describeBytes } from '../../backup/format.ts'
 import { readFirebaseConfig } from '../../imports/firebase-config.ts'
 import { importFile, type ImportResult } from '../../imports/import-file.ts'
+import { listFields } from '../../imports/fields.ts'
 import { showProgress } from '../../terminal/progress.ts'
 import { WrongArguments, type Command } from '../command.ts'
 import { withDatabase } from '../with-database.ts'
@@ -44,7 +43,7 @@ export default {
       const result = await withDatabase(async ({ db, options }) => importFile({
         db,
         options,
-        fields: fieldsOfColumns(await listColumns(db, options.schema)),
+        fields: await listFields(db, options),
         path,
         rejectedPath,
         firebase,

@@ -1,0 +1,69 @@
+import { findProviderSettings, providersOf } from '../settings/providers.ts'
+import { areSimilar, optionNames } from '../../schema/options/option-names.ts'
+import type { UsherConfig } from '../../schema/options/config.ts'
+import type { UsherOptions } from '../../schema/options/options.ts'
+import { readOptions } from '../../schema/options/read-options.ts'
+
+/** What is wrong with an option. */
+export interface Problem {
+  /** Where it is in the exported object, such as `['hooks', 'beforeLogin']`. */
+  readonly path: readonly string[]
+  /** A sentence without its full stop, which names the option. */
+  readonly message: string
+}
+
+// What a node does in place of each of these options.
+const ofNode: Readonly<Record<string, string>> = {
+  prefix: 'a node serves at the root: set PUBLIC_URL if a proxy adds a path',
+  sql: 'a node opens its own connections: set databaseUrl',
+  logLevel: 'set LOG_LEVEL',
+  logSerializers: 'a node has a log of its own',
+  onFirstAdmin: 'a node prints the first admin',
+  onNoAdmin: 'a node prints that there is no admin',
+  onAdminIgnored: 'a node prints that ADMIN_EMAIL has no effect',
+}
+
+const names = [...optionNames.filter((name) => !Object.hasOwn(ofNode, name)), 'routes']
+// What options need that others give, because each is checked by itself. What they need of each other, the node checks.
+const whole = { databaseUrl: 'postgres://localhost/usher', publicUrl: 'https://usher.invalid', mailer: () => {} }
+
+/** Returns what is wrong with the options of a configuration file, also with those that the plugin would ignore. */
+export function checkConfig (config: UsherConfig, settingNames: readonly string[]): Problem[] {
+  return Object.entries(config).filter(([, value]) => value !== undefined).flatMap(([name, value]) => {
+    if (!names.includes(name)) return [{ path: [name], message: explainUnknown(name, settingNames) }]
+    // The environment may have the secret of a provider.
+    const complete = name === 'providers'
+      ? providersOf({ PROVIDERS: findProviderSettings(process.env), file: { options: config } })
+      : value
+    if (name !== 'routes') return checkOption(name, complete)
+    return typeof value === 'function' ? [] : [{ path: [name], message: 'routes must be a function' }]
+  })
+}
+
+function explainUnknown (name: string, settingNames: readonly string[]): string {
+  const advice = ofNode[name]
+  if (advice !== undefined) return `${name} is no option of a node, because ${advice}`
+  const setting = name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()
+  if (settingNames.includes(setting)) return `there is no option ${name}: set ${setting} in the environment`
+  const similar = names.find((known) => areSimilar(known, name))
+  return `there is no option ${name}${similar === undefined ? '' : `: did you mean ${similar}?`}`
+}
+
+function checkOption (name: string, value: unknown): Problem[] {
+  try {
+    readOptions({ ...whole, [name]: value } as UsherOptions)
+    return []
+  } catch (error) {
+    const message = (error as Error).message.replace(/^usher: /, '')
+    return message.split(new RegExp(`; (?=${name}\\b)`)).map((message) => ({ path: pathIn(message, name), message }))
+  }
+}
+
+// Messages begin with the option, such as `throttle.account.burst must be`, or name one of its members later.
+function pathIn (message: string, name: string): string[] {
+  const [text = ''] = /^[\w$-]+(?:\.[\w$-]+|\[\d+\])*/.exec(message) ?? []
+  const path = text.split(/[.[\]]+/).filter(Boolean)
+  const names = /(?: has no (?:hook|action) | has (?:an?|the) unknown (?:keyword|member) | for )([\w$-]+(?::[\w-]+)?)/
+  const [, member] = names.exec(message) ?? []
+  return path[0] === name ? [...path, ...member === undefined ? [] : [member]] : [name]
+}

@@ -1,0 +1,119 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { basename, relative, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { UsherConfig } from '../../schema/options/config.ts'
+import { inTime } from '../../schema/runtime/in-time.ts'
+import { checkConfig } from './check.ts'
+import { explainFailure } from './explain-failure.ts'
+import { findLine } from './positions.ts'
+import { resolvePackage } from './resolve-package.ts'
+
+/** The names of configuration files. */
+export const CONFIG_NAMES = ['usher.config.ts', 'usher.config.js', 'usher.config.mjs'] as const
+const EXTENSION = /\.(ts|mts|js|mjs)$/
+// A file may ask another service for a secret. One that takes longer waits for something that does not come.
+const LOAD_MS = 60_000
+
+/** A configuration file that was loaded (contract 14.6). */
+export interface ConfigFile {
+  /** Its path from the working directory, for people. */
+  readonly name: string
+  readonly path: string
+  /** What it exports by default. */
+  readonly options: UsherConfig
+}
+
+let isLoaded = false
+
+/** Returns whether this process has run a configuration file. */
+export const hasLoadedConfig = (): boolean => isLoaded
+
+/** Thrown for a mistake in a configuration file. The message has a sentence for each, one per line. */
+export class ConfigError extends Error {}
+
+/**
+ * Loads the configuration file: the one that the setting `CONFIG` names, or `usher.config.ts`, `.js` or `.mjs` in the
+ * working directory. Returns undefined if there is none. Throws a `ConfigError` that says file, line and option of each
+ * mistake.
+ * @param settingNames the names of all settings, for hints
+ */
+export async function loadConfigFile (
+  given: string | undefined, settingNames: readonly string[]
+): Promise<ConfigFile | undefined> {
+  const path = findFile(given)
+  if (path === undefined) return undefined
+  const name = nameOf(path)
+  const options = await load(path, name)
+  const problems = checkConfig(options, settingNames)
+  if (problems.length > 0) {
+    const file = { name, path, options }
+    throw new ConfigError(problems.map(({ path, message }) => `${locate(file, path)}: ${sentence(message)}`).join('\n'))
+  }
+  return { name, path, options }
+}
+
+/** Returns where an option is in a file: its name, and the line if it is found, such as `usher.config.ts:12`. */
+export function locate ({ name, path }: ConfigFile, option: readonly string[]): string {
+  const line = findLine(readFileSync(path, 'utf8'), option)
+  return line === undefined ? name : `${name}:${line}`
+}
+
+/**
+ * Returns the message of an error of the plugin with the place of the option that it names, or undefined if it names
+ * none that the file has.
+ */
+export function explainOption (file: ConfigFile, message: string): string | undefined {
+  const [, text = '', option = ''] = /^usher: (([\w$]+)[\s\S]*)$/.exec(message) ?? []
+  if (!Object.hasOwn(file.options, option)) return undefined
+  const [names = ''] = /^[\w$.-]+/.exec(text) ?? []
+  return `${locate(file, names.split('.'))}: ${sentence(text)}`
+}
+
+const sentence = (text: string) => /[.?]$/.test(text) ? text : `${text}.`
+
+function findFile (given: string | undefined): string | undefined {
+  if (given) {
+    const path = resolve(given)
+    if (!EXTENSION.test(path)) throw new ConfigError('CONFIG must be a file whose name ends with .ts, .js or .mjs.')
+    if (!existsSync(path)) throw new ConfigError(`CONFIG: ${path} does not exist.`)
+    return path
+  }
+  const found = CONFIG_NAMES.filter((name) => existsSync(resolve(name)))
+  if (found.length > 1) {
+    throw new ConfigError(`There are ${found.join(' and ')}: remove all but one, or name one with CONFIG.`)
+  }
+  return found[0] === undefined ? undefined : resolve(found[0])
+}
+
+/** Returns a path for people: from the working directory, or the whole one if it is outside. */
+export function nameOf (path: string): string {
+  const name = relative('', path)
+  return name.startsWith('..') ? path : name
+}
+
+async function load (path: string, name: string): Promise<UsherConfig> {
+  if (EXTENSION.exec(path)![1]!.endsWith('ts') && path.split(/[\\/]/).includes('node_modules')) {
+    throw new ConfigError(`${name}: Node runs no TypeScript inside of node_modules: move the file, or write it in JavaScript.`)
+  }
+  resolvePackage()
+  isLoaded = true
+  const late = () => new ConfigError(
+    `${name}: loading it takes longer than ${LOAD_MS / 1000} seconds: it, or a module that it imports, awaits what does not come.`
+  )
+  let exported: { readonly default?: unknown }
+  try {
+    // With a timer, because Node ends if nothing else is left to wait for.
+    exported = await inTime(import(pathToFileURL(path).href), LOAD_MS, late, { ref: true })
+  } catch (error) {
+    if (error instanceof ConfigError) throw error
+    throw new ConfigError(explainFailure(error, { path, nameOf }), { cause: error })
+  }
+  const { default: options } = exported
+  if (typeof options !== 'object' || options === null || Array.isArray(options) || options instanceof Promise) {
+    throw new ConfigError(`${name}: it must export an object: export default defineConfig({ … }).`)
+  }
+  return options as UsherConfig
+}
+
+/** Returns the name of the file without its folder, which is the source of its values. */
+export const sourceOf = ({ name }: ConfigFile): string => basename(name)

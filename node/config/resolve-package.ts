@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs'
+import { registerHooks } from 'node:module'
+import { fileURLToPath } from 'node:url'
+
+const TYPEBOX = '@sinclair/typebox'
+// In the package, modules end with .js.
+const entry = new URL(import.meta.url.replace(/resolve-package(\.\w+)$/, 'package-entry$1')).href
+// Without which a file is CommonJS.
+const MODULE_SYNTAX = /^[ \t]*(?:import|export)\b/m
+
+let isRegistered = false
+
+/**
+ * Makes `fastify-usher` the program that runs, wherever a configuration file is: in a clone, or beside a program that
+ * was installed elsewhere. TypeBox, with which fields are described, comes with it. Files of a package whose
+ * package.json has no `type` are modules if they are written as such, without Node's warning.
+ */
+export function resolvePackage (): void {
+  if (isRegistered) return
+  isRegistered = true
+  registerHooks({
+    resolve (specifier, context, nextResolve) {
+      if (specifier === 'fastify-usher') return nextResolve(entry, context)
+      if (specifier !== TYPEBOX && !specifier.startsWith(`${TYPEBOX}/`)) return nextResolve(specifier, context)
+      try {
+        return nextResolve(specifier, context)
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
+        return nextResolve(specifier, { ...context, parentURL: import.meta.url })
+      }
+    },
+    load (url, context, nextLoad) {
+      return nextLoad(url, isUntypedModule(url, context.format) ? { ...context, format: formatOf(url) } : context)
+    },
+  })
+}
+
+function isUntypedModule (url: string, format: string | null | undefined): boolean {
+  if ((format !== null && format !== undefined) || !/^file:.*\.[jt]s$/.test(url)) return false
+  return !url.includes('/node_modules/') && MODULE_SYNTAX.test(readFileSync(fileURLToPath(url), 'utf8'))
+}
+
+const formatOf = (url: string) => url.endsWith('.ts') ? 'module-typescript' : 'module'
