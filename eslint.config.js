@@ -6,7 +6,7 @@ export default [
     env: ['browser'], files: ['**/pages/*.js', 'routes/account-pages/assets/*.js', 'examples/browser/*.js'],
   }),
   ...neostandard({
-    ts: true, ignores: ['node_modules', 'dist', '.tap', 'data', 'routes/graphql/types.ts', 'client/api.ts'],
+    ts: true, ignores: ['node_modules', 'dist', 'dist-client', 'test/client/.snippets', '.tap', 'data', 'routes/graphql/types.ts', 'client/api.ts'],
   }),
   // A schema and the type that is derived from it have the same name.
   { rules: { '@typescript-eslint/no-redeclare': 'off', 'no-void': 'off' } },

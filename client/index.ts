@@ -37,17 +37,33 @@ type WholePaths = Omit<paths, '/api/users'> & { '/api/users': Omit<paths['/api/u
 type Calls = Client<WholePaths, Json>
 
 type ListInit = NonNullable<MaybeOptionalInit<paths['/api/users'], 'get'>>
-type ListParts = (
-  path: '/api/users', init: ListInit & { params: { query: { fields: string } } }
-) => Promise<FetchResponse<List, object, Json>>
+type Parts = { params: { query: { fields: string } } }
+type ListParts = (path: '/api/users', init: ListInit & Parts) => Promise<FetchResponse<List, object, Json>>
+
+// The second version of the list, which a call asks for by `Accept`.
+type Version2 = 'application/vnd.api.v2+json'
+type AsVersion2 = { headers: { Accept: Version2 } | { accept: Version2 } }
+type Page = List['responses'][200]['content'][Version2]
+type WholePage = Omit<List, 'responses'> & {
+  responses: Omit<List['responses'], 200> & {
+    200: { headers: object, content: { [Type in Version2]: Omit<Page, 'data'> & { data: User[] } } }
+  }
+}
+type ListPage = (path: '/api/users', init: ListInit & AsVersion2) => Promise<FetchResponse<WholePage, object, Json | Version2>>
+type PartPage = Omit<WholePage, 'responses'> & {
+  responses: Omit<WholePage['responses'], 200> & { 200: { headers: object, content: { [Type in Version2]: Page } } }
+}
+type ListPageParts = (
+  path: '/api/users', init: ListInit & AsVersion2 & Parts
+) => Promise<FetchResponse<PartPage, object, Json | Version2>>
 
 /** A client of Usher. */
 export interface UsherClient {
   /**
    * Typed calls by path, as of openapi-fetch. They resolve to `{ data, error, response }`, and reject if the network
-   * fails.
+   * fails. The list of users has the shape of the version that `headers: { Accept }` names.
    */
-  readonly get: ListParts & Calls['GET']
+  readonly get: ListPageParts & ListPage & ListParts & Calls['GET']
   readonly post: Calls['POST']
   readonly put: Calls['PUT']
   readonly patch: Calls['PATCH']
@@ -127,7 +143,8 @@ export function createUsherClient (options: UsherClientOptions = {}): UsherClien
 
   const { GET, POST, PUT, PATCH, DELETE } = createClient<paths, Json>({ baseUrl: base, fetch: send })
   return {
-    get: GET,
+    // What the list of users looks like depends on a header, of which openapi-fetch knows nothing.
+    get: GET as UsherClient['get'],
     post: POST,
     put: PUT,
     patch: PATCH,

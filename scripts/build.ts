@@ -1,11 +1,12 @@
 // Builds dist/, the content of the package: JavaScript, the declarations of its entry point, the SDL, pages and their
-// files, templates, and the libraries that have hundreds of modules.
+// files, templates, and the libraries that have hundreds of modules. Builds dist-client/, the package of the client.
 import { execFileSync } from 'node:child_process'
-import { chmodSync, cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, globSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, relative, resolve } from 'node:path'
 import { build } from 'esbuild'
 import ts from 'typescript'
+import manifest from '../package.json' with { type: 'json' }
 import { createPage } from '../routes/graphql/graphiql/page.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -29,11 +30,45 @@ rmSync(join(dist, 'package.json'))
 chmodSync(join(dist, 'node/server.js'), 0o755)
 keepDeclarations(
   join(dist, 'app.d.ts'), join(dist, 'client/index.d.ts'), join(dist, 'client/posts.d.ts'),
-  join(dist, 'testing/index.d.ts')
+  join(dist, 'client/react.d.ts'), join(dist, 'testing/index.d.ts')
 )
+buildClient(join(root, 'dist-client'))
 await buildGraphiql(join(dist, 'routes/graphql/graphiql'))
 for (const library of ['kysely', '@sinclair/typebox']) await bundleLibrary(library)
 checkImports()
+
+// Writes usher-client, a package of its own for pages: the modules of the client, and a manifest with the same version.
+// The hooks for React are only there, because the package of the server does not know React.
+function buildClient (folder: string): void {
+  rmSync(folder, { recursive: true, force: true })
+  const modules = readdirSync(join(dist, 'client'))
+  for (const name of modules) cpSync(join(dist, 'client', name), join(folder, name))
+  for (const name of modules) if (name.startsWith('react.')) rmSync(join(dist, 'client', name))
+  cpSync(join(root, 'client/README.md'), join(folder, 'README.md'))
+  cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'))
+  const { version, license, author, engines, dependencies } = manifest
+  const entries = { '.': 'index', './posts': 'posts', './react': 'react' }
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify({
+    name: 'usher-client',
+    version,
+    description: 'Calls Usher (fastify-usher) from browsers and from Node.',
+    license,
+    author,
+    type: 'module',
+    sideEffects: false,
+    exports: {
+      ...Object.fromEntries(Object.entries(entries)
+        .map(([path, name]) => [path, { types: `./${name}.d.ts`, default: `./${name}.js` }])),
+      './package.json': './package.json',
+    },
+    types: './index.d.ts',
+    files: ['*.js', '*.d.ts'],
+    engines,
+    dependencies: { 'openapi-fetch': dependencies['openapi-fetch'] },
+    peerDependencies: { react: '>=18' },
+    peerDependenciesMeta: { react: { optional: true } },
+  }, null, 2)}\n`)
+}
 
 // Bundles what the package uses of a library into one module, and imports it from there. Loading its hundreds of
 // modules takes more memory than all of Usher's own (docs/speed.md), and a host pays for it in each process.
@@ -49,7 +84,7 @@ async function bundleLibrary (library: string): Promise<void> {
       const specifier = relative(join(module, '..'), join(root, file))
       return `import {${list}} from '${specifier.startsWith('.') ? specifier : `./${specifier}`}';`
     })
-    if (bundled.includes(`'${library}'`)) throw new Error(`${path} imports ${library} in another way than by names`)
+    if (new RegExp(`\\b(?:from|import)[ (]*'${library}'`).test(bundled)) throw new Error(`${path} imports ${library} in another way than by names`)
     if (bundled !== text) writeFileSync(module, bundled)
   }
   const contents = `export { ${[...names].join(', ')} } from '${library}'`

@@ -1,5 +1,5 @@
-import { createUsherClient, unwrap } from 'fastify-usher/client'
-import { followPosts, graphql } from 'fastify-usher/client/posts'
+import { createUsherClient, unwrap } from 'usher-client'
+import { followPosts, graphql } from 'usher-client/posts'
 
 const client = createUsherClient({ baseUrl: '/accounts' })
 const $ = (id) => document.getElementById(id)

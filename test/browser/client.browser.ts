@@ -19,13 +19,32 @@ declare const client: UsherClient
 const admin = { email: 'admin@example.com', password: 'horse battery staple' }
 const root = new URL('../..', import.meta.url).pathname
 const page = await readFile(`${root}examples/browser/index.html`, 'utf8')
-const { outputFiles: [script] } = await build({
-  entryPoints: [`${root}examples/browser/main.js`],
+const bundling = {
   // The package is not built in tests.
-  alias: { 'fastify-usher/client': `${root}client/index.ts`, 'fastify-usher/client/posts': `${root}client/posts.ts` },
+  alias: {
+    'usher-client': `${root}client/index.ts`,
+    'usher-client/posts': `${root}client/posts.ts`,
+    'usher-client/react': `${root}client/react.ts`,
+  },
   bundle: true,
   format: 'esm',
   write: false,
+} as const
+const { outputFiles: [script] } = await build({ entryPoints: [`${root}examples/browser/main.js`], ...bundling })
+const [, greeting = ''] = /```tsx\n([^]*?)```/.exec(await readFile(`${root}docs/client.md`, 'utf8')) ?? []
+const { outputFiles: [reactScript] } = await build({
+  stdin: {
+    contents: `${greeting.replace('createUsherClient()', "createUsherClient({ baseUrl: '/accounts' })")}
+      import { createElement } from 'react'
+      import { createRoot } from 'react-dom/client'
+      Object.assign(globalThis, { client })
+      createRoot(document.body).render(createElement(Greeting))`,
+    loader: 'tsx',
+    resolveDir: root,
+  },
+  jsx: 'automatic',
+  define: { 'process.env.NODE_ENV': '"development"' },
+  ...bundling,
 })
 
 /** Starts a host that serves the example. Records the requests that it has answered. */
@@ -38,6 +57,8 @@ async function startHost (t: Test, options: { schema: string, uploadsDir: string
   )
   app.get('/', (_, reply) => reply.type('text/html').send(page))
   app.get('/main.js', (_, reply) => reply.type('text/javascript').send(script!.text))
+  app.get('/react', (_, reply) => reply.type('text/html').send('<script type="module" src="react.js"></script>'))
+  app.get('/react.js', (_, reply) => reply.type('text/javascript').send(reactScript!.text))
   await app.register(usher, given)
   t.teardown(() => app.close())
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
@@ -142,4 +163,22 @@ t.test('15.4 three tabs of a browser share a session', async (t) => {
     await tab.getByRole('button', { name: 'Log out' }).click()
     await inTabs((tab) => tab.getByRole('button', { name: 'Log in' }).waitFor())
   })
+})
+
+t.test('15.4 the hook for React of docs/client.md shows the session in every tab', async (t) => {
+  const host = await startHost(t, { schema: uniqueSchema('client react'), uploadsDir: temporaryFolder() })
+  const { email, password } = await host.createUser({ name: 'Ada' })
+  const context = await (await startBrowser(t)).newContext()
+  const [tab, other] = [await context.newPage(), await context.newPage()]
+  for (const page of [tab, other]) {
+    page.setDefaultTimeout(TEST_TIMEOUT_MS)
+    await page.goto(`${host.url}/react`)
+    await page.getByText('Log in').waitFor()
+  }
+  await tab.evaluate((credentials) => client.login(credentials), { email, password })
+  for (const page of [tab, other]) await page.getByText('Hello Ada').waitFor()
+  await other.reload()
+  await other.getByText('Hello Ada').waitFor()
+  await other.evaluate(() => client.logout())
+  for (const page of [tab, other]) await page.getByText('Log in').waitFor()
 })

@@ -10,6 +10,11 @@ const names: string[] =
   (await unwrap(client.get('/api/users', { params: { query: { limit: 20 } } }))).map((user) => user.name)
 const parts = await unwrap(client.get('/api/users', { params: { query: { fields: 'name' } } }))
 export const some: [string, string | undefined][] = parts.map(({ id, name }) => [id, name])
+const headers = { Accept: 'application/vnd.api.v2+json' } as const
+const second = await unwrap(client.get('/api/users', { headers }))
+export const page: [string[], string | null] = [second.data.map(({ name }) => name), second.page.next]
+const secondParts = await unwrap(client.get('/api/users', { headers, params: { query: { fields: 'name' } } }))
+export const partNames: (string | undefined)[] = secondParts.data.map(({ name }) => name)
 const { data, error, response } = await client.put(
   '/api/users/{id}', { params, headers: { 'If-Match': '*' }, body: { name, email: 'ada@example.com' } }
 )

@@ -11,9 +11,12 @@ const environment = {
   ...process.env, PATH: `${join(process.execPath, '..')}:${process.env['PATH']}`, NO_COLOR: '1', CI: 'true',
 }
 
-/** Packs Usher into a folder, as `npm publish` does. */
-export async function pack (folder: string): Promise<Packed> {
-  const stdout = await run(root, 'npm', ['pack', '--json', '--pack-destination', folder])
+/**
+ * Packs Usher into a folder, as `npm publish` does.
+ * @param source another package of the repository, such as `./dist-client` after Usher was packed
+ */
+export async function pack (folder: string, source = '.'): Promise<Packed> {
+  const stdout = await run(root, 'npm', ['pack', source, '--json', '--pack-destination', folder])
   const [{ filename, files, size }] =
     JSON.parse(stdout.slice(stdout.search(/^\[/m))) as [{ filename: string, files: Packed['files'], size: number }]
   return { path: join(folder, filename), files, size }

@@ -10,6 +10,7 @@ import { build } from 'esbuild'
 import t from 'tap'
 import ts from 'typescript'
 import manifest from '../../package.json' with { type: 'json' }
+import { createTestUsher } from '../../testing/index.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { messagesIn } from '../helpers/node.ts'
 import { install, pack, run as runProgram } from '../helpers/package.ts'
@@ -43,7 +44,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
       .map((name) => `dist/client/${name}.d.ts`),
     'dist/plugins/database/migrate.d.ts',
     ...[
-      'auth/claims', 'graphql/host-graphql', 'options/deadlines', 'options/hooks', 'options/limits', 'options/mail',
+      'auth/claims', 'graphql/host-graphql', 'options/config', 'options/deadlines', 'options/hooks', 'options/limits', 'options/mail',
       'options/metrics', 'options/options', 'options/pages', 'options/password-hash', 'options/policy',
       'options/providers', 'options/register', 'options/usher', 'options/webhooks', 'outbox/events', 'uploads/upload',
       'uploads/upload-link', 'users/user', 'users/user-fields', 'users/user-list',
@@ -163,6 +164,99 @@ t.test('12.2 and 12.6 a host may use TypeBox 1 for its fields, and GraphQL 17 fo
   await install(versions, 'typebox@1', 'graphql@17')
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
   t.equal(await runProgram(versions, process.execPath, [tsc, '-p', 'tsconfig.versions.json']), '')
+})
+
+t.test('14.6 the installed package loads usher.config.ts, also in a project without a type and without the package', async (t) => {
+  const program = join(folder, 'node_modules/fastify-usher/dist/node/server.js')
+  const cwd = t.testdir({ 'package.json': '{}' })
+  const usher = (...args: string[]) => run(process.execPath, [program, ...args], { cwd, env })
+  t.match((await usher('init')).stdout, /npx fastify-usher config/)
+  await cp(join(root, 'examples/config/usher.config.ts'), join(cwd, 'usher.config.ts'))
+  const { stdout, stderr } = await run(process.execPath, [program, 'config', '--json'], {
+    cwd, env: { ...env, PROVIDER_GITHUB_CLIENT_SECRET: 'the secret of the app' },
+  })
+  t.equal(stderr, '')
+  t.match(JSON.parse(stdout).options, [{ name: 'userFields', value: '(bio)', source: 'usher.config.ts' }])
+
+  // The template and the example compile where the package is installed.
+  const { createTemplate } = await import('../../node/config/template.ts')
+  const project = join(folder, 'configs')
+  await mkdir(project)
+  await writeFile(join(project, 'template.ts'), createTemplate())
+  await writeFile(join(project, 'examples.ts'), createTemplate().replaceAll(/^( *)\/\/ {3}/gm, '$1'))
+  await cp(join(root, 'examples/config/usher.config.ts'), join(project, 'usher.config.ts'))
+  await writeFile(join(project, 'tsconfig.json'), JSON.stringify({
+    compilerOptions: {
+      strict: true, noEmit: true, module: 'nodenext', target: 'es2024', skipLibCheck: true, types: ['node'],
+    },
+  }))
+  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
+  t.equal(await runProgram(project, process.execPath, [tsc, '-p', '.']), '')
+})
+
+t.test('15.4 usher-client is a package of its own that needs nothing of the server', async (t) => {
+  const { path: client, files: content, size: bytes } = await pack(folder, './dist-client')
+  const names = content.map(({ path }) => path)
+  t.strictSame(names.filter((name) => !/^[a-z-]+\.(js|d\.ts)$/.test(name)).sort(), ['LICENSE', 'README.md', 'package.json'])
+  t.ok(['index.js', 'index.d.ts', 'posts.js', 'react.js', 'react.d.ts'].every((name) => names.includes(name)))
+  t.ok(bytes < 150_000, `${bytes} bytes`)
+  const project = t.testdir({ 'package.json': '{ "private": true, "type": "module" }' })
+  await install(project, client)
+  const listed = await runProgram(project, 'npm', ['ls', '--all', '--parseable'])
+  t.strictSame(listed.trim().split('\n').slice(1).map((line) => line.split('node_modules/')[1]).sort(),
+    ['openapi-fetch', 'openapi-typescript-helpers', 'usher-client'])
+  t.equal(await runProgram(project, process.execPath, ['--input-type=module', '-e', `
+    import { createUsherClient } from 'usher-client'
+    import { followPosts } from 'usher-client/posts'
+    console.log(typeof followPosts, createUsherClient({ baseUrl: 'http://127.0.0.1:1' }).session.current.state)
+  `]), 'function unknown\n')
+  const source = await readFile(join(root, 'test/consumer/client.ts'), 'utf8')
+  await writeFile(join(project, 'client.ts'), source.replaceAll('fastify-usher/client', 'usher-client'))
+  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
+  for (const moduleResolution of ['nodenext', 'bundler']) {
+    const module = moduleResolution === 'bundler' ? 'esnext' : 'nodenext'
+    t.equal(await runProgram(project, process.execPath, [
+      tsc, '--noEmit', '--strict', '--target', 'esnext', '--module', module, '--moduleResolution', moduleResolution,
+      '--types', '', '--lib', 'esnext,dom,dom.iterable', 'client.ts',
+    ]), '')
+  }
+  const { version } = JSON.parse(await readFile(join(project, 'node_modules/usher-client/package.json'), 'utf8'))
+  t.equal(version, manifest.version)
+})
+
+t.test('15.4 the recipe for Vite builds a page with the hooks, and passes on what belongs to Usher', async (t) => {
+  const document = await readFile(join(root, 'docs/client.md'), 'utf8')
+  const [, recipe = ''] = /```ts\n(import \{ defineConfig \} from 'vite'\n[^]*?)```/.exec(document) ?? []
+  const [, component = ''] = /```tsx\n([^]*?)```/.exec(document) ?? []
+  const { app, close } = await createTestUsher({ databaseUrl: await testDatabaseUrl() })
+  t.teardown(close)
+  const target = await app.listen({ host: '127.0.0.1', port: 0 })
+  const project = t.testdir({
+    'package.json': '{ "private": true, "type": "module" }',
+    'vite.config.ts': recipe.replace('http://127.0.0.1:3000', target),
+    'index.html': '<!doctype html><div id="app"></div><script type="module" src="main.tsx"></script>',
+    'greeting.tsx': component,
+    'main.tsx': "import { createElement } from 'react'\nimport { createRoot } from 'react-dom/client'\n" +
+      "import { Greeting } from './greeting.tsx'\ncreateRoot(document.getElementById('app')!).render(createElement(Greeting))\n",
+    'tsconfig.json': '{ "compilerOptions": { "jsx": "react-jsx" } }',
+  })
+  const { react, 'react-dom': dom } = manifest.devDependencies
+  const { path: client } = await pack(folder, './dist-client')
+  await install(project, client, 'vite@8', `react@${react}`, `react-dom@${dom}`)
+  const vite = join(project, 'node_modules/vite/bin/vite.js')
+  t.match(await runProgram(project, process.execPath, [vite, 'build']), /dist\/index\.html/)
+
+  const server = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, vite, '--host', '127.0.0.1', '--port', '0'], { cwd: project })
+  t.teardown(() => server.kill())
+  let url: string | undefined
+  for await (const line of createInterface(server.stdout)) {
+    // eslint-disable-next-line no-control-regex
+    url = /http:\/\/127\.0\.0\.1:\d+/.exec(line.replaceAll(/\u001B\[[\d;]*m/g, ''))?.[0]
+    if (url) break
+  }
+  t.match(await (await fetch(`${url}/`)).text(), 'main.tsx')
+  t.equal((await fetch(`${url}/api/users`)).status, 200)
+  t.match(await (await fetch(`${url}/login`, { headers: { accept: 'text/html' } })).text(), 'Log in')
 })
 
 t.test('9 a host in JavaScript can import and mount the plugin, and gets responses', async (t) => {
