@@ -309,6 +309,20 @@ export async function deleteOwnerlessUploads (
   })
 }
 
+/**
+ * Runs a function while nobody can delete an upload, and returns true; false, without running it, if there is no such
+ * upload.
+ */
+export async function whileKept (db: Database, id: string, run: () => Promise<void>): Promise<boolean> {
+  return db.transaction().execute(async (trx) => {
+    await allowPauses(trx)
+    const row = await trx.selectFrom('uploads').select('id').where('id', '=', id).where(visible).forShare()
+      .executeTakeFirst()
+    if (row) await run()
+    return row !== undefined
+  })
+}
+
 /** Returns the file names that look like the id of an upload but have no record. Other files do not belong to Usher. */
 export async function listUnrecorded (db: Database, ids: readonly string[]): Promise<string[]> {
   const rows = await db.selectFrom('uploads').select('id')

@@ -38,6 +38,7 @@ export const commands: Commands = {
   'events retry': () => import('./events/retry.ts'),
   'keys rotate': () => import('./keys-rotate.ts'),
   'uploads clean': () => import('./uploads-clean.ts'),
+  'uploads move': () => import('./uploads-move.ts'),
   backup: () => import('./backup.ts'),
   restore: () => import('./restore.ts'),
 }
