@@ -167,7 +167,11 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onPatch (request: RequestOf<typeof schemas.patch>, reply: ReplyOf<typeof schemas.patch>) {
-    const user = await accounts.update(callerOf(request), request.params.id, request.body, await matchOf(request))
+    // RFC 7240: a new address of one's own takes effect later, when the link that is sent to it is used.
+    const defersEmail = /(?:^|,)\s*respond-async\s*(?:[,;]|$)/i.test(`${request.headers.prefer ?? ''}`.slice(0, 1000))
+    const user = await accounts.update(
+      callerOf(request), request.params.id, request.body, await matchOf(request), { defersEmail }
+    )
     return showTagged(user, request, reply)
   }
 

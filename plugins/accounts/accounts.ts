@@ -101,8 +101,11 @@ export function createAccounts (dependencies: Dependencies) {
      * `UserNotFound`, `EmailTaken`, `LastAdmin`, `PreconditionFailed`, `InvalidToken`, `NoMailer`.
      * @param given what the schema `PatchUser` accepts, of what `withoutIgnored` has returned
      * @param match the versions that the user may have
+     * @param options `defersEmail`: whether a new address of one's own takes effect by a link that is sent to it
      */
-    async update (caller: Caller, id: string, given: Changes, match?: Match): Promise<UserRow> {
+    async update (
+      caller: Caller, id: string, given: Changes, match?: Match, { defersEmail = false } = {}
+    ): Promise<UserRow> {
       authorizeChange(caller, id, given)
       if (!patch.isIn(given)) return getUnchanged(id, caller, match)
       const confirm = () => caller.confirm()
@@ -115,10 +118,11 @@ export function createAccounts (dependencies: Dependencies) {
       if (isOwn && isKey && wanted.email !== undefined && !caller.allows('users:read-email', caller.actor?.id)) {
         requireSession(caller.getActor())
       }
-      const { changes, sendLink } = await deferEmail(caller, id, wanted)
-      if (isOwn && changes.email !== undefined) {
-        await stepUp.requireForAddress(caller, () => isOtherMailbox(id, changes.email!, caller))
+      // Also if the address takes effect later: the link goes to whoever has asked for it.
+      if (isOwn && wanted.email !== undefined) {
+        await stepUp.requireForAddress(caller, () => isOtherMailbox(id, wanted.email!, caller))
       }
+      const { changes, sendLink } = await deferEmail(caller, id, wanted, defersEmail && isOwn)
       const hook = hooks.during('onUserUpdate', caller)
       const inTransaction = (hook ?? sendLink) && (async (trx: Database, user: UserRow) => {
         await hook?.(trx, user)

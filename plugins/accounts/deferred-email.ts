@@ -14,14 +14,15 @@ interface Dependencies extends Pick<Auth, 'emailLinks' | 'throttle'> {
  * Creates a function that returns the changes that take effect at once, and what else their transaction stores. An
  * actor who may not see the addresses of others must not learn whether somebody has one, as a conflict would tell. So a
  * new address of such an actor takes effect when a link that is sent to it is used (contract 11.3). It throws
- * `UserNotFound`, `NoMailer`, `TooManyRequests`, and `SessionRequired` for an API key.
+ * `UserNotFound`, `NoMailer`, `TooManyRequests`, and `SessionRequired` for an API key. `isWanted` defers it for
+ * everybody.
  */
 export function createDeferEmail ({ users, emailLinks: links, throttle }: Dependencies) {
   return async function deferEmail (
-    caller: Caller, id: string, { email, ...others }: Changes
+    caller: Caller, id: string, { email, ...others }: Changes, isWanted = false
   ): Promise<{ changes: Changes, sendLink?: (trx: Database) => Promise<void> }> {
     const given = { changes: { ...email !== undefined && { email }, ...others } }
-    if (email == null || caller.allows('users:read-email')) return given
+    if (email == null || (caller.allows('users:read-email') && !isWanted)) return given
     const { client, actor } = caller
     const user = await users.get(id, client)
     // Only for those who see the present address. To others it would say whether a guess is right.

@@ -20,6 +20,9 @@ export const PROVIDER_COOKIE = 'usher_provider'
  */
 export const CHALLENGE_COOKIE = 'usher_challenge'
 
+/** The name of the cookie in which a browser keeps where its user wants to go, until a link in a mail is opened. */
+export const RETURN_COOKIE = 'usher_return'
+
 /**
  * Returns the attributes of the cookies, which only the auth routes receive (contract 4).
  * @param protocol that of the request. It is `http` behind a proxy that terminates TLS and is not trusted

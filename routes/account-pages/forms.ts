@@ -121,7 +121,7 @@ export interface FormOptions {
   /** Returns the page with a failure. */
   renderFailure: (request: FastifyRequest, error: Error & { code?: string, errors?: readonly string[] }) => string
   /** Returns the headers of the page. */
-  headersOf: (request: FastifyRequest) => Record<string, string>
+  headersOf: (request: FastifyRequest, reply: FastifyReply) => Record<string, string>
 }
 
 /**
@@ -142,7 +142,7 @@ export function addForm (
     async handler (request, reply) {
       const result = await submit(request, reply)
       if (renderSuccess) {
-        reply.headers({ ...headersOf(request), 'cache-control': 'no-store' }).type('text/html; charset=utf-8')
+        reply.headers({ ...headersOf(request, reply), 'cache-control': 'no-store' }).type('text/html; charset=utf-8')
         return reply.send(renderSuccess(request, result))
       }
       // The result, which may have a token, is not sent.
@@ -152,7 +152,7 @@ export function addForm (
       const error = translate(thrown)
       keepConnection(error, reply)
       reportError(error, request, reply)
-      reply.headers({ ...headersOf(request), 'cache-control': 'no-store' })
+      reply.headers({ ...headersOf(request, reply), 'cache-control': 'no-store' })
         .type('text/html; charset=utf-8').send(renderFailure(request, error))
     },
   })

@@ -1,16 +1,20 @@
-import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { PasskeysUnavailable } from '../../schema/auth/passkey.ts'
 import { readCookies } from '../../plugins/auth/cookie-value.ts'
 import { CHALLENGE_COOKIE } from '../../plugins/auth/session-cookie.ts'
 import { failureTexts } from '../../schema/options/page-texts.ts'
 import { sessionActions } from '../../schema/options/policy.ts'
+import { addVary } from '../../plugins/http/vary.ts'
 import { addFormParser } from '../form-parser.ts'
 import { createReturnTo } from '../return-to.ts'
+import { createCookies } from '../session-cookie.ts'
 import { serveAssets } from './assets.ts'
 import { addForm, createFormOperations, createOriginCheck, FORM_BYTES } from './forms.ts'
 import { listPages, type Page } from './page-list.ts'
 import type { PageValues } from './page-values.ts'
-import { createRenderer, explain } from './render.ts'
+import { createRenderer, explain, explainAtFields } from './render.ts'
+import { createReturnCookie } from './return-cookie.ts'
+import { createLanguages } from './texts.ts'
 
 /**
  * Adds the pages for login, forgotten passwords, sign-up and accounts (contract 15.2). With scripts they use the API.
@@ -19,16 +23,23 @@ import { createRenderer, explain } from './render.ts'
 const pages: FastifyPluginAsync = async (app) => {
   const { usherOptions: options, usherAuth: { passkeys, providers } } = app
   if (!options.pages.enabled) return
-  const { render, texts } = createRenderer(options, serveAssets(app), providers.list())
+  const languages = await createLanguages(options)
+  const { texts } = languages
+  const textsOf = (request: FastifyRequest) => texts.get(languages.of(request))!
+  const { render } = createRenderer(options, { assets: serveAssets(app, texts), texts, providers: providers.list() })
+  const cookies = await createCookies(app)
+  const destination = await createReturnCookie(app)
   const readReturnTo = createReturnTo(options)
   const checkOrigin = createOriginCheck(app)
   const keyActions = Object.keys(options.policy).filter((action) => !sessionActions.has(action)).sort().join(' ')
   addFormParser(app, FORM_BYTES)
 
   for (const page of listPages(options, await createFormOperations(app))) {
-    app.get(page.path, { schema: { hide: true } }, (request, reply) =>
-      reply.headers(headersOf(page, request)).type('text/html; charset=utf-8')
-        .send(render(page, valuesOf(page, request))))
+    app.get(page.path, { schema: { hide: true } }, (request, reply) => {
+      if (page.sendsMail) destination.set(reply, returnToOf(request))
+      return reply.headers(headersOf(page, request, reply)).type('text/html; charset=utf-8')
+        .send(render(page, languages.of(request), valuesOf(page, request)))
+    })
 
     if (page.mailLink || page.takesToken) addEncodedLinks(app, page.path)
 
@@ -38,26 +49,42 @@ const pages: FastifyPluginAsync = async (app) => {
       path: page.path,
       operation: form.operation,
       checkOrigin,
-      nextOf: (request) => (form.returns ? returnToOf(request) : undefined) ?? form.next,
+      nextOf: (request) => form.returns
+        ? returnToOf(request) ?? form.next
+        : `${form.next}${form.keepsReturn ? returnQueryOf(request, '&') : ''}`,
       ...form.onSuccess && {
-        renderSuccess: (request, result) =>
-          render(page, { ...valuesOf(page, request), ...typedIn(request), ...form.onSuccess!(result) }),
+        renderSuccess: (request, result) => render(
+          page, languages.of(request), { ...valuesOf(page, request), ...typedIn(request), ...form.onSuccess!(result) }
+        ),
       },
-      headersOf: (request) => headersOf(page, request),
+      headersOf: (request, reply) => headersOf(page, request, reply),
       renderFailure (request, error) {
-        const text = explain(error, texts)
+        const language = languages.of(request)
+        const text = explain(error, textsOf(request), language)
         const body = (request.body ?? {}) as Record<string, unknown>
-        const shown = form.explain?.({ error, text, body }) ?? { alert: text }
-        return render(page, { ...valuesOf(page, request), ...typedIn(request), ...shown })
+        const shown = form.explain?.({ error, text, body }) ?? explainAtFields(error, textsOf(request), language)
+        return render(page, language, { ...valuesOf(page, request), ...typedIn(request), ...shown })
       },
     })
   }
 
+  // The cookie of a session is for the auth routes only. What it is worth, the page finds out with the API.
+  app.get('/api/auth/pages/session', { schema: { hide: true } }, (request, reply) =>
+    reply.header('cache-control', 'no-store').send({ isSent: cookies.serves(request) && cookies.isSent(request) }))
+
   const returnToOf = ({ query }: FastifyRequest): string | undefined =>
     readReturnTo((query as { returnTo?: unknown }).returnTo)
 
-  function valuesOf ({ form, notices = {}, next = '', values }: Page, request: FastifyRequest): PageValues {
+  function returnQueryOf (request: FastifyRequest, start = '?'): string {
     const returnTo = returnToOf(request)
+    return returnTo === undefined ? '' : `${start}${new URLSearchParams({ returnTo })}`
+  }
+
+  function valuesOf (page: Page, request: FastifyRequest): PageValues {
+    const { form, notices = {}, next = '', values } = page
+    // A mail leads to the page, which therefore knows where the user wanted to go only by the cookie.
+    const returnTo = returnToOf(request) ??
+      (page.mailLink || page.takesToken ? readReturnTo(destination.read(request)) : undefined)
     const query = returnTo === undefined ? '' : `?${new URLSearchParams({ returnTo })}`
     const notice = Object.keys(notices).find((name) => Object.hasOwn(request.query as object, name))
     return {
@@ -72,9 +99,11 @@ const pages: FastifyPluginAsync = async (app) => {
       ...options.mailer && { canVerify: 'yes' },
       keyActions,
       ...!options.without.includes('uploads') && { hasFiles: 'yes' },
-      ...options.signUp && { signUpUrl: `sign-up${query}` },
+      forgotUrl: `forgot-password${query}`,
+      ...options.signUp && { signUpUrl: `sign-up${query}`, signUpPage: `sign-up${query}` },
       ...options.loginMail && { loginMailUrl: `login/mail${query}`, mailCodeUrl: `login/mail/code${query}` },
-      ...notice !== undefined && { notice: texts[notices[notice]!] },
+      noticeClass: notice === 'ended' ? 'alert warning' : 'status',
+      ...notice !== undefined && { notice: textsOf(request)[notices[notice]!] },
       ...values,
     }
   }
@@ -87,9 +116,10 @@ const pages: FastifyPluginAsync = async (app) => {
   }
 
   // A login at a provider has failed. The parameter may be anything.
-  function errorOf ({ query }: FastifyRequest): PageValues {
-    const { error } = query as { error?: unknown }
+  function errorOf (request: FastifyRequest): PageValues {
+    const { error } = request.query as { error?: unknown }
     if (typeof error !== 'string' || error === '') return {}
+    const texts = textsOf(request)
     return { alert: Object.hasOwn(failureTexts, error) ? texts[failureTexts[error]!] : texts.providerFailed }
   }
 
@@ -104,7 +134,10 @@ const pages: FastifyPluginAsync = async (app) => {
     }
   }
 
-  function headersOf ({ form, isPersonal }: Page, request: FastifyRequest): Record<string, string> {
+  function headersOf (
+    { form, isPersonal }: Page, request: FastifyRequest, reply: FastifyReply
+  ): Record<string, string> {
+    if (languages.isNegotiated) addVary(reply, 'Accept-Language')
     const target = form?.returns ? returnToOf(request) : undefined
     return {
       'content-security-policy': createPolicy(
@@ -113,6 +146,7 @@ const pages: FastifyPluginAsync = async (app) => {
       // With `no-referrer`, browsers would not say where a form comes from. No page with a form has a token in its
       // address.
       'referrer-policy': form ? 'same-origin' : 'no-referrer',
+      'content-language': languages.of(request),
       'cache-control': isPersonal ? 'no-store' : 'no-cache',
       'x-content-type-options': 'nosniff',
     }

@@ -30,6 +30,8 @@ export interface Page {
   values?: PageValues
   /** Where its script leads after success, relative to the page, if it has no form that says so. */
   next?: string
+  /** Whether it sends a mail, so that the browser keeps where the user wants to go until its link is opened. */
+  sendsMail?: boolean
   /** Whether a mail links to it with a token. Pages with `mailLink` need not say so. */
   takesToken?: boolean
   /** What its template has around the content of the form, if a mail links to the page with a token. */
@@ -40,6 +42,8 @@ export interface Page {
     next: string
     /** Whether it goes to the address in the parameter `returnTo` instead, if that is allowed. */
     returns?: boolean
+    /** Whether the page after success has that parameter, too. */
+    keepsReturn?: boolean
     /** Returns what the page shows after success, if the browser does not go elsewhere. */
     onSuccess?: (result: unknown) => PageValues
     /** Whether the page asks for the second factor of a login that has begun at a provider. */
@@ -76,7 +80,7 @@ export function listPages (
       template: 'login',
       title: 'logIn',
       script: 'login.js',
-      notices: { out: 'loggedOut' },
+      notices: { out: 'loggedOut', ended: 'sessionOver', deleted: 'accountDeleted' },
       form: {
         operation: operations.logIn, next: 'account', returns: true, explainsErrors: true, explain: explainLogin,
       },
@@ -102,7 +106,8 @@ export function listPages (
       title: 'forgotTitle',
       script: 'mail-form.js',
       notices: { sent: 'forgotSent' },
-      form: { operation: operations.requestReset, next: 'forgot-password?sent' },
+      sendsMail: true,
+      form: { operation: operations.requestReset, next: 'forgot-password?sent', keepsReturn: true },
     },
     ...passwordUrl === undefined
       ? [{
@@ -126,7 +131,8 @@ export function listPages (
             title: 'signUpTitle',
             script: 'mail-form.js',
             notices: { sent: 'signUpSent' },
-            form: { operation: operations.signUp, next: 'sign-up?sent' },
+            sendsMail: true,
+            form: { operation: operations.signUp, next: 'sign-up?sent', keepsReturn: true },
           } as const,
           {
             path: '/sign-up/confirm',
@@ -174,6 +180,7 @@ function listLoginMailPages ({ requestLoginMail, logInByCode }: FormOperations):
     {
       ...page,
       path: '/login/mail',
+      sendsMail: true,
       values: { byMail: 'yes', showsMail: 'yes' },
       form: {
         operation: requestLoginMail,

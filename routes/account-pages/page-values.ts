@@ -5,8 +5,16 @@ export interface PageValues {
   /** A failure of the code of an app, or of a recovery code. */
   codeAlert?: string
   recoveryAlert?: string
+  /** Failures of fields. */
+  nameError?: string
+  emailError?: string
+  passwordError?: string
+  /** Not empty if there is one. */
+  hasFieldError?: string
   /** What has happened. */
   notice?: string
+  /** How it looks: as a success, or as a warning. */
+  noticeClass?: string
   /** What the user has entered. */
   typedName?: string
   typedEmail?: string
@@ -15,6 +23,11 @@ export interface PageValues {
   /** The pages for sign-up and login, with where to go afterwards. */
   signUpUrl?: string
   loginUrl?: string
+  forgotUrl?: string
+  /** The page itself, without what it has shown. */
+  signUpPage?: string
+  /** What the page says once a mail to log in is sent. */
+  mailSentText?: string
   /** Not empty if users can log in by mail: the page for that, and where the form for the code is sent. */
   loginMailUrl?: string
   mailCodeUrl?: string
@@ -54,5 +67,9 @@ export const valueNames: readonly (keyof PageValues)[] = [
   'alert', 'codeAlert', 'recoveryAlert', 'notice', 'typedName', 'typedEmail', 'returnTo', 'signUpUrl', 'loginUrl',
   'secondFactorUrl', 'returnQuery', 'challenge', 'methods', 'canUsePasskeys', 'hasProviders', 'canVerify',
   'loginMailUrl', 'mailCodeUrl', 'byMail', 'showsMail', 'showsMailCode', 'showsMailLink', 'loginId', 'mailAlert',
-  'mailCodeAlert', 'keyActions', 'hasFiles',
+  'mailCodeAlert', 'keyActions', 'hasFiles', 'nameError', 'emailError',
+  'passwordError', 'hasFieldError', 'noticeClass', 'forgotUrl', 'signUpPage', 'mailSentText',
 ]
+
+/** The fields whose failures stand at them, with the names of the values. */
+export const fieldErrors = { name: 'nameError', email: 'emailError', password: 'passwordError' } as const

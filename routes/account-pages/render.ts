@@ -3,59 +3,92 @@ import { join } from 'node:path'
 import { escapeHtml, parseTemplate, type Template } from '../../plugins/support/template.ts'
 import type { Options } from '../../schema/options/options.ts'
 import type { Provider } from '../../schema/auth/provider.ts'
-import { failureTexts, pageTexts, type PageText } from '../../schema/options/page-texts.ts'
+import { TooManyRequests } from '../../schema/http/errors.ts'
+import { failureTexts, pageTexts } from '../../schema/options/page-texts.ts'
+import type { Texts } from '../../schema/texts/en.ts'
+import { formatText } from '../../schema/texts/format.ts'
+import { directionOf } from '../../schema/texts/languages.ts'
 import type { MailLink, Page } from './page-list.ts'
-import { valueNames, type PageValues } from './page-values.ts'
+import { fieldErrors, valueNames, type PageValues } from './page-values.ts'
 
 const FOLDER = join(import.meta.dirname, 'templates')
 
 const ofLinks = ['linkCheck', 'linkAction', 'helpPath', 'helpText', 'linkDone']
-const ofPages = ['title', 'productName', 'language', 'root', 'assets', 'script', ...ofLinks]
+const ofPages = [
+  'title', 'productName', 'language', 'direction', 'width', 'root', 'assets', 'script', 'logo', 'appUrl', 'termsUrl',
+  'privacyUrl', 'hasFooter', 'backToAppText', ...ofLinks,
+]
 const names = [...Object.keys(pageTexts), ...valueNames, ...ofPages]
 
 /**
  * Returns a function that renders pages from their templates.
  *
- * @param assets the folder of scripts and styles, relative to the prefix
- * @param providers those with which users sign in
+ * @param assets the folder of scripts and styles by language, relative to the prefix
+ * @param texts the texts by language
+ * @param providers those with which users log in
  */
 export function createRenderer (
-  { pages: { texts: given, productName, language } }: Pick<Options, 'pages'>, assets: string,
-  providers: readonly Provider[]
+  { pages: { productName, logo, appUrl, termsUrl, privacyUrl } }: Pick<Options, 'pages'>,
+  { assets, texts, providers }: {
+    assets: (language: string) => string
+    texts: ReadonlyMap<string, Texts>
+    providers: readonly Provider[]
+  }
 ) {
-  const texts = { ...pageTexts, ...given }
-  const links = providers.map(({ id, name }) => linkTo(id, texts.continueWith.replace('{provider}', () => name)))
-  const choice = links.length === 0
-    ? ''
-    : `<nav class="providers" aria-label="${escapeTemplate(texts.providersTitle)}">\n${links.join('\n')}\n</nav>`
-  const [layout, mailLink] = [readFrame('layout'), readFrame('mail-link')]
+  const [layout, card, mailLink] = [readFrame('layout'), readFrame('card'), readFrame('mail-link')]
   const templates = new Map<string, Template>()
+  const shared = {
+    productName, logo, appUrl, termsUrl, privacyUrl, hasFooter: termsUrl ?? privacyUrl,
+  }
 
-  function templateOf (name: string, isMailLink: boolean): Template {
-    const known = templates.get(name)
+  function templateOf (name: string, isMailLink: boolean, language: string): Template {
+    const key = `${name} ${language}`
+    const known = templates.get(key)
     if (known) return known
-    const content = readTemplate(name).replace('{{providers}}', () => choice)
-    const source = layout.join(isMailLink ? mailLink.join(content) : content)
+    const content = readTemplate(name).replace('{{providers}}', () => choiceIn(language))
+    const inner = isMailLink ? mailLink.join(content) : content
+    const source = layout.join(name === 'account' ? inner : card.join(inner))
     const template = parseTemplate(source, { names, escape: escapeHtml })
-    templates.set(name, template)
+    templates.set(key, template)
     return template
   }
 
-  function describeLink ({ check, action, help: [helpPath, helpText], done }: MailLink) {
+  function choiceIn (language: string): string {
+    if (providers.length === 0) return ''
+    const { continueWith, providersTitle, or } = texts.get(language)!
+    const links = providers.map(({ id, name }) => linkTo(id, formatText(continueWith, { provider: name }, language)))
+    return `<p class="divider">${escapeTemplate(or)}</p>
+<nav class="providers" aria-label="${escapeTemplate(providersTitle)}">\n${links.join('\n')}\n</nav>`
+  }
+
+  function describeLink ({ check, action, help: [helpPath, helpText], done }: MailLink, known: Texts) {
     return {
-      linkCheck: check, linkAction: action, helpPath, helpText: texts[helpText], linkDone: texts[done],
+      linkCheck: check, linkAction: action, helpPath, helpText: known[helpText], linkDone: known[done],
     }
   }
 
   return {
-    texts,
-
-    render ({ path, template, title, script, mailLink }: Page, values: PageValues): string {
+    render ({ path, template, title, script, mailLink }: Page, language: string, values: PageValues): string {
+      const known = texts.get(language)!
       // URLs are relative to the page, so that it works below a prefix and behind a proxy that changes the path.
       const root = '../'.repeat(path.split('/').length - 2) || './'
-      const page = { title: texts[title], productName, language, root, assets: `${root}${assets}`, script }
-      const link = mailLink && describeLink(mailLink)
-      return templateOf(template, mailLink !== undefined)({ ...texts, ...page, ...link, ...values })
+      const page = {
+        title: known[title],
+        language,
+        direction: directionOf(language),
+        width: template === 'account' ? 'wide' : 'narrow',
+        root,
+        assets: `${root}${assets(language)}`,
+        script,
+        backToAppText: formatText(known.backToApp, { product: productName }, language),
+        mailSentText: values.typedEmail === undefined || values.typedEmail === ''
+          ? known.loginMailSent
+          : formatText(known.loginMailSentTo, { email: values.typedEmail }, language),
+      }
+      const link = mailLink && describeLink(mailLink, known)
+      return templateOf(template, mailLink !== undefined, language)(
+        { ...known, ...shared, ...page, ...link, ...values }
+      )
     },
   }
 }
@@ -72,14 +105,47 @@ const readTemplate = (name: string): string => readFileSync(join(FOLDER, `${name
 // Returns what precedes and follows the content that a template is put around.
 const readFrame = (name: string): string[] => readTemplate(name).split('{{content}}')
 
+type Failure = Error & { code?: string, errors?: readonly string[] }
+
 /** Returns the texts of a page for a failure. */
-export function explain (
-  error: { code?: string, message: string, errors?: readonly string[] }, texts: Readonly<Record<PageText, string>>
-): string {
+export const explain = (error: Failure, texts: Texts, language: string): string =>
+  explainEach(error, texts, language).map(({ text }) => text).join(' ')
+
+/** Returns what a form shows of a failure: the texts of its fields at these, and the others at its top. */
+export function explainAtFields (error: Failure, texts: Texts, language: string): PageValues {
+  const values: PageValues = {}
+  for (const { field, text } of explainEach(error, texts, language)) {
+    const name = field === undefined ? 'alert' : fieldErrors[field]
+    values[name] = [values[name] ?? [], text].flat().join(' ')
+    if (field !== undefined) values.hasFieldError = 'yes'
+  }
+  return values
+}
+
+function relativeTime (seconds: number, language: string): string {
+  const format = new Intl.RelativeTimeFormat(language)
+  return seconds < 60 ? format.format(seconds, 'second') : format.format(Math.ceil(seconds / 60), 'minute')
+}
+
+// Each sentence, with the field that it is about.
+function explainEach (
+  error: Failure, texts: Texts, language: string
+): { text: string, field: keyof typeof fieldErrors | undefined }[] {
   const textOf = (name: string | undefined) =>
     name !== undefined && Object.hasOwn(failureTexts, name) ? texts[failureTexts[name]!] : undefined
+  if (error instanceof TooManyRequests) {
+    const text = formatText(texts.tooManyWait, { when: relativeTime(error.retryAfter, language) }, language)
+    return [{ text, field: undefined }]
+  }
   // A hook of the host may throw something that has no message.
   const sentences = error.errors ?? [error.message ?? texts.failed]
-  return sentences.map((sentence) => textOf(error.code) ?? textOf(sentence) ??
-    `${sentence.slice(0, 1).toUpperCase()}${sentence.slice(1)}.`).join(' ')
+  return sentences.map((sentence) => {
+    const [, first = ''] = /^(\w+) /.exec(sentence) ?? []
+    const isField = Object.hasOwn(fieldErrors, first) && error.code === 'INVALID_INPUT'
+    return {
+      text: textOf(error.code) ?? textOf(sentence) ??
+        `${sentence.slice(0, 1).toUpperCase()}${sentence.slice(1)}.`,
+      field: isField ? first as keyof typeof fieldErrors : undefined,
+    }
+  })
 }

@@ -113,9 +113,13 @@ t.test('15.2 sign-up: link by mail, login, account, another address, and undoing
   await page.getByLabel('E-mail address').fill(email)
   await page.getByLabel('Password', { exact: true }).fill(password)
   await button(page, 'Create account').click()
-  await page.getByText('Your account is created when you open the link in it.').waitFor()
+  await page.getByText(`An e-mail is on its way to ${email}.`).waitFor()
+  await button(page, 'Send again').click()
+  await page.getByText('It is sent again.').waitFor()
+  await button(page, 'Wrong address?').click()
+  t.equal(await page.getByLabel('E-mail address').inputValue(), email, 'what was typed is there')
 
-  const link = await linkTo(inbox, email)
+  const link = await linkTo(inbox, email, 2)
   await page.goto(link)
   await page.getByText('the password that you have entered in this browser').waitFor()
   t.equal(await page.locator('input:visible').count(), 0, 'nothing is asked again')
@@ -126,9 +130,13 @@ t.test('15.2 sign-up: link by mail, login, account, another address, and undoing
   await page.waitForURL(`${url}/account`)
   await page.getByLabel('E-mail address').fill(next)
   await button(page, 'Save').click()
-  await page.getByText('Your name and address are saved.').waitFor()
+  await page.getByText(`open the link that was sent to ${next}. Until then, nothing changes.`).waitFor()
+  t.equal(await page.getByLabel('E-mail address').inputValue(), email, 'the present address stays until then')
+  await page.goto(await linkTo(inbox, next))
+  await button(page, 'Confirm address').click()
+  await page.getByText('Your e-mail address is confirmed.').waitFor()
 
-  await page.goto(await linkTo(inbox, email, 2))
+  await page.goto(await linkTo(inbox, email, 3))
   await button(page, 'Undo the change').click()
   await page.getByText('The change is undone. You are logged out everywhere.').waitFor()
   await page.goto(`${url}/account`)
@@ -139,6 +147,8 @@ t.test('15.2 sign-up: link by mail, login, account, another address, and undoing
 
   const used = await openPage(t, link)
   await used.page.getByRole('alert').getByText('This link has expired or was used already.').waitFor()
+  await used.page.getByRole('link', { name: 'Log in', exact: true }).click()
+  await used.page.waitForURL(`${url}/login`)
   watch(t, used, [400])
 })
 
@@ -201,7 +211,7 @@ t.test('15.2 where addresses are hidden, a new address takes effect by the link 
   await page.waitForURL(`${url}/account`)
   await page.getByLabel('E-mail address').fill('lovelace@example.com')
   await button(page, 'Save').click()
-  await page.getByText('To confirm the new address, open the link that was sent to it.').waitFor()
+  await page.getByText('To confirm the new address, open the link that was sent to lovelace@example.com.').waitFor()
   await page.goto(await linkTo(inbox, 'lovelace@example.com'))
   await button(page, 'Confirm address').click()
   await page.getByText('Your e-mail address is confirmed.').waitFor()
@@ -231,41 +241,68 @@ t.test('15.2 the account page: name, address, password, sessions', async (t) => 
   await name.waitFor()
   t.notOk(await button(page, 'Send a link to confirm it').isVisible())
 
-  const email = `new-${user.email}`
+  const { email } = user
   await name.fill(`${evil} Lovelace`)
-  await page.getByLabel('E-mail address').fill(email)
   await button(page, 'Save').click()
   await page.getByText('Your name and address are saved.').waitFor()
-  t.match((await inject('GET', `/api/users/${user.id}`)).json(), { name: `${evil} Lovelace`, email })
+  t.match((await inject('GET', `/api/users/${user.id}`)).json(), { name: `${evil} Lovelace` })
   t.equal(await page.title(), 'Your account · Usher')
   t.equal(await page.locator('img, main script').count(), 0, 'markup in a name is text')
 
   const another = await login({ email, password: user.password })
   await page.reload()
   await page.getByText('lightMyRequest').first().waitFor()
-  const before = await page.getByRole('listitem').count()
-  await page.getByRole('listitem').filter({ hasText: 'lightMyRequest' }).first()
+  const sessions = page.locator('#sessions > li')
+  const before = await sessions.count()
+  t.match(await sessions.first().textContent(), /Chrom(e|ium) on Linux this device/, 'this device comes first, in words')
+  await sessions.filter({ hasText: 'lightMyRequest' }).first()
     .getByRole('button', { name: /^End session lightMyRequest/ }).click()
   await page.getByText('The session has ended.').waitFor()
-  t.equal(await page.getByRole('listitem').count(), before - 1)
-  t.equal(await page.getByRole('listitem').filter({ hasText: 'this session' }).count(), 1)
+  t.equal(await sessions.count(), before - 1)
+  t.equal(await sessions.filter({ hasText: 'this device' }).count(), 1)
   t.equal((await inject('GET', '/api/protected', { headers: another.headers })).statusCode, 401)
+  await button(page, 'End all others').click()
+  await page.getByText('All other sessions have ended.').waitFor()
+  t.equal(await sessions.count(), 1)
+  t.notOk(await button(page, 'End all others').isVisible())
+  await login({ email, password: user.password })
 
   await page.getByLabel('Current password').fill('wrong')
   await page.getByLabel('New password').fill(NEXT)
   await button(page, 'Change password').click()
-  await page.getByRole('alert').getByText('The current password is wrong.').waitFor()
+  await page.locator('#current-password-error').getByText('The current password is wrong.').waitFor()
+  t.equal(await page.evaluate(() => document.activeElement!.id), 'current-password', 'the field has the focus')
   await page.getByLabel('Current password').fill(user.password)
   await button(page, 'Change password').click()
   await page.getByText('Your password is changed. All your other sessions have ended.').waitFor()
-  await page.getByRole('listitem').nth(1).waitFor({ state: 'detached' })
-  t.equal(await page.getByRole('listitem').count(), 1)
+  await sessions.nth(1).waitFor({ state: 'detached' })
+  t.equal(await sessions.count(), 1)
+
+  // Another tab finds out who is here.
+  const tab = await page.context().newPage()
+  await tab.goto(`${url}/login`)
+  await tab.getByText(`You are logged in as ${evil} Lovelace (${email}).`).waitFor()
+  await tab.getByRole('link', { name: 'Continue' }).click()
+  await tab.waitForURL(`${url}/account`)
+  await tab.close()
+
+  // The session ends while the user types.
+  const { headers } = await login({ email, password: NEXT })
+  await name.fill('Typed before the end')
+  await inject('DELETE', '/api/auth/sessions', { headers })
+  await button(page, 'Save').click()
+  await page.getByText('Your session has ended. Log in to go on where you were.').waitFor()
+  await logIn(page, { email, password: NEXT })
+  await page.waitForURL(`${url}/account`)
+  await page.getByText('What you had typed is here again. It is not saved yet.').waitFor()
+  t.equal(await name.inputValue(), 'Typed before the end')
+  t.equal(await page.getByLabel('Current password').inputValue(), '', 'a password is kept nowhere')
 
   const elsewhere = await login({ email, password: NEXT })
   await button(page, 'Log out everywhere').click()
   await page.getByRole('status').getByText('You are logged out.').waitFor()
   t.equal((await inject('GET', '/api/protected', { headers: elsewhere.headers })).statusCode, 401)
-  watch(t, watched, [401, 403])
+  watch(t, watched, [401, 403, 401, 401])
 })
 
 t.test('15.2 login by keyboard only, and to where the user wanted to go', async (t) => {
@@ -324,7 +361,7 @@ t.test('15.2 each page on a phone and a desktop, light and dark, has no axe viol
   await logIn(page, user)
   await page.getByLabel('Name', { exact: true }).waitFor()
   const paths = [
-    '/login?out', '/forgot-password', '/forgot-password?sent', '/sign-up', '/set-password', '/set-password#token=x',
+    '/login?out', '/login?ended', '/forgot-password', '/forgot-password?sent', '/sign-up', '/set-password', '/set-password#token=x',
     '/sign-up/confirm#token=x', '/verify-email', '/undo#token=x', '/account',
   ]
   for (const path of paths) {
@@ -332,6 +369,7 @@ t.test('15.2 each page on a phone and a desktop, light and dark, has no axe viol
     await page.goto('about:blank')
     await page.goto(`${url}${path}`)
     if (path === '/account') await page.getByLabel('Name', { exact: true }).waitFor()
+    else if (path.startsWith('/login')) await page.getByText('You are logged in as').waitFor()
     else if (/token|set-|verify/.test(path)) await page.locator('[data-state]:not([hidden])').first().waitFor()
     t.match(await page.title(), /· Notes & <More>$/)
     await page.evaluate(axe)
@@ -344,4 +382,27 @@ t.test('15.2 each page on a phone and a desktop, light and dark, has no axe viol
   }
   t.strictSame(watched.foreign, [])
   t.strictSame(watched.problems.filter((problem) => !/^Failed to load resource.* 40[04] /.test(problem)), [])
+})
+
+t.test('15.2 a reader of Arabic gets the pages from right to left, in all variants', async (t) => {
+  const { url, createUser } = await serve(t)
+  const user = await createUser({ name: 'Ada' })
+  const watched = await openPage(t, `${url}/login`, { locale: 'ar' })
+  const { page } = watched
+  t.equal(await page.locator('html').getAttribute('dir'), 'rtl')
+  await page.locator('#email').fill(user.email)
+  await page.locator('#password').fill('wrong')
+  await button(page, 'تسجيل الدخول').click()
+  await page.getByText('البريد الإلكتروني أو كلمة المرور غير صحيحة.').waitFor()
+  await page.locator('#password').fill(user.password)
+  await button(page, 'تسجيل الدخول').click()
+  await page.getByText('هذا الجهاز', { exact: true }).waitFor()
+  await page.evaluate(axe)
+  for (const [width, colorScheme] of [[360, 'light'], [1280, 'dark']] as const) {
+    await page.setViewportSize({ width, height: 900 })
+    await page.emulateMedia({ colorScheme })
+    t.strictSame(await violationsIn(page), [], `${width} ${colorScheme}`)
+    t.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${width} fits`)
+  }
+  watch(t, watched, [401])
 })

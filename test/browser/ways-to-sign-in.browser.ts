@@ -75,7 +75,7 @@ async function enrol (t: Test, page: Page) {
   const recoveryCodes = await page.locator('#recovery-list li').allTextContents()
   t.equal(recoveryCodes.length, 10)
   await button(page, 'I have stored them').click()
-  await page.getByText('Recovery codes left: 10').waitFor()
+  await page.getByText('10 recovery codes left').waitFor()
   t.equal(await page.locator('#recovery-list li').count(), 0, 'the page forgets them')
   // Each code is accepted once, and that of the next step already.
   return { next: codeOf(secret, used + 1), recoveryCodes }
@@ -188,7 +188,7 @@ t.test('16.4 a login starts again after five wrong codes, and what was typed bef
   await page.getByText('Use a recovery code instead').click()
   await page.getByLabel('Recovery code', { exact: true }).fill(recoveryCodes[1]!)
   await page.keyboard.press('Enter')
-  await page.getByText('Recovery codes left: 9').waitFor()
+  await page.getByText('9 recovery codes left').waitFor()
 })
 
 t.test('16.3 a passkey: add, rename, log in by button, by the list of the field, and remove it', async (t) => {
@@ -230,10 +230,10 @@ t.test('16.3 a passkey: add, rename, log in by button, by the list of the field,
   await button(page, 'Log out').click()
   await page.getByText('You are logged out.').waitFor()
   await authenticator.verify(false)
-  await button(page, 'Sign in with a passkey').click()
+  await button(page, 'Log in with a passkey').click()
   await page.getByText('No passkey was used. You can try again, or log in with your password.').waitFor()
   await authenticator.verify(true)
-  await button(page, 'Sign in with a passkey').click()
+  await button(page, 'Log in with a passkey').click()
   await page.waitForURL(`${url}/account`)
   await button(page, 'Remove <b>Key</b>').waitFor()
 
@@ -252,7 +252,7 @@ t.test('16.3 a passkey: add, rename, log in by button, by the list of the field,
 
   await button(page, 'Log out').click()
   await page.getByText('You are logged out.').waitFor()
-  await button(page, 'Sign in with a passkey').click()
+  await button(page, 'Log in with a passkey').click()
   await page.getByText('This passkey was not accepted. Try another one, or log in with your password.').waitFor()
   await logIn(page, user)
   await page.waitForURL(`${url}/account`)

@@ -32,7 +32,7 @@ const GENERAL = new Set([
 const DISCONNECTED = 499
 const ID = 'openapi'
 // The addresses whose operations are described. GraphQL, pages and the reference itself are not.
-const DESCRIBED = /^\/(api|health|\.well-known)(\/|$)/
+const DESCRIBED = /^\/(api(?!\/auth\/pages\/)|health|\.well-known)(\/|$)/
 
 // Apps with the same routes have the same document.
 const checks = new Map<string, Promise<Check>>()

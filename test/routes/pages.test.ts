@@ -26,7 +26,7 @@ const usherOfTest = await createUsher(t, {
   publicUrl: 'https://api.example.com:8443/base',
   origins: ['*', 'https://good.example', 'http://localhost:8080', 'app://good.example'],
   pages: {
-    productName: evil, color: '#FE0', language: 'de', texts: { logIn: 'Anmelden', wrongCredentials: `Falsch ${evil}` },
+    productName: evil, color: '#FE0', language: 'en-GB', texts: { logIn: 'Anmelden', wrongCredentials: `Falsch ${evil}` },
   },
 })
 const { inject, createUser, admin } = usherOfTest
@@ -53,9 +53,9 @@ t.test('15.2 pages have a strict policy, no file of another site, and no text th
     t.equal(headers['cache-control'], ['/account', '/login/second-factor'].includes(path) ? 'no-store' : 'no-cache')
     t.equal(headers['set-cookie'], undefined)
     const name = '&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{title}}&#39;'
-    t.match(body, `<header>${name}</header>`)
+    t.match(body, `<header class="page-header"><span class="brand">${name}</span></header>`)
     t.notMatch(body.replaceAll(name, ''), /https?:|\/\/|<script>|<style| style=| on\w+=|\{\{|\}\}/, path)
-    t.match(body, '<html lang="de">')
+    t.match(body, '<html lang="en-GB" dir="ltr">')
     t.equal((await inject('HEAD', path)).statusCode, 200)
   }
   t.match((await inject('GET', '/login')).body, '<h1>Anmelden</h1>')
@@ -97,8 +97,8 @@ t.test('15.2 a link whose # was encoded leads to its page, and no log contains i
 
 t.test('15.2 scripts and styles are files of the own origin, which browsers keep', async (t) => {
   const { body } = await inject('GET', '/sign-up/confirm')
-  const [, folder] = /src="\.\.(\/pages\/[\w-]{16}\/)mail-link\.js"/.exec(body)!
-  for (const file of [...readdirSync(new URL('../../routes/account-pages/assets', import.meta.url)), 'texts.js']) {
+  const [, folder] = /src="\.\.(\/pages\/[\w-]{16}\.en-GB\/)mail-link\.js"/.exec(body)!
+  for (const file of [...readdirSync(new URL('../../routes/account-pages/assets', import.meta.url)), 'texts.js', 'functions.js', 'design.css']) {
     const { statusCode, headers, body } = await inject('GET', `${folder}${file}`)
     t.strictSame(
       [statusCode, headers['cache-control'], headers['x-content-type-options']],
@@ -108,7 +108,7 @@ t.test('15.2 scripts and styles are files of the own origin, which browsers keep
     t.match(headers['content-type'], /^(text\/(javascript|css); charset=utf-8|image\/svg\+xml)$/)
     t.notMatch(body.replaceAll('{{title}}', ''), /\{\{|localStorage|innerHTML/)
   }
-  t.match((await inject('GET', `${folder}pages.css`)).body, /--color: #FE0;\s+--text-on-color: #000000;/)
+  t.match((await inject('GET', `${folder}design.css`)).body, /--color: #FE0;\s+--on-color: #000000;/)
   t.match((await inject('GET', `${folder}texts.js`)).body, JSON.stringify(`Falsch ${evil}`))
   t.equal((await inject('GET', '/pages/another-release/page.js')).headers['cache-control'], 'no-cache')
   for (const path of [`${folder}other.js`, `${folder}..%2findex.ts`, `${folder}__proto__`, '/pages/x']) {
@@ -137,7 +137,7 @@ t.test('15.2 the login form works without JavaScript', async (t) => {
   t.equal(wrong.statusCode, 401)
   t.equal(wrong.headers['content-security-policy'], policy())
   t.equal(wrong.headers['cache-control'], 'no-store')
-  t.match(wrong.body, 'role="alert" class="alert" id="alert">Falsch &quot;&gt;&lt;script&gt;')
+  t.match(wrong.body, 'role="alert" class="alert error" id="alert">Falsch &quot;&gt;&lt;script&gt;')
   t.match(wrong.body, 'value="&lt;img src=x onerror=alert(1)&gt;"')
   t.match(wrong.body, 'data-return-to="/a"')
   t.notMatch(wrong.body, typed)
@@ -241,7 +241,9 @@ t.test('15.2 the form for a forgotten password works without JavaScript, and say
   const user = await createUser()
   for (const email of [user.email, 'nobody@example.com', 'no address']) {
     const { statusCode, headers, body } = await send('/forgot-password?returnTo=https://good.example', { email })
-    t.strictSame([statusCode, headers.location, body], [303, 'forgot-password?sent', ''])
+    t.strictSame(
+      [statusCode, headers.location, body], [303, 'forgot-password?sent&returnTo=https%3A%2F%2Fgood.example%2F', '']
+    )
   }
   await inbox.of(user.email, 1)
   const { body } = await inject('GET', '/forgot-password?sent')
@@ -345,7 +347,7 @@ t.test('15.2 a form with hostile content gets a page with a clear failure', asyn
 
 t.test('15.2 a form over a limit of attempts gets 429, as the API does', async (t) => {
   const { inject, admin } = await createUsher(
-    t, { throttle: { account: { burst: 1, perMinute: 0.01 } }, pages: { texts: { tooManyAttempts: 'Slow down.' } } }
+    t, { throttle: { account: { burst: 1, perMinute: 0.01 } }, pages: { texts: { tooManyWait: 'Slow down.' } } }
   )
   const attempt = () => inject('POST', '/login', {
     headers: { 'content-type': form, 'sec-fetch-site': 'same-origin' }, payload: 'email=ada@example.com&password=x',
@@ -447,19 +449,115 @@ t.test('15.2 in a host, forms add no parser, and a host with pages of its own ca
 
 t.test('15.2 wrong options of pages are rejected', async (t) => {
   const read = (pages: object) => readOptions({ databaseUrl: 'postgres://localhost/usher', pages })
-  const bad: [object, string][] = [
+  const bad: [object, string | undefined][] = [
     [{ color: 'red' }, 'usher: pages.color must be a color such as #1d4ed8'],
     [{ color: '#12345' }, 'usher: pages.color must be a color such as #1d4ed8'],
     [{ color: '#fff;}' }, 'usher: pages.color must be a color such as #1d4ed8'],
     [{ productName: ' ' }, 'usher: pages.productName must not be blank'],
     [{ productName: 'a\nb' }, 'usher: pages.productName must not contain control characters'],
     [{ productName: 'x'.repeat(101) }, 'usher: pages.productName must be at most 100 characters'],
-    [{ texts: { login: 'x' } }, 'usher: pages.texts has no member login'],
+    [{ texts: { login: 'x' } }, 'usher: pages.texts.login must be an object'],
+    [{ texts: { nl: { login: 'x' } } }, 'usher: pages.texts.nl has no member login'],
+    [{ logo: 'https://cdn.example/logo.svg' }, undefined],
+    [{ logo: '//cdn.example/logo.svg' }, undefined],
+    [{ appUrl: 'javascript:alert(1)' }, undefined],
+    [{ termsUrl: '//evil.example' }, undefined],
     [{ texts: { logIn: '' } }, 'usher: pages.texts.logIn must not be blank'],
     [{ texts: { logIn: 1 } }, 'usher: pages.texts.logIn must be a string'],
     [{ enabled: 'no' }, 'usher: pages.enabled must be a boolean'],
     [{ title: 'x' }, 'usher: pages has no member title'],
   ]
-  for (const [pages, message] of bad) t.throws(() => read(pages), { message }, JSON.stringify(pages))
-  t.strictSame(read({}).pages, { enabled: true, productName: 'Usher', color: '#1d4ed8', language: 'en', texts: {} })
+  for (const [pages, message] of bad) {
+    t.throws(() => read(pages), message === undefined ? /^usher: pages\.\w+ must/ : { message }, JSON.stringify(pages))
+  }
+  t.strictSame(read({}).pages, { enabled: true, productName: 'Usher', color: '#1d4ed8', texts: {} })
+})
+
+t.test('15.2 readers get pages and scripts in their language, and caches tell them apart', async (t) => {
+  const { inject } = await createUsher(t, { signUp: true, mailer: inbox.mailer })
+  const titles: [string | undefined, string, string, string][] = [
+    [undefined, 'en', 'ltr', 'Log in'],
+    ['de-CH,de;q=0.9', 'de', 'ltr', 'Anmelden'],
+    ['fr', 'fr', 'ltr', 'Se connecter'],
+    ['es-MX', 'es', 'ltr', 'Iniciar sesión'],
+    ['pt-BR', 'pt', 'ltr', 'Entrar'],
+    ['ja', 'ja', 'ltr', 'ログイン'],
+    ['zh-CN', 'zh-Hans', 'ltr', '登录'],
+    ['ar', 'ar', 'rtl', 'تسجيل الدخول'],
+    ['nl', 'en', 'ltr', 'Log in'],
+  ]
+  for (const [accepted, language, direction, title] of titles) {
+    const { body, headers } = await inject('GET', '/login', {
+      headers: accepted === undefined ? {} : { 'accept-language': accepted },
+    })
+    t.match(body, `<html lang="${language}" dir="${direction}">`)
+    t.match(body, `<h1>${title}</h1>`)
+    t.match(headers, { 'content-language': language, vary: /Accept-Language/ })
+    const [folder] = /pages\/[\w-]{16}\.[\w-]+\//.exec(body)!
+    t.match((await inject('GET', `/${folder}texts.js`)).headers['cache-control'], 'immutable')
+  }
+  const wrong = await inject('POST', '/login', {
+    headers: { 'accept-language': 'de', 'content-type': form, 'sec-fetch-site': 'same-origin' },
+    payload: 'email=ada@example.com&password=x',
+  })
+  t.match(wrong.body, 'Die E-Mail-Adresse oder das Passwort ist falsch.')
+  t.match(wrong.headers.vary, 'Accept-Language')
+})
+
+t.test('15.2 a host adds a language, and changes texts of one', async (t) => {
+  const { inject } = await createUsher(t, {
+    pages: { texts: { nl: { logIn: 'Inloggen' }, de: { logIn: 'Einloggen' } } },
+  })
+  const page = async (language: string) => (await inject('GET', '/login', { headers: { 'accept-language': language } })).body
+  t.match(await page('nl-BE'), '<h1>Inloggen</h1>')
+  t.match(await page('nl'), 'E-mail address', 'what it lacks is English')
+  t.match(await page('de'), '<h1>Einloggen</h1>')
+  t.match(await page('de'), 'E-Mail-Adresse')
+  t.match(await page('fr'), '<h1>Se connecter</h1>')
+  await t.rejects(
+    createUsher(t, { pages: { texts: { 'no language!': { logIn: 'x' } } } }), /pages.texts has no member no language!/
+  )
+})
+
+t.test('15.2 a page has the logo, the way back to the app, the terms and the privacy policy of the options', async (t) => {
+  const { inject } = await createUsher(t, {
+    pages: { productName: 'Notes', logo: '/logo.svg', appUrl: 'https://app.example.com/', termsUrl: '/terms', privacyUrl: '/p' },
+  })
+  const { body } = await inject('GET', '/login')
+  t.match(body, '<img src="/logo.svg" alt="Notes">')
+  t.match(body, '<a class="end" href="https://app.example.com/">Back to Notes</a>')
+  t.match(body, '<a href="/terms">Terms</a><a href="/p">Privacy</a>')
+})
+
+t.test('15.2 returnTo survives a mail: its link comes back to where the user wanted to go, in the same browser', async (t) => {
+  const cookieOf = (response: Awaited<ReturnType<typeof inject>>) => `${response.headers['set-cookie']}`.split(';')[0]!
+  for (const [asked, opened] of [
+    ['/sign-up', '/sign-up/confirm'], ['/forgot-password', '/set-password'], ['/login/mail', '/login/mail/confirm'],
+  ] as const) {
+    const response = await inject('GET', `${asked}?returnTo=https://good.example/notes`)
+    t.match(response.headers['set-cookie'], /^usher_return=[\w-]+; .*Path=\/base\/accounts\/; .*HttpOnly; Secure; SameSite=Lax$/)
+    const { body } = await inject('GET', opened, { headers: { cookie: cookieOf(response) } })
+    t.match(body, 'returnTo=https%3A%2F%2Fgood.example%2Fnotes', opened)
+    t.notMatch((await inject('GET', opened)).body, 'good.example', 'another browser does not know it')
+    const again = await inject('GET', asked, { headers: { cookie: cookieOf(response) } })
+    t.match(again.headers['set-cookie'], /^usher_return=; .*Max-Age=0/, 'it is forgotten')
+  }
+  for (const evil of ['https://evil.example', '//evil.example', 'javascript:alert(1)', '/\\evil.example']) {
+    const cookie = `usher_return=${Buffer.from(evil).toString('base64url')}`
+    t.notMatch((await inject('GET', '/sign-up/confirm', { headers: { cookie } })).body, 'returnTo=', evil)
+    t.equal((await inject('GET', `/sign-up?returnTo=${encodeURIComponent(evil)}`)).headers['set-cookie'], undefined)
+  }
+  for (const cookie of ['usher_return=%ff', 'usher_return=L2E; usher_return=L2I', `usher_return=${'A'.repeat(8000)}`]) {
+    const { statusCode, body } = await inject('GET', '/sign-up/confirm', { headers: { cookie } })
+    t.equal(statusCode, 200)
+    t.notMatch(body, 'returnTo=', cookie.slice(0, 40))
+  }
+})
+
+t.test('15.2 without JavaScript, an error stands at its field, which gets the focus', async (t) => {
+  const { body } = await send('/sign-up', { name: 'Ada', email: 'free@example.com', password: 'password1' })
+  t.match(body, 'id="password-error">This password is too common.</p>')
+  t.match(body, /<input id="password" [^>]*autofocus aria-invalid="true"\s+aria-describedby="rules password-error">/)
+  t.match(body, 'id="alert"></p>')
+  t.equal(body.match(/autofocus/g)?.length, 1)
 })

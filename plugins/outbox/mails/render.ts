@@ -19,7 +19,7 @@ export type GivenMailValues<Name extends MailName> =
 export function createRenderer (
   { lifecycle: { log }, options: { mailTemplates, mailTexts: given = {}, pages } }: Pick<Core, 'lifecycle' | 'options'>
 ) {
-  const { productName, color, language: usual } = pages
+  const { productName, color, language: usual = 'en' } = pages
   const texts = { ...mailTexts, ...given }
   const renderDefault = readMailTemplates({ texts })
   const common = { productName, color, textColor: textColorOn(color) }

@@ -1,6 +1,7 @@
 import { forgetToken, showState, takeToken } from './mail-token.js'
-import { announce, Failure, onSubmit, onUse, send, texts } from './page.js'
+import { announce, Failure, format, onSubmit, onUse, send, texts } from './page.js'
 import { isConditional, isSupported, usePasskey } from './passkeys.js'
+import { offerAgain } from './send-again.js'
 import { recallUsername, rememberUsername } from './username.js'
 
 const INVALID = 400
@@ -121,6 +122,29 @@ if (passkey && isSupported) {
   })
 }
 
+const whoIsHere = showWhoIsHere()
+
+// A visitor who has a session may go on with it. Only the service sees its cookie.
+async function showWhoIsHere () {
+  if (find('[data-step=first]').hidden) return
+  try {
+    const { isSent } = await send('GET', 'auth/pages/session')
+    if (!isSent) return
+    const { user } = await send('POST', 'auth/refresh')
+    const place = find('#logged-in')
+    find('#logged-in-as').textContent = format(texts.loggedInAs, { name: user.email ? `${user.name} (${user.email})` : user.name })
+    place.hidden = false
+    onUse(find('#log-out'), 'click', alert, async () => {
+      await send('POST', 'auth/logout')
+      place.hidden = true
+      find('#email').focus()
+    })
+  } catch (error) {
+    // The session has ended, or the login will say what is wrong.
+    if (!(error instanceof Failure)) throw error
+  }
+}
+
 find('#by-mail')?.addEventListener('click', () => rememberUsername(find('#email').value))
 
 // Missing on the page that begins with the password.
@@ -136,12 +160,23 @@ if (mailForm) {
     const url = new URL(location.href)
     url.searchParams.set(SENT, '')
     history.replaceState(null, '', url)
+    showSent(email)
     showStep('mail-code')
   })
   // The cookie of this browser says to which mail the code belongs.
   onSubmit(find('#mail-code-form'), ({ code }) => logIn('auth/login/mail/confirm', { code }))
-  if (isShown('mail') && new URLSearchParams(location.search).has(SENT)) showStep('mail-code')
+  if (isShown('mail') && new URLSearchParams(location.search).has(SENT)) {
+    showSent(recallUsername())
+    showStep('mail-code')
+  }
   if (isShown('mail-link')) await openMailLink(takeToken())
+}
+await whoIsHere
+
+function showSent (email) {
+  if (!email) return
+  find('#mail-sent').textContent = format(find('#mail-sent').dataset.sent, { email })
+  offerAgain(find('#send-again'), find('#mail-again-status'), () => send('POST', 'auth/login/mail', { email }))
 }
 
 // Nothing is used up before the user presses the button, because programs that scan mails open the links in them.

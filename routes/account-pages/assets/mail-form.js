@@ -1,17 +1,28 @@
 // The pages whose form makes the service send a mail.
-import { announce, onSubmit, send, texts } from './page.js'
-import { rememberUsername } from './username.js'
+import { announce, format, onSubmit, send } from './page.js'
+import { offerAgain } from './send-again.js'
+import { recallUsername, rememberUsername } from './username.js'
 
 const form = document.querySelector('form')
 
 if (form) {
+  const status = document.querySelector('[role=status]')
+  const sent = document.querySelector('#sent')
+  // Who has typed the address for the login need not type it again.
+  if (form.dataset.sends === 'auth/password-reset') form.elements.email.value ||= recallUsername()
+
   onSubmit(form, async (values) => {
     await send('POST', form.dataset.sends, values)
     rememberUsername(values.email)
     form.hidden = true
-    announce(
-      document.querySelector('[role=status]'),
-      form.dataset.sends === 'auth/sign-up' ? texts.signUpSent : texts.forgotSent
-    )
+    sent.hidden = false
+    announce(status, format(form.dataset.sent, { email: values.email }))
+    offerAgain(document.querySelector('#send-again'), status, () => send('POST', form.dataset.sends, values))
+  })
+  document.querySelector('#wrong-address').addEventListener('click', () => {
+    form.hidden = false
+    sent.hidden = true
+    status.textContent = ''
+    form.elements.email.select()
   })
 }

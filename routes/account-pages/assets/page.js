@@ -1,11 +1,28 @@
 // What the scripts of all pages use. Texts from users and from the service are set as `textContent` and as values of
 // fields only.
+import { formatText } from './functions.js'
 import { failures, texts } from './texts.js'
 
 export { texts }
 
+const { lang } = document.documentElement
+const relative = new Intl.RelativeTimeFormat(lang, { numeric: 'auto' })
+const MINUTE_S = 60
+const UNITS = [['day', 86_400], ['hour', 3_600], ['minute', MINUTE_S]]
+
+/** Returns a text with its placeholders replaced by values. */
+export const format = (text, values) => formatText(text, values, lang)
+
+/** Returns an instant in words, such as `2 hours ago`. */
+export function ago (instant) {
+  const seconds = (new Date(instant) - Date.now()) / 1000
+  const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? UNITS.at(-1)
+  return relative.format(Math.trunc(seconds / size), unit)
+}
+
 const root = new URL('../../', import.meta.url)
 const TIMEOUT_MS = 30_000
+const TOO_MANY = 429
 
 /** A failure with a sentence for the user. */
 export class Failure extends Error {
@@ -29,9 +46,11 @@ export async function send (method, path, body, token) {
 }
 
 /** Sends a request to the API. Returns the body and the headers of the response. Throws `Failure`. */
-export async function request (method, path, body, token) {
+export async function request (method, path, body, token, more = {}) {
   const headers = {
-    ...body && { 'content-type': 'application/json' }, ...token && { authorization: `Bearer ${token}` },
+    ...more,
+    ...body && { 'content-type': 'application/json' },
+    ...token && { authorization: `Bearer ${token}` },
   }
   let response
   let data = {}
@@ -45,14 +64,33 @@ export async function request (method, path, body, token) {
     // What is no JSON does not come from the service, but from a proxy in front of it.
     throw new Failure(texts.unreachable, response?.status)
   }
-  if (!response.ok) throw new Failure(explain(data), response.status, data)
+  if (!response.ok) throw failureOf(response, data)
   return { data, headers: response.headers }
 }
 
-function explain ({ code, error, errors = [error] }) {
+// Which field of a form a failure is about. A sentence about an input begins with its name.
+const FIELDS = { EMAIL_TAKEN: 'email', WRONG_PASSWORD: 'currentPassword', PASSWORD_REQUIRED: 'password' }
+
+function failureOf (response, data) {
+  const { code, error, errors = [error] } = data
+  const wait = Number(response.headers.get('retry-after'))
   const textOf = (name) => Object.hasOwn(failures, name) ? failures[name] : undefined
-  return errors.map((sentence) => textOf(code) ?? textOf(sentence) ??
-    (sentence ? `${sentence[0].toUpperCase()}${sentence.slice(1)}.` : texts.failed)).join(' ')
+  const parts = errors.map((sentence) => ({
+    text: textOf(code) ?? textOf(sentence) ??
+      (sentence ? `${sentence[0].toUpperCase()}${sentence.slice(1)}.` : texts.failed),
+    field: FIELDS[code] ?? (data.errors ? /^\w+/.exec(sentence)?.[0] : undefined),
+  }))
+  if (response.status === TOO_MANY && wait > 0) parts.splice(0, parts.length, { text: waitText(wait) })
+  const failure = new Failure(parts.map(({ text }) => text).join(' '), response.status, data)
+  failure.parts = parts
+  return failure
+}
+
+function waitText (seconds) {
+  const format = new Intl.RelativeTimeFormat(lang)
+  return formatText(texts.tooManyWait, {
+    when: seconds < MINUTE_S ? format.format(seconds, 'second') : format.format(Math.ceil(seconds / MINUTE_S), 'minute'),
+  }, lang)
 }
 
 /** Returns the text for the code of a failure, which may be anything. */
@@ -67,19 +105,48 @@ export function onUse (target, event, alert, action) {
     if (busy) return
     busy = true
     alert.textContent = ''
+    if (target.elements) for (const field of target.elements) showError(field, '')
     // Unlike `disabled`, this keeps the focus.
     button.setAttribute('aria-disabled', 'true')
+    button.setAttribute('aria-busy', 'true')
     try {
       await action()
     } catch (error) {
       if (error instanceof Cancelled) return
-      alert.textContent = error instanceof Failure ? error.message : texts.failed
+      alert.textContent = error instanceof Failure ? showAtFields(target, error) : texts.failed
       if (!(error instanceof Failure)) console.error(error)
     } finally {
       busy = false
       button.removeAttribute('aria-disabled')
+      button.removeAttribute('aria-busy')
     }
   })
+}
+
+// A field is described by its hint and by the place of its error.
+const errorOf = (field) => field.id ? document.getElementById(`${field.id}-error`) : null
+
+function showError (field, text) {
+  const place = errorOf(field)
+  if (!place) return
+  place.textContent = text
+  if (text) field.setAttribute('aria-invalid', 'true')
+  else field.removeAttribute('aria-invalid')
+}
+
+// Shows what is about a field of the form there, and returns the rest.
+function showAtFields (form, { message, parts = [{ text: message }] }) {
+  const others = []
+  let first
+  for (const { text, field: name } of parts) {
+    const field = name && form.elements?.namedItem(name)
+    if (field && !field.disabled && errorOf(field)) {
+      showError(field, text)
+      first ??= field
+    } else others.push(text)
+  }
+  first?.focus()
+  return others.join(' ')
 }
 
 /** Runs an action with the values of a form when it is submitted. */

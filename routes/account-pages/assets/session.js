@@ -21,6 +21,34 @@ export function setToken (given) {
   token = given
 }
 
+// What was typed into fields that may be kept, until the user has logged in again in this tab.
+const TYPED = 'usher-typed'
+
+function keepTyped () {
+  const typed = Array.from(document.querySelectorAll('[data-kept]'))
+    .filter(({ value, dataset }) => value !== dataset.kept).map(({ id, value }) => [id, value])
+  try {
+    if (typed.length > 0) sessionStorage.setItem(TYPED, JSON.stringify([find('#profile').dataset.user, typed]))
+  } catch {}
+}
+
+/** Returns the names and values of what was typed when the session ended, once, and only to the same user. */
+export function takeTyped (userId) {
+  try {
+    const [owner, typed] = JSON.parse(sessionStorage.getItem(TYPED) ?? '[]')
+    sessionStorage.removeItem(TYPED)
+    return owner === userId ? typed : []
+  } catch {
+    return []
+  }
+}
+
+/** Opens the login after the session has ended, which leads back here. Never resolves. */
+function leaveEnded () {
+  keepTyped()
+  return leave(`?ended&${new URLSearchParams({ returnTo: location.pathname + location.hash })}`)
+}
+
 /** Opens the login. Never resolves, because another page is loading. */
 export function leave (query = '') {
   location.replace(pageUrl(`login${query}`))
@@ -31,14 +59,14 @@ export function leave (query = '') {
  * Sends a request of the user. If the token has expired, gets another one and tries once more. If the user must be
  * authenticated once more, asks for that and tries again. Throws `Failure`, and `Cancelled` if the user refuses.
  */
-export async function call (method, path, body) {
+export async function call (method, path, body, headers) {
   try {
-    return await callOnce(method, path, body)
+    return await callOnce(method, path, body, headers)
   } catch (error) {
     if (error.code !== 'STEP_UP_REQUIRED') throw error
   }
   await stepUp()
-  return callOnce(method, path, body)
+  return callOnce(method, path, body, headers)
 }
 
 /** Reads a page of a list. Returns its rows, and the cursor of the next page or undefined. Throws `Failure`. */
@@ -47,16 +75,16 @@ export async function readPage (path) {
   return { rows: data, next: /[?&]after=([\w-]+)[^>]*>; rel="next"/.exec(headers.get('link') ?? '')?.[1] }
 }
 
-const callOnce = async (method, path, body) => (await requestOnce(method, path, body)).data
+const callOnce = async (method, path, body, headers) => (await requestOnce(method, path, body, headers)).data
 
-async function requestOnce (method, path, body) {
+async function requestOnce (method, path, body, headers) {
   try {
-    return await request(method, path, body, token)
+    return await request(method, path, body, token, headers)
   } catch (error) {
     if (error.code !== 'INVALID_TOKEN') throw error
   }
-  await refresh().catch((error) => error.status === UNAUTHORIZED ? leave() : Promise.reject(error))
-  return request(method, path, body, token)
+  await refresh().catch((error) => error.status === UNAUTHORIZED ? leaveEnded() : Promise.reject(error))
+  return request(method, path, body, token, headers)
 }
 
 let settle

@@ -1,5 +1,5 @@
 // The ways to sign in on the account page: passkeys, and an authenticator app with its recovery codes.
-import { announce, onSubmit, onUse, texts } from './page.js'
+import { announce, format, onSubmit, onUse, texts } from './page.js'
 import { createPasskey, isSupported } from './passkeys.js'
 import { toImage } from './qr-code.js'
 import { call, confirm, setToken, stepUp } from './session.js'
@@ -114,7 +114,7 @@ async function showTotp () {
   find('#totp-none').hidden = isActive
   find('#totp-active').hidden = !isActive
   if (isActive) find('#totp-since').textContent = dayOf(factors.totp.confirmedAt)
-  find('#recovery-left').textContent = factors.recoveryCodesLeft
+  find('#recovery-left').textContent = format(texts.recoveryLeft, { count: factors.recoveryCodesLeft })
   find('#password-form').hidden = !factors.password
   find('#password-none').hidden = factors.password
   return factors

@@ -1,0 +1,68 @@
+import t from 'tap'
+import { readCatalogue } from '../../schema/texts/catalogues.ts'
+import { en } from '../../schema/texts/en.ts'
+import { formatText } from '../../schema/texts/format.ts'
+import { languageTags } from '../../schema/texts/languages.ts'
+import { describeUserAgent } from '../../schema/text/user-agent.ts'
+
+const PLURAL = /\{(\w+), plural,((?:\s*\w+\s*\{[^{}]*\})+)\s*\}/g
+
+const pluralsIn = (text: string) => [...text.matchAll(PLURAL)].map(([, name, cases = '']) =>
+  [name, [...cases.matchAll(/(\w+)\s*\{/g)].map(([, category]) => category).sort()] as const)
+
+const placeholdersIn = (text: string) =>
+  [...text.replace(PLURAL, '{$1}').matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort()
+
+for (const tag of languageTags) {
+  t.test(`15.2 the texts in ${tag} are complete, with the placeholders of the English ones and all plurals`, async (t) => {
+    const texts = await readCatalogue(tag)
+    t.strictSame(Object.keys(texts), Object.keys(en), 'the same texts in the same order')
+    const { pluralCategories } = new Intl.PluralRules(tag).resolvedOptions()
+    for (const [name, text] of Object.entries(texts)) {
+      const english = en[name as keyof typeof en]
+      t.strictSame(placeholdersIn(text), placeholdersIn(english), name)
+      for (const [value, categories] of pluralsIn(text)) {
+        t.strictSame(categories, [...pluralCategories].sort(), `${name}: ${value}`)
+      }
+      t.equal(pluralsIn(text).length, pluralsIn(english).length, name)
+      t.equal(text, text.trim(), name)
+      t.ok(text.length > 0 && text.length <= 500 && !/[<>]|\{\{|\}\}\}/.test(text), name)
+    }
+    if (tag !== 'en') {
+      const same = Object.entries(texts).filter(([name, text]) => text === en[name as keyof typeof en])
+      t.ok(same.length < 20, `${same.map(([name]) => name)} are not translated`)
+    }
+  })
+}
+
+t.test('15.2 placeholders and plurals follow the language', async (t) => {
+  t.equal(formatText('Back to {product}, {other}', { product: '{other}$&' }, 'en'), 'Back to {other}$&, {other}')
+  const format = async (tag: 'en' | 'ar' | 'ja', count: number) =>
+    formatText((await readCatalogue(tag)).recoveryLeft, { count }, tag)
+  t.equal(await format('en', 1), '1 recovery code left')
+  t.equal(await format('en', 10), '10 recovery codes left')
+  t.equal(await format('ar', 2), 'بقي رمزا استرداد')
+  t.match(await format('ar', 5), /^بقيت \S+ رموز استرداد$/)
+  t.equal(await format('ja', 3), '残りのリカバリーコード: 3個')
+})
+
+t.test('15.2 sessions are in words: browser and system, for what is known of any User-Agent', async (t) => {
+  const chrome = 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36'
+  const known: [string, string | undefined, string | undefined][] = [
+    [chrome, 'Chrome', 'Linux'],
+    [`${chrome} Edg/130.0.0.0`.replace('X11; Linux x86_64', 'Windows NT 10.0; Win64; x64'), 'Edge', 'Windows'],
+    ['Mozilla/5.0 (Macintosh; Intel Mac OS X 14.1; rv:131.0) Gecko/20100101 Firefox/131.0', 'Firefox', 'macOS'],
+    ['Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) ' +
+      'Version/18.0 Mobile/15E148 Safari/604.1', 'Safari', 'iPhone'],
+    ['Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Mobile Safari/537.36',
+      'Chrome', 'Android'],
+    ['curl/8.10.1', 'curl', undefined],
+    ['lightMyRequest', undefined, undefined],
+    ['', undefined, undefined],
+    ['<script>alert(1)</script>', undefined, undefined],
+    ['x'.repeat(100_000), undefined, undefined],
+  ]
+  for (const [userAgent, browser, system] of known) {
+    t.strictSame(describeUserAgent(userAgent), { browser, system }, userAgent.slice(0, 80))
+  }
+})
