@@ -1,5 +1,4 @@
-import { Agent as HttpAgent, request as requestHttp, type ClientRequest, type IncomingMessage } from 'node:http'
-import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import type { Agent, ClientRequest, IncomingMessage } from 'node:http'
 import { pipeline } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { S3Options } from '../../../schema/options/s3.ts'
@@ -7,6 +6,10 @@ import { isExhausted } from '../../support/exhausted.ts'
 import { textOf } from './documents.ts'
 import { EMPTY_SHA256, pathOf, presign, queryOf, signRequest, type Credentials } from './signature.ts'
 import type { SealedSpool } from './spool.ts'
+
+// An import of these modules reads all of their members, which loads the HTTP client of Node.js.
+const http = process.getBuiltinModule('node:http')
+const https = process.getBuiltinModule('node:https')
 
 // Connections of downloads wait for their readers, so they must not be those that uploads need.
 export const MAX_DOWNLOADS = 1024
@@ -108,12 +111,12 @@ export type StoreRequests = ReturnType<typeof createRequests>
 export function createRequests ({ s3, timeoutMs, connectMs, counts }: RequestsOptions) {
   const endpoint = new URL(s3.endpoint)
   const isTls = endpoint.protocol === 'https:'
-  const start = isTls ? requestHttps : requestHttp
+  const start = isTls ? https.request : http.request
   const host = s3.pathStyle ? endpoint.host : `${s3.bucket}.${endpoint.host}`
   const base = `${endpoint.pathname.replace(/\/$/, '')}${s3.pathStyle ? `/${s3.bucket}` : ''}`
   const credentials: Credentials = s3
   const createAgent = (maxSockets: number) =>
-    new (isTls ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets, maxFreeSockets: FREE_SOCKETS })
+    new (isTls ? https.Agent : http.Agent)({ keepAlive: true, maxSockets, maxFreeSockets: FREE_SOCKETS })
   const agents = { downloads: createAgent(MAX_DOWNLOADS), others: createAgent(MAX_OTHERS) }
   const partsOf = ({ method, key = '', query = {} }: Pick<StoreRequest, 'method' | 'key' | 'query'>) =>
     ({ method, host, path: pathOf(`${base}/${key}`), query })
@@ -121,7 +124,7 @@ export function createRequests ({ s3, timeoutMs, connectMs, counts }: RequestsOp
     Object.keys(query).length > 0 ? `${path}?${queryOf(query)}` : path
 
   // Resolves with the head of the response.
-  function attempt (request: StoreRequest, agent: HttpAgent): Promise<IncomingMessage> {
+  function attempt (request: StoreRequest, agent: Agent): Promise<IncomingMessage> {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
     const parts = partsOf(request)
     const { body } = request
