@@ -190,6 +190,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(auditRoutes)
     if (has('uploads')) await api.register(import('./routes/uploads.ts'))
     if (has('uploads')) await api.register(import('./routes/upload-links.ts'))
+    if (has('uploads')) await api.register(import('./routes/resumable-uploads.ts'))
     await api.register(redirect)
     addFallbacks(api, methods)
   }, { prefix: '/api' })

@@ -7,7 +7,7 @@ import type { SizeLimit } from '../plugins/uploads/quota.ts'
 import { BodyStalled, ClientDisconnected, InvalidInput, PayloadTooLarge, UsherError } from '../schema/http/errors.ts'
 import { basename, MAX_DESCRIPTION_BYTES, UploadInput, type Visibility } from '../schema/uploads/upload.ts'
 import { createParser } from '../schema/http/validator.ts'
-import type { FormBody } from './upload-body.ts'
+import { watchPace, type FormBody, type Pace } from './upload-body.ts'
 
 const PARTS = 100
 const HEADER_BYTES = 16 * 1024
@@ -33,12 +33,7 @@ export interface ParsedForm<File> {
   visibility: Visibility
 }
 
-export interface Limits extends SizeLimit {
-  /** Milliseconds without a byte after which the body is rejected. */
-  idleMs: number
-  /** Least bytes that must arrive in each period of `idleMs`. */
-  minBytesPerPeriod: number
-}
+export interface Limits extends SizeLimit, Pace {}
 
 /**
  * Reads a multipart body of a request into `form`. A file without name and bytes counts as absent: browsers send one
@@ -241,36 +236,17 @@ async function * wellFormed<Item> (items: AsyncIterable<Item>): AsyncGenerator<I
 }
 
 // Fails the reading of a body that is too large as a whole, stalls, or is so slow that it merely occupies its
-// connection. The client is not to blame while the storage is slower than the client. Returns a function that stops
-// watching.
-function watch (body: Readable, { maxBytes, tooLarge, idleMs, minBytesPerPeriod }: Limits): () => void {
+// connection. Returns a function that stops watching.
+function watch (body: Readable, { maxBytes, tooLarge, ...pace }: Limits): () => void {
   let received = 0
-  let receivedBefore = 0
-  // Whether this node has stopped to read, since the last look, because the storage is slower than the client.
-  let hasPaused = false
-  const timer = setTimeout(() => {
-    if (body.isPaused()) timer.refresh()
-    else stop(new BodyStalled())
-  }, idleMs)
-  const rate = setInterval(() => {
-    if (received - receivedBefore < minBytesPerPeriod && !hasPaused && !body.isPaused()) stop(new BodyStalled())
-    receivedBefore = received
-    hasPaused = body.isPaused()
-  }, idleMs)
+  const unwatch = watchPace(body, pace, () => stop(new BodyStalled()))
   body.on('data', count)
-  body.on('pause', pause)
-  // After the end of the body, only the disk takes time.
   body.once('end', release)
   return release
 
   function count (chunk: Uint8Array): void {
     received += chunk.length
-    timer.refresh()
     if (received > maxBytes + FORM_OVERHEAD_BYTES) stop(tooLarge())
-  }
-
-  function pause (): void {
-    hasPaused = true
   }
 
   function stop (error: Error): void {
@@ -280,9 +256,7 @@ function watch (body: Readable, { maxBytes, tooLarge, idleMs, minBytesPerPeriod 
   }
 
   function release (): void {
-    clearTimeout(timer)
-    clearInterval(rate)
+    unwatch()
     body.off('data', count)
-    body.off('pause', pause)
   }
 }

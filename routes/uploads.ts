@@ -191,7 +191,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
       // Without the default, so that the request is the same as one that a node of the previous release has performed.
       const content = { sha256, size, ...others, ...visibility === 'private' && { visibility } }
       const performed = await claim.perform(content, {
-        operate: (key) => uploads.keep(caller, { ...file, ...texts }, key),
+        operate: (key) => uploads.keep(caller, { ...file, ...texts }, { once: key }),
         restore: (stored) => withVisibility(restoreUpload(stored)),
       })
       markReplayed(reply, performed)

@@ -1,6 +1,7 @@
 import { deleteApiKeysOf } from '../api-keys/api-keys.ts'
 import { deleteSessionsOf } from '../sessions/ended-sessions.ts'
 import type { Database } from '../tables/index.ts'
+import { expireResumableUploads } from '../uploads/resumable-uploads.ts'
 import { voidUploadLinks } from '../uploads/upload-links.ts'
 import { lockUser } from '../users/users.ts'
 
@@ -29,15 +30,16 @@ export const endedOf = ({ sessions, keys }: Voided): string[] => [...sessions, .
 
 /**
  * Makes everything void that was issued to a user, to whoever has it now: ends all sessions, deletes the API keys, and
- * voids logins that wait for a second factor, links to uploads, and the links that set a password, verify an address,
- * log in or undo a change. Every repair of an account calls it in its transaction (contract 11.3). The user is locked
- * first, so that a change by one of the sessions either precedes it or fails.
+ * voids logins that wait for a second factor, links to uploads, unfinished uploads, and the links that set a password,
+ * verify an address, log in or undo a change. Every repair of an account calls it in its transaction (contract 11.3).
+ * The user is locked first, so that a change by one of the sessions either precedes it or fails.
  * @param actorId the user who repairs; null if it is the operator or the host
  */
 export async function voidIssued (trx: Database, userId: string, actorId: string | null): Promise<Voided> {
   await lockUser(trx, userId)
   await voidLinks(trx, userId)
   await voidUploadLinks(trx, userId)
+  await expireResumableUploads(trx, userId)
   const keys = await deleteApiKeysOf(trx, userId, actorId)
   return { sessions: await deleteSessionsOf(trx, userId, actorId), keys }
 }

@@ -19,7 +19,7 @@ export class KeyTaken extends Error {}
 /** What was done. */
 export type ResultKind =
   'user' | 'upload' | 'upload-update' | 'upload-deletion' | 'invitation' | 'post' | 'post-update' | 'post-deletion' |
-  'passkey'
+  'passkey' | 'resumable-upload'
 
 /** A write with an idempotency key: the id of its record, and under what its result is stored. */
 export interface KeyedWrite extends ResultKey { readonly id: string }
@@ -154,6 +154,8 @@ export async function findResults (db: Database, keys: readonly string[]): Promi
         .where('author_id', 'not in', selectFrom('deleted_users').select('deleted_users.user_id'))))]),
       and([eb('kind', 'in', ['upload', 'upload-update']), not(exists(selectFrom('uploads').select('uploads.id')
         .whereRef('uploads.id', '=', 'record_id').where('user_id', 'is not', null)))]),
+      and([eb('kind', '=', 'resumable-upload'), not(exists(selectFrom('resumable_uploads').select('resumable_uploads.id')
+        .whereRef('resumable_uploads.id', '=', 'record_id').where('resumable_uploads.expires_at', '>', sql<Date>`now()`)))]),
     ]).$castTo<boolean>().as('isGone'))
     .where('key', '=', sql<string>`any(${keys}::uuid[])`)
     .execute()

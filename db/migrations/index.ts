@@ -21,6 +21,7 @@ import { createIdentities, providerSessionIndexes } from './providers.ts'
 import { createQuotas } from './quotas.ts'
 import { createRecognisedNetworks } from './recognised-networks.ts'
 import { addRowVersions } from './row-versions.ts'
+import { addResumableUploads } from './resumable-uploads.ts'
 import { addSignUpFields } from './sign-up-fields.ts'
 import { createSignUps } from './sign-ups.ts'
 import { addUploadVisibility, uploadListIndexes } from './upload-visibility.ts'
@@ -243,6 +244,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0028-providers': { beforehand: createIdentities, indexes: providerSessionIndexes },
   '0029-imports': addImports,
   '0030-upload-visibility': { indexes: uploadListIndexes, afterwards: addUploadVisibility },
+  '0032-resumable-uploads': addResumableUploads,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) =>

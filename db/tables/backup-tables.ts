@@ -30,6 +30,8 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   uploads: 'kept',
   // Like sessions: one that was revoked after the backup would work again.
   upload_links: 'sessions',
+  // A client begins anew. Their bytes are not in a backup.
+  resumable_uploads: 'left out',
   deleted_users: 'kept',
   recognised_networks: 'kept',
   login_failures: 'kept',

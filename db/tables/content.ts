@@ -73,3 +73,28 @@ export interface UploadLinksTable {
   created_at: Generated<Date>
   expires_at: Date
 }
+
+/** A part of an upload that is resumed: its id in the storage backend, and its size in bytes. */
+export type UploadPart = [id: string, size: number]
+
+/** An upload that arrives in several requests (contract 13.5). It remains for a while once it is finished. */
+export interface ResumableUploadsTable {
+  id: string
+  user_id: string
+  /** The network of the client that has created it. */
+  network: string
+  /** The field `Upload-Metadata`, as it was sent. */
+  metadata: string
+  /** How many bytes it will have; a bigint, which is read as text. */
+  length: ColumnType<string, number, never>
+  /** How many bytes are durable; a bigint, which is read as text. */
+  received: ColumnType<string, never, number>
+  /** The parts with these bytes, in order. */
+  parts: Generated<UploadPart[]>
+  /** The request that may add to it. A later request takes its place. */
+  writer: ColumnType<string | null, never, string | null>
+  /** The upload that it has become. */
+  upload_id: ColumnType<string | null, never, string>
+  created_at: Generated<Date>
+  expires_at: Date
+}

@@ -8,7 +8,8 @@ import type {
   UserImportsTable,
 } from './auth.ts'
 import type {
-  CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, UploadLinksTable, UploadsTable,
+  CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, ResumableUploadsTable, UploadLinksTable,
+  UploadsTable,
 } from './content.ts'
 import type { IdempotencyKeysTable } from './idempotency.ts'
 import type { EventConsumersTable, FailedDeliveriesTable, MailLimitsTable, OutboxTable } from './outbox.ts'
@@ -96,6 +97,7 @@ export interface Tables {
   current_epoch: CurrentEpochView
   uploads: UploadsTable
   upload_links: UploadLinksTable
+  resumable_uploads: ResumableUploadsTable
   deleted_users: DeletedUsersTable
   recognised_networks: RecognisedNetworksTable
   login_failures: LoginFailuresTable

@@ -9,15 +9,19 @@ export interface UploadUsage { bytes: number, files: number }
 export interface UploadQuota { bytes: number, files: number }
 
 /**
- * Returns what the uploads of each user take, in the same order. It reads a counter (`db/migrations/quotas.ts`), and
- * counts the uploads of a user who has none yet.
+ * Returns what the uploads of each user take, in the same order, with what unfinished ones will take. It reads a
+ * counter (`db/migrations/quotas.ts`), and counts the uploads of a user who has none yet.
  */
 export async function findUploadUsage (db: Database, userIds: readonly string[]): Promise<UploadUsage[]> {
   const rows = await db.selectFrom(
     sql<{ id: string, place: number }>`unnest(${userIds}::uuid[]) with ordinality`.as<'given'>(sql`given(id, place)`)
   )
     .leftJoin('upload_usage', 'upload_usage.user_id', 'given.id')
-    .innerJoinLateral((lateral) => lateral.selectFrom('uploads').whereRef('uploads.user_id', '=', 'given.id')
+    .innerJoinLateral((lateral) => lateral
+      .selectFrom((query) => query.selectFrom('uploads').select('uploads.size')
+        .whereRef('uploads.user_id', '=', 'given.id')
+        .unionAll(query.selectFrom('resumable_uploads').select('resumable_uploads.length as size')
+          .whereRef('resumable_uploads.user_id', '=', 'given.id').where('upload_id', 'is', null)).as('taking'))
       .where('upload_usage.user_id', 'is', null)
       .select((query) => [query.fn.sum<string | null>('size').as('bytes'), query.fn.countAll<string>().as('files')])
       .as('counted'), (join) => join.onTrue())

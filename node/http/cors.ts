@@ -7,13 +7,15 @@ import { createOriginCheck } from '../../schema/http/origin.ts'
 // response to the preflight request names. Many clients pass on the context of a trace.
 const REQUEST_HEADERS = [
   'Accept', 'Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-Modified-Since', 'If-None-Match',
-  'If-Range', 'If-Unmodified-Since', 'Last-Event-ID', 'Prefer', 'Range', 'traceparent', 'tracestate', 'X-Request-Id',
+  'If-Range', 'If-Unmodified-Since', 'Last-Event-ID', 'Prefer', 'Range', 'traceparent', 'tracestate', 'Tus-Resumable',
+  'Upload-Checksum', 'Upload-Length', 'Upload-Metadata', 'Upload-Offset', 'X-Request-Id',
 ]
 // Scripts of other origins can read no others, except for those that every response may show, such as `Cache-Control`.
 const RESPONSE_HEADERS = [
-  'Accept-Encoding', 'Accept-Patch', 'Accept-Ranges', 'Allow', 'Content-Disposition', 'Content-Range', 'ETag',
-  'Idempotency-Replayed', 'Link', 'Location', 'Password-Required', 'Preference-Applied', 'Retry-After', 'Vary',
-  'WWW-Authenticate', 'X-Request-Id',
+  'Accept-Encoding', 'Accept-Patch', 'Accept-Ranges', 'Allow', 'Content-Disposition', 'Content-Location',
+  'Content-Range', 'ETag', 'Idempotency-Replayed', 'Link', 'Location', 'Password-Required', 'Preference-Applied',
+  'Retry-After', 'Tus-Checksum-Algorithm', 'Tus-Extension', 'Tus-Max-Size', 'Tus-Resumable', 'Tus-Version',
+  'Upload-Expires', 'Upload-Length', 'Upload-Metadata', 'Upload-Offset', 'Vary', 'WWW-Authenticate', 'X-Request-Id',
 ]
 
 /** Adds CORS for pages of some origins, or of any with `*`. */

@@ -8,7 +8,7 @@ import fp from 'fastify-plugin'
 import { InvalidInput, MethodNotAllowed, NotFound, UnsupportedContentCoding } from '../../schema/http/errors.ts'
 import { createExtension, forSerializer } from '../../schema/users/extend-user.ts'
 import { validatorCompiler } from '../../schema/http/validator.ts'
-import bodyDeadline, { readsForm } from './raw/body-deadline.ts'
+import bodyDeadline, { readsBody } from './raw/body-deadline.ts'
 import { isEncoded } from './content-coding.ts'
 
 /**
@@ -30,7 +30,7 @@ export default fp(async function requests (app) {
   app.addHook('onRoute', (route) => {
     // Fastify replaces the compilers of a scope by the host's if the host adds a schema later, but not those of a
     // route.
-    route.validatorCompiler = readsForm(route) ? acceptAll : validatorCompiler
+    route.validatorCompiler = readsBody(route) ? acceptAll : validatorCompiler
     route.serializerCompiler = serializerCompiler
     // Here rather than in the routes, so that no route can forget a field.
     if (hasFields) route.schema = extend(route.schema)
@@ -47,7 +47,7 @@ export default fp(async function requests (app) {
   })
 }, { name: 'usher-requests', dependencies: ['usher-options', 'usher-auth'] })
 
-// The schema of a form is for the reference. The route validates the form once it has read it.
+// The schema of such a body is for the reference. The route validates the body once it has read it.
 const acceptAll = () => () => true
 
 /**

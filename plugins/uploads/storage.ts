@@ -11,14 +11,18 @@ import { PROGRAM } from '../../schema/runtime/program.ts'
 import { UploadNotFound } from '../../schema/uploads/upload.ts'
 import type { Core } from '../core.ts'
 import { purgeRegularly } from '../support/purge.ts'
+import type { UploadPart } from '../../db/tables/content.ts'
 import type { AddressHeaders, ByteRange, Stage } from './backend.ts'
 import { measure, type Measures } from './measure.ts'
 import { exactly } from './exactly.ts'
 import { openBackend } from './open-backend.ts'
 import { createQuota, type SizeLimit } from './quota.ts'
 import { OPERATIONS, type RequestCounts } from './s3/requests.ts'
+import type { UploadSource } from './resumable.ts'
 import { listStrayFiles, STRAY_AFTER_MS } from './stray-files.ts'
 
+// Of several databases that use a backend, each knows its own parts only. No upload may be unfinished for this long.
+const SHARED_PARTS_AFTER_MS = 8 * 24 * 3_600_000
 const SWEEP_BATCH_SIZE = 100
 const SWEEP_SECONDS = 60
 const TEMPORARY_SECONDS = 3600
@@ -143,6 +147,42 @@ export async function createStorage (core: Core) {
       }
     },
 
+    /** Writes a part of an upload durably. Does what `write` does otherwise. */
+    async writePart (bytes: AsyncIterable<Uint8Array>, limit: SizeLimit = quota.usual): Promise<TemporaryFile> {
+      const id = newId()
+      try {
+        return { id, ...await measure(bytes, limit, (measured) => backend.write(id, measured, 'part')) }
+      } catch (error) {
+        await tryRemove('part', id)
+        throw error
+      }
+    },
+
+    /** Returns the bytes of parts, one after the other. Throws if one is missing or has another size. */
+    async * readParts (parts: readonly UploadPart[]): AsyncGenerator<Uint8Array> {
+      for (const [id, size] of parts) {
+        const bytes = await backend.readPart(id)
+        if (!bytes) throw new Error(`A part of an upload is missing: ${id}`)
+        yield * exactly(bytes, size) as AsyncIterable<Uint8Array>
+      }
+    },
+
+    /** Removes a part and returns whether it no longer exists. */
+    removePart: (id: string): Promise<boolean> => tryRemove('part', id),
+
+    /**
+     * Removes parts that are older than an hour and have no record: those of nodes that were killed, and of users or
+     * databases that are gone.
+     * @param listUnrecorded returns those of the ids that no record has
+     */
+    async sweepParts (listUnrecorded: (ids: string[]) => Promise<string[]>): Promise<void> {
+      const forMs = await backend.isShared(installation) ? SHARED_PARTS_AFTER_MS : STRAY_AFTER_MS
+      for await (const parts of backend.listOld('part', forMs, closing.signal)) {
+        const stray = await listUnrecorded(parts.map(({ id }) => id))
+        await Promise.all(stray.map((id) => tryRemove('part', id)))
+      }
+    },
+
     /**
      * Moves a temporary file to the stored files and writes its record. Resolves when both are durable. Throws
      * `StorageFull`, `StorageFailed`, `InvalidToken` or `QuotaExceeded`, and removes the file then, or `KeyTaken`: call
@@ -151,14 +191,23 @@ export async function createStorage (core: Core) {
      * @param by the token of the uploader, which must still be valid, and what runs right before the record is written,
      * and throws if the upload must not be kept any more
      * @param once under what the result is stored
+     * @param source where the bytes are, if the upload has arrived in several requests
      */
     async keep (
-      upload: NewUpload, { token, confirm }: { token: WriterToken, confirm: () => Promise<void> }, once?: ResultKey
+      upload: NewUpload, { token, confirm }: { token: WriterToken, confirm: () => Promise<void> },
+      { once, source }: { once?: ResultKey | undefined, source?: UploadSource | undefined } = {}
     ): Promise<void> {
       try {
-        if (!waiting.has(upload.id)) await backend.publish(upload.id)
+        if (!waiting.has(upload.id)) await backend.publish(upload.id, source?.from)
         await confirm()
-        await insertUpload(db, upload, quota.ofStatement, token, once)
+        if (source) {
+          await db.transaction().execute(async (trx) => {
+            await source.inTransaction(trx, upload.id)
+            await insertUpload(trx, upload, quota.ofStatement, token, once)
+          })
+        } else {
+          await insertUpload(db, upload, quota.ofStatement, token, once)
+        }
         waiting.delete(upload.id)
       } catch (error) {
         if (error instanceof KeyTaken) {

@@ -23,6 +23,7 @@ import type { HookRunner } from '../hooks/index.ts'
 import type { Idempotency } from '../idempotency/index.ts'
 import { createDownloads } from './downloads.ts'
 import { createUploadLinks } from './links.ts'
+import { createResumableUploads, type UploadSource } from './resumable.ts'
 import type { Storage, TemporaryFile } from './storage.ts'
 import { writerOf } from './writer.ts'
 
@@ -89,23 +90,29 @@ export function createUploads (dependencies: Dependencies) {
     return { filename: wanted.filename, description: wanted.description, visibility: wanted.visibility }
   }
 
-  return {
-    links,
-    downloads: createDownloads({ ...dependencies, links }),
+  /**
+   * Keeps a file for the caller, who is a user. Returns the upload. Throws what a hook of the host throws,
+   * `StorageFull`, `StorageFailed`, `QuotaExceeded`, `InvalidToken` and, if the key `once` is taken, `KeyTaken`;
+   * discard the file then, unless you call it again.
+   */
+  async function keep (
+    caller: Caller, given: GivenUpload, options: { once?: ResultKey | undefined, source?: UploadSource } = {}
+  ): Promise<GivenUpload> {
+    caller.authorize('uploads:create')
+    const upload = hooks.has('beforeUploadKeep') ? { ...given, ...await askHook(caller, given) } : given
+    const { visibility, ...file } = upload
+    const record = { ...file, userId: caller.getActor().id, isPrivate: visibility === 'private' }
+    await storage.keep(record, { token: caller.token!, confirm: () => caller.confirm() }, options)
+    return upload
+  }
 
-    /**
-     * Keeps a file for the caller, who is a user. Returns the upload. Throws what a hook of the host throws,
-     * `StorageFull`, `StorageFailed`, `QuotaExceeded`, `InvalidToken` and, if the key `once` is taken, `KeyTaken`;
-     * discard the file then, unless you call it again.
-     */
-    async keep (caller: Caller, given: GivenUpload, once?: ResultKey): Promise<GivenUpload> {
-      caller.authorize('uploads:create')
-      const upload = hooks.has('beforeUploadKeep') ? { ...given, ...await askHook(caller, given) } : given
-      const { visibility, ...file } = upload
-      const record = { ...file, userId: caller.getActor().id, isPrivate: visibility === 'private' }
-      await storage.keep(record, { token: caller.token!, confirm: () => caller.confirm() }, once)
-      return upload
-    },
+  return {
+    keep,
+    links,
+    resumable: createResumableUploads({
+      ...dependencies, keep: (caller, given, source) => keep(caller, given, { source }),
+    }),
+    downloads: createDownloads({ ...dependencies, links }),
 
     /**
      * Returns the record of an upload. Throws `UploadNotFound`, also for a private one that the caller may not read,

@@ -112,6 +112,7 @@ const descriptions: Readonly<Record<string, string>> = {
   'Accept-Patch': 'The media types that the body of a change may have',
   'Accept-Ranges': '`bytes`: ranges can be requested',
   'Content-Disposition': 'The name of the file, and whether a browser may show it',
+  'Content-Location': 'The path of the record of the finished upload',
   'Content-Range': 'Which bytes these are, and how many there are',
   ETag: 'The entity tag of the current version',
   'Idempotency-Replayed': '`true` for a repetition',
@@ -121,6 +122,15 @@ const descriptions: Readonly<Record<string, string>> = {
   'Preference-Applied': '`handling=strict`, if the request has preferred it',
   'Retry-After': 'Seconds until the client may try again',
   'Set-Cookie': 'The session cookie, or that of a sign-up or of a login that has begun. Without a value, it removes the one that the client has',
+  'Tus-Checksum-Algorithm': 'The algorithms that `Upload-Checksum` may name',
+  'Tus-Extension': 'The extensions of tus that are supported',
+  'Tus-Max-Size': 'How many bytes an upload may have',
+  'Tus-Resumable': 'The version of tus',
+  'Tus-Version': 'The versions of tus that are supported',
+  'Upload-Expires': 'Until when the upload may be continued',
+  'Upload-Length': 'How many bytes the upload will have',
+  'Upload-Metadata': 'What was sent when the upload began',
+  'Upload-Offset': 'How many bytes of the upload are stored durably',
   'WWW-Authenticate': 'The challenge of RFC 6750, or of RFC 9470',
 }
 
@@ -192,7 +202,7 @@ function finishOperation (operation: Operation): void {
     if (status === '200' && takes('fields')) addParts(response)
     // All failures have the same schema and thus its description, so the text of the status replaces it.
     if (!(Number(status) >= 400)) continue
-    response.description = STATUS_CODES[status]
+    response.description = STATUS_CODES[status] ?? 'Checksum Mismatch'
     const example = exampleOf(Number(status), operation.security.length === 0)
     for (const media of Object.values(response.content ?? {})) if (example) media.example = example
   }

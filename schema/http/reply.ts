@@ -21,7 +21,8 @@ export const NotModified =
 /** A redirect, which has no body. */
 export const Redirect = Type.Null({ description: 'The header `Location` has the address to go to' })
 
-type Failure = 400 | 401 | 403 | 404 | 405 | 406 | 408 | 409 | 410 | 412 | 413 | 415 | 416 | 422 | 429 | 500 | 503 | 507
+type Failure =
+  400 | 401 | 403 | 404 | 405 | 406 | 408 | 409 | 410 | 412 | 413 | 415 | 416 | 422 | 423 | 429 | 460 | 500 | 503 | 507
 
 /**
  * Returns the response schemas for the statuses with which a route may fail. Every route gets 500 and 503 in addition.

@@ -145,6 +145,21 @@ export const Settings = Type.Object({
     maximum: Number.MAX_SAFE_INTEGER,
     description: 'Uploads that a user may have; 0 is no limit',
   }),
+  unfinishedUploadSeconds: Type.Integer({
+    default: DAY,
+    minimum: 60,
+    maximum: 7 * DAY,
+    description: 'How long a resumable upload may be unfinished',
+  }),
+  unfinishedUploadsPerUser: Type.Integer({
+    default: 20, minimum: 1, maximum: 1_000_000, description: 'Unfinished resumable uploads that a user may have',
+  }),
+  unfinishedUploadsPerNetwork: Type.Integer({
+    default: 200, minimum: 1, maximum: 1_000_000, description: 'Unfinished resumable uploads of clients of one network',
+  }),
+  unfinishedUploads: Type.Integer({
+    default: 10_000, minimum: 1, maximum: 1_000_000, description: 'Unfinished resumable uploads of all users together',
+  }),
   postsPerHour: Type.Integer({
     default: 10_000,
     minimum: 0,

@@ -24,6 +24,9 @@ const Visibility = Type.Unsafe<Visibility>(ofVisibility)
 const file = { contentMediaType: 'application/octet-stream', description: 'The file' }
 const description = block({ maxLength: 2000, description: 'What the file is', examples: ['A greeting'] })
 
+/** A body with bytes of a file, for the API reference. */
+export const UploadFile = Type.Optional(Type.String({ ...file, description: 'Bytes of the file' }))
+
 /** The form of POST /api/uploads (contract 5.1), for the API reference. */
 export const UploadForm = Type.Object({
   file: Type.String(file),

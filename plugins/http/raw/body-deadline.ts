@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest, onRouteHookHandler, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import { BodyStalled } from '../../../schema/http/errors.ts'
+import { OFFSET_TYPE } from '../../../schema/uploads/resumable-upload.ts'
 import { rejectionOfCoding } from '../content-coding.ts'
 
 /** Returns whether a request has a body (RFC 9112 6.3). An empty one counts as absent (contract 1.9). */
@@ -10,10 +11,10 @@ export function hasBody ({ headers }: IncomingMessage): boolean {
   return (headers['content-length'] ?? '0') !== '0' || 'transfer-encoding' in headers
 }
 
-/** Returns whether the body of a route is a form, which the route reads by itself. */
-export function readsForm ({ schema }: Pick<RouteOptions, 'schema'>): boolean {
+/** Returns whether the body of a route is a form or the bytes of a file, which the route reads by itself. */
+export function readsBody ({ schema }: Pick<RouteOptions, 'schema'>): boolean {
   const { consumes } = (schema ?? {}) as { consumes?: string[] }
-  return consumes?.includes('multipart/form-data') ?? false
+  return consumes?.some((type) => type === 'multipart/form-data' || type === OFFSET_TYPE) ?? false
 }
 
 /**
@@ -49,7 +50,7 @@ export default fp(async function bodyDeadline (app) {
   // Routes without a body get no hook, because every hook costs throughput.
   const onRoute: onRouteHookHandler = (route) => {
     const bodiless = [route.method].flat().every((method) => method === 'GET' || method === 'HEAD')
-    if (!bodiless && !readsForm(route)) route.preParsing = [...[route.preParsing ?? []].flat(), onPreParsing]
+    if (!bodiless && !readsBody(route)) route.preParsing = [...[route.preParsing ?? []].flat(), onPreParsing]
   }
   app.addHook('onRoute', onRoute)
 }, { name: 'usher-body-deadline', dependencies: ['usher-options'] })
