@@ -32,6 +32,8 @@ const usher = await createUsher(t, {
   mailer: ({ to, text }) => { mails.set(to, text) },
   signUp: true,
   loginMail: true,
+  unfinishedUploadsPerUser: 1000,
+  unfinishedUploadsPerNetwork: 1000,
   publicUrl: origin,
   providers: { fake: fake.options },
 })
@@ -74,6 +76,16 @@ const uploadOf = async ({ headers }: LoggedIn, visibility = 'public') => {
   const parts = [filePart('Text'), fieldPart('description', 'Words'), fieldPart('visibility', visibility)]
   return (await post(usher, parts, { headers })).json().id as string
 }
+const TUS = { 'tus-resumable': '1.0.0', 'upload-length': '1', 'upload-offset': '0' }
+const beginUpload = async ({ owner }: Case) => String((await inject('POST', '/api/uploads/resumable', {
+  headers: { ...owner.headers, ...TUS },
+})).headers.location)
+const tus = (
+  method: 'OPTIONS' | 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string | typeof beginUpload = '/api/uploads/resumable'
+): Send => async (headers, of) => inject(method, typeof path === 'string' ? path : await path(of), {
+  headers: { ...headers, ...TUS, ...method === 'PATCH' && { 'content-type': 'application/offset+octet-stream' } },
+  ...method === 'PATCH' && { payload: 'x' },
+})
 /** Creates a user with the role of the actor, for requests that end sessions or change the password of the user. */
 const standIn = (actor: LoggedIn | undefined) => actor && usher.createUser({ role: actor === admin ? 'admin' : 'user' })
 
@@ -339,6 +351,12 @@ const rows: Record<string, Send> = {
   'GET /api/audit?user={id}': rest('GET', ({ owner }) => `/api/audit?user=${owner.id}`),
   'POST /api/uploads': sendUpload,
   'GET /api/uploads': rest('GET', '/api/uploads'),
+  'OPTIONS /api/uploads/resumable': tus('OPTIONS'),
+  'POST /api/uploads/resumable': tus('POST'),
+  'GET /api/uploads/resumable': tus('GET'),
+  'GET /api/uploads/resumable/{id}': tus('GET', beginUpload),
+  'PATCH /api/uploads/resumable/{id}': tus('PATCH', beginUpload),
+  'DELETE /api/uploads/resumable/{id}': tus('DELETE', beginUpload),
   'GET /api/uploads?user={id}': rest('GET', ({ owner }) => `/api/uploads?user=${owner.id}`),
   'GET /api/uploads/usage': rest('GET', '/api/uploads/usage'),
   'GET /api/uploads/{id}': rest('GET', () => upload.json().fileUrl as string),

@@ -6,6 +6,7 @@ import {
   PreconditionFailed, RangeNotSatisfiable, TooManyRequests, UnsupportedMediaType,
 } from './errors.ts'
 import { Gone, IDEMPOTENT, IdempotencyKeyReused } from './idempotency.ts'
+import { ChecksumMismatch, UploadTakenOver } from '../uploads/resumable-upload.ts'
 import { StorageFull } from '../uploads/upload.ts'
 import { EmailTaken } from '../users/user.ts'
 import type { Options } from '../options/options.ts'
@@ -173,7 +174,7 @@ const failures = [
   new Unauthenticated(), new Forbidden(), new NotFound(), new NotAcceptable('application/json'), new BodyStalled(),
   new EmailTaken(), new PreconditionFailed(), new PayloadTooLarge(), new UnsupportedMediaType('application/json'),
   new RangeNotSatisfiable(), new TooManyRequests(1), new Gone(), new IdempotencyKeyReused(), new InternalError(),
-  new DatabaseUnavailable(), new StorageFull(),
+  new DatabaseUnavailable(), new StorageFull(), new UploadTakenOver(), new ChecksumMismatch(),
 ]
 
 function exampleOf (status: number, isPublic: boolean): Json | undefined {

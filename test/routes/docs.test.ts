@@ -143,6 +143,13 @@ t.test('8 GET /docs/json', async (t) => {
       'GET /api/uploads': '200 304 400 401 403 412 500 503 bearer',
       'GET /api/uploads/usage': '200 401 403 500 503 bearer',
       'GET /api/uploads/{id}': '200 206 304 307 400 401 403 404 412 416 500 503 ',
+      'OPTIONS /api/uploads/resumable': '204 400 408 413 415 500 503 ',
+      'POST /api/uploads/resumable': '201 400 401 403 408 409 410 412 413 415 422 423 429 460 500 503 507 bearer',
+      'GET /api/uploads/resumable': '200 401 403 412 500 503 bearer',
+      'GET /api/uploads/resumable/{id}': '200 401 403 404 412 500 503 bearer',
+      'PATCH /api/uploads/resumable/{id}':
+        '200 204 400 401 403 404 408 409 412 413 415 423 460 500 503 507 bearer',
+      'DELETE /api/uploads/resumable/{id}': '204 400 401 403 404 408 412 413 415 500 503 bearer',
       'GET /api/uploads/{id}/record': '200 304 401 403 404 412 500 503 bearer',
       'PATCH /api/uploads/{id}': '200 400 401 403 404 408 412 413 415 500 503 bearer',
       'DELETE /api/uploads/{id}': '204 400 401 403 404 408 412 413 415 500 503 bearer',
@@ -277,7 +284,7 @@ t.test('8 GET /docs/json', async (t) => {
       operations.filter(({ name }) => name.startsWith('PATCH '))
         .flatMap(({ operation }) => Object.keys(operation.requestBody!.content)),
       ['application/json', 'application/merge-patch+json', 'application/json', 'application/merge-patch+json',
-        'application/json'],
+        'application/json', 'application/offset+octet-stream'],
       'of passkeys, of users and of uploads'
     )
     t.match(document.components.schemas.UploadForm, { properties: { description: { examples: ['A greeting'] } } })
