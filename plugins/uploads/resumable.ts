@@ -1,6 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { isUndecided } from '../../db/driver/circuit-breaker.ts'
-import type { Database } from '../../db/tables/index.ts'
 import type { UploadPart } from '../../db/tables/content.ts'
 import {
   continueUpload, deleteExpiredResumableUploads, deleteResumableUpload, findResumableUpload, finishResumableUpload,
@@ -18,9 +17,7 @@ import {
 import type { Caller } from '../auth/caller.ts'
 import type { Core } from '../core.ts'
 import { purgeRegularly } from '../support/purge.ts'
-import type { WrittenStage } from './backend.ts'
-import type { Storage, TemporaryFile } from './storage.ts'
-import type { GivenUpload } from './uploads.ts'
+import type { GivenUpload, Storage, TemporaryFile, UploadSource } from './storage.ts'
 
 // What arrives in one request is recorded after so many bytes or so much time, so that a node that is killed loses no
 // more than that.
@@ -51,12 +48,6 @@ export interface Progress {
   offset: number
   expiresAt: Date
   upload?: GivenUpload
-}
-
-/** What replaces the ordinary record of a new upload: where its bytes are, and what its transaction does first. */
-export interface UploadSource {
-  from: WrittenStage
-  inTransaction (trx: Database, uploadId: string): Promise<void>
 }
 
 interface Dependencies extends Core {

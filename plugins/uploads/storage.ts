@@ -6,19 +6,19 @@ import type { WriterToken } from '../../db/sessions/live-tokens.ts'
 import {
   deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload, type UploadRow,
 } from '../../db/uploads/uploads.ts'
+import type { UploadPart } from '../../db/tables/content.ts'
+import type { Database } from '../../db/tables/index.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { PROGRAM } from '../../schema/runtime/program.ts'
-import { UploadNotFound } from '../../schema/uploads/upload.ts'
+import { UploadNotFound, type Visibility } from '../../schema/uploads/upload.ts'
 import type { Core } from '../core.ts'
 import { purgeRegularly } from '../support/purge.ts'
-import type { UploadPart } from '../../db/tables/content.ts'
-import type { AddressHeaders, ByteRange, Stage } from './backend.ts'
+import type { AddressHeaders, ByteRange, Stage, WrittenStage } from './backend.ts'
 import { measure, type Measures } from './measure.ts'
 import { exactly } from './exactly.ts'
 import { openBackend } from './open-backend.ts'
 import { createQuota, type SizeLimit } from './quota.ts'
 import { OPERATIONS, type RequestCounts } from './s3/requests.ts'
-import type { UploadSource } from './resumable.ts'
 import { listStrayFiles, STRAY_AFTER_MS } from './stray-files.ts'
 
 // Of several databases that use a backend, each knows its own parts only. No upload may be unfinished for this long.
@@ -29,6 +29,15 @@ const TEMPORARY_SECONDS = 3600
 
 /** A file that is durable, but has not been kept yet. */
 export type TemporaryFile = Measures & { id: string }
+
+/** A file that is complete, and what its form says about it. */
+export type GivenUpload = TemporaryFile & { filename: string, description: string, visibility: Visibility }
+
+/** Where the bytes of a new upload are, and what the transaction of its record does first. */
+export interface UploadSource {
+  from: WrittenStage
+  inTransaction (trx: Database, uploadId: string): Promise<void>
+}
 
 export type Storage = Awaited<ReturnType<typeof createStorage>>
 
@@ -177,9 +186,13 @@ export async function createStorage (core: Core) {
      */
     async sweepParts (listUnrecorded: (ids: string[]) => Promise<string[]>): Promise<void> {
       const forMs = await backend.isShared(installation) ? SHARED_PARTS_AFTER_MS : STRAY_AFTER_MS
-      for await (const parts of backend.listOld('part', forMs, closing.signal)) {
-        const stray = await listUnrecorded(parts.map(({ id }) => id))
-        await Promise.all(stray.map((id) => tryRemove('part', id)))
+      try {
+        for await (const parts of backend.listOld('part', forMs + backend.maxPauseMs, closing.signal)) {
+          const stray = await listUnrecorded(parts.map(({ id }) => id))
+          await Promise.all(stray.map((id) => tryRemove('part', id)))
+        }
+      } catch (error) {
+        if (!closing.signal.aborted) throw error
       }
     },
 

@@ -14,7 +14,7 @@ import { PreconditionFailed } from '../../schema/http/errors.ts'
 import type { HookUpload } from '../../schema/options/hooks.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { line } from '../../schema/text/text.ts'
-import { basename, PatchUpload, UploadInput, UploadNotFound, type Visibility } from '../../schema/uploads/upload.ts'
+import { basename, PatchUpload, UploadInput, UploadNotFound } from '../../schema/uploads/upload.ts'
 import { createParser } from '../../schema/http/validator.ts'
 import type { Audit } from '../audit/index.ts'
 import type { Caller } from '../auth/caller.ts'
@@ -23,16 +23,13 @@ import type { HookRunner } from '../hooks/index.ts'
 import type { Idempotency } from '../idempotency/index.ts'
 import { createDownloads } from './downloads.ts'
 import { createUploadLinks } from './links.ts'
-import { createResumableUploads, type UploadSource } from './resumable.ts'
-import type { Storage, TemporaryFile } from './storage.ts'
+import { createResumableUploads } from './resumable.ts'
+import type { GivenUpload, Storage, UploadSource } from './storage.ts'
 import { writerOf } from './writer.ts'
 
 const { description, visibility } = UploadInput.properties
 const parse = createParser(Type.Object({ filename: line({ maxLength: 255 }), description, visibility }))
 const parseChanges = createParser(PatchUpload)
-
-/** A file that is complete, and what its form says about it. */
-export type GivenUpload = TemporaryFile & { filename: string, description: string, visibility: Visibility }
 
 // How many rows one statement reads for lists. Their texts may be long.
 const MAX_ROWS_PER_READ = 2500
