@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { Upload, type HttpRequest, type HttpResponse, type UploadOptions } from 'tus-js-client'
+import { createUsherClient } from '../../client/index.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { until } from '../helpers/until.ts'
 
@@ -213,4 +214,23 @@ t.test('13.5 a cut-off body with a checksum keeps nothing', async (t) => {
   socket.destroy()
   await arrives(before)
   t.equal(await offsetOf(url), 0)
+})
+
+t.test('13.5 with the client, an upload goes on when its token has expired, as docs/client.md says', async (t) => {
+  const client = createUsherClient({ baseUrl: endpoint.slice(0, -'/api/uploads/resumable'.length) })
+  const { email, password } = await usher.createUser()
+  await client.login({ email, password })
+  const used: (string | undefined)[] = []
+  const file = randomBytes(2 * MIB)
+  const { last } = await send(file, { token: 'expired' }, {
+    chunkSize: MIB,
+    async onBeforeRequest (request) {
+      // The first token is rejected, as one that has expired.
+      const token = used.length === 1 ? await client.session.renew(used[0]) : await client.session.token()
+      used.push(token)
+      request.setHeader('Authorization', `Bearer ${used.length === 1 ? 'expired' : token}`)
+    },
+    onShouldRetry: (error) => [401, 408, 409, 423, 429].includes(error.originalResponse?.getStatus() ?? 0),
+  })
+  t.match(JSON.parse(last.getBody()), { sha256: sha256(file) })
 })
