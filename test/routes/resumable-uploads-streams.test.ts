@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { Upload, type HttpRequest, type HttpResponse, type UploadOptions } from 'tus-js-client'
 import { createUsherClient } from '../../client/index.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { startFakeS3 } from '../helpers/fake-s3.ts'
 import { until } from '../helpers/until.ts'
 
 const MIB = 1024 * 1024
@@ -233,4 +234,33 @@ t.test('13.5 with the client, an upload goes on when its token has expired, as d
     onShouldRetry: (error) => [401, 408, 409, 423, 429].includes(error.originalResponse?.getStatus() ?? 0),
   })
   t.match(JSON.parse(last.getBody()), { sha256: sha256(file) })
+})
+
+t.test('13.5 in an S3, parts are objects, which one object replaces when the upload is finished', async (t) => {
+  const store = await startFakeS3(t)
+  const node = await createUsher(t, { s3: { ...store.options, prefix: 'usher' } })
+  const headers = { ...node.admin.headers, ...VERSION, 'content-type': 'application/offset+octet-stream' }
+  const keys = () => [...store.objects.keys()].filter((key) => /^usher\/(parts|tmp|files)\//.test(key))
+  const text = 'Stored in several parts'
+  const begin = async (payload: string) => {
+    const response = await node.inject('POST', '/api/uploads/resumable', {
+      headers: { ...headers, 'upload-length': `${text.length}` }, payload,
+    })
+    return String(response.headers.location)
+  }
+  const append = (url: string, offset: number, payload: string) =>
+    node.inject('PATCH', url, { headers: { ...headers, 'upload-offset': `${offset}` }, payload })
+  const url = await begin(text.slice(0, 4))
+  t.equal((await append(url, 4, text.slice(4, 9))).statusCode, 204)
+  t.equal(keys().filter((key) => key.includes('/parts/')).length, 2)
+  const { fileUrl, id, sha256: hash } = (await append(url, 9, text.slice(9))).json()
+  t.equal(hash, sha256(Buffer.from(text)))
+  t.same(keys(), [`usher/files/${id}`], 'no part is left')
+  t.equal((await node.inject('GET', fileUrl)).body, text)
+  const whole = await node.inject('GET', await begin(text), { headers })
+  t.equal((await node.inject('GET', whole.json().upload.fileUrl)).body, text, 'of one part as well')
+  const given = await begin(text.slice(0, 4))
+  t.equal((await node.inject('DELETE', given, { headers: { ...node.admin.headers, ...VERSION } })).statusCode, 204)
+  t.equal(keys().length, 2)
+  t.equal(store.uploads.size, 0)
 })
