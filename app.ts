@@ -2,6 +2,7 @@ import './schema/runtime/check-runtime.ts'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import { explainStart } from './db/driver/start-errors.ts'
+import admin from './plugins/admin/index.ts'
 import accounts from './plugins/accounts/index.ts'
 import { createUsher } from './plugins/api/usher.ts'
 import audit from './plugins/audit/index.ts'
@@ -21,6 +22,7 @@ import outbox from './plugins/outbox/index.ts'
 import telemetry from './plugins/telemetry/index.ts'
 import users from './plugins/users/index.ts'
 import accountSafetyRoutes from './routes/account-safety.ts'
+import adminRoutes from './routes/admin.ts'
 import auditRoutes from './routes/audit.ts'
 import authRoutes from './routes/auth.ts'
 import healthRoutes from './routes/health.ts'
@@ -156,6 +158,7 @@ async function service (app: FastifyInstance, opened: OpenDatabase): Promise<voi
   await app.register(auth)
   if (has('uploads')) await app.register(import('./plugins/uploads/index.ts'))
   await app.register(accounts)
+  await app.register(admin)
   if (has('posts')) await app.register(import('./plugins/posts/index.ts'))
 
   // These are sibling scopes because each parses and validates requests differently.
@@ -173,6 +176,7 @@ async function rest (app: FastifyInstance): Promise<void> {
   await app.register(healthRoutes)
   await app.register(wellKnown)
   if (has('pages')) await app.register(import('./routes/account-pages/index.ts'))
+  if (app.usherOptions.console) await app.register(import('./routes/console/index.ts'))
   await app.register(async (api) => {
     const methods = collectMethods(api)
     await api.register(authRoutes)
@@ -188,6 +192,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(accountSafetyRoutes)
     await api.register(userRoutes)
     await api.register(auditRoutes)
+    await api.register(adminRoutes)
     if (has('uploads')) await api.register(import('./routes/uploads.ts'))
     if (has('uploads')) await api.register(import('./routes/upload-links.ts'))
     if (has('uploads')) await api.register(import('./routes/resumable-uploads.ts'))

@@ -70,7 +70,9 @@ export async function lists (stage: Stage): Promise<Report> {
 }
 
 function queryOf (filters: UserFilters, after?: string): string {
-  return `${new URLSearchParams({ ...filters, limit: `${ROWS_PER_PAGE}`, ...after !== undefined && { after } })}`
+  const given = { ...filters, limit: ROWS_PER_PAGE, after }
+  const entries = Object.entries(given).flatMap(([name, value]) => value === undefined ? [] : [[name, `${value}`]])
+  return `${new URLSearchParams(entries)}`
 }
 
 // Returns places in a sorted list, starting at `offset`.

@@ -1054,6 +1054,108 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the state of the service: versions, counts, logins of 30 days, failures, storage */
+        get: operations["getAdminOverview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the settings of the node, without secrets */
+        get: operations["getAdminSettings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the API keys of all users, newest first */
+        get: operations["getAdminKeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List events and mails that could not be delivered, newest first */
+        get: operations["getAdminDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/deliveries/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Deliver an event or a mail again that could not be delivered */
+        post: operations["postAdminDeliveriesByIdRetry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/deliveries/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Forget an event or a mail that could not be delivered */
+        delete: operations["deleteAdminDeliveriesById"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/uploads": {
         parameters: {
             query?: never;
@@ -1395,6 +1497,8 @@ export interface components {
             address: string;
             /** @description The `User-Agent` of the last login or refresh; empty if there was none */
             userAgent: string;
+            /** @description Whether it is a session of the admin console */
+            console: boolean;
             /** @description Whether the access token of this request belongs to it */
             current: boolean;
         };
@@ -2028,7 +2132,7 @@ export interface components {
             /** @description UUIDv7 */
             id: string;
             /** @enum {string} */
-            action: "login" | "login.failed" | "login.second-factor-failed" | "login.mail-request" | "logout" | "step-up" | "step-up.failed" | "step-up.mail-request" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "identity.add" | "identity.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "user.export" | "upload.read" | "upload.update" | "upload.delete" | "upload-link.create" | "upload-link.revoke" | "access.denied" | "access.throttled";
+            action: "login" | "login.failed" | "login.second-factor-failed" | "login.mail-request" | "logout" | "step-up" | "step-up.failed" | "step-up.mail-request" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "identity.add" | "identity.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "user.export" | "upload.read" | "upload.update" | "upload.delete" | "upload-link.create" | "upload-link.revoke" | "delivery.retry" | "delivery.discard" | "access.denied" | "access.throttled";
             /**
              * Format: date-time
              * @description RFC 3339, UTC
@@ -2130,6 +2234,8 @@ export interface components {
                 address: string;
                 /** @description The `User-Agent` of the last login or refresh; empty if there was none */
                 userAgent: string;
+                /** @description Whether it is a session of the admin console */
+                console: boolean;
             }[];
             /** @description The networks that the user has logged in from */
             networks: {
@@ -2220,6 +2326,131 @@ export interface components {
             }[];
             /** @description The entries about the account, newest first */
             accountLog: components["schemas"]["AuditEntry"][];
+        };
+        /**
+         * Overview
+         * @description What an admin has to know about the service
+         */
+        Overview: {
+            /** @description The version of Usher */
+            version: string;
+            database: {
+                /** @description The version of PostgreSQL */
+                version: string;
+                roundTripMs: number;
+                /** @description How many processes of Usher listen to the database */
+                processes: number;
+                /** @description Whether this process receives notifications */
+                notifications: boolean;
+            };
+            users: {
+                count: number;
+                /** @description False if there are more than 10,000: then it is an estimate */
+                isExact: boolean;
+            };
+            posts: {
+                count: number;
+                /** @description False if there are more than 10,000: then it is an estimate */
+                isExact: boolean;
+            };
+            uploads: {
+                count: number;
+                /** @description False if there are more than 10,000: then it is an estimate */
+                isExact: boolean;
+                /** @description Of all files together; null until this process has measured it */
+                bytes: number | null;
+            };
+            deliveries: {
+                /** @description Events and mails that wait, up to 10,000 */
+                waiting: number;
+                /** @description Those of them that have failed before */
+                retrying: number;
+                /** @description Those that were given up */
+                failed: number;
+            };
+            /** @description The time since the last complete backup; null if none is known */
+            backupAgeSeconds: number | null;
+            /** @description The last 30 days, oldest first */
+            days: {
+                /** @description A date, in UTC */
+                day: string;
+                /** @description New users, whoever created them */
+                signUps: number;
+                logins: number;
+                failedLogins: number;
+            }[];
+        };
+        /**
+         * Setting
+         * @description A setting of the node
+         */
+        Setting: {
+            name: string;
+            /** @description As text; null if it is not set. Secrets are masked */
+            value: string | null;
+            /** @description Where the value comes from */
+            source: string;
+        };
+        /**
+         * OwnedApiKey
+         * @description An API key, with its user
+         */
+        OwnedApiKey: {
+            /** @description UUIDv7 */
+            id: string;
+            name: string;
+            /** @description The actions of the policy that it permits; null if it permits all that a key can have */
+            actions: string[] | null;
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description When it was used last, up to two minutes ago; null if it was not used yet
+             */
+            lastUsedAt: string | null;
+            /**
+             * Format: date-time
+             * @description When it expires; null if it does not
+             */
+            expiresAt: string | null;
+            /** @description Whose key it is */
+            userId: string;
+        };
+        /**
+         * Delivery
+         * @description A delivery of an event or a mail that was given up
+         */
+        Delivery: {
+            /** @description UUIDv7 */
+            id: string;
+            /** @enum {string} */
+            kind: "event" | "mail";
+            /** @description The handler or webhook; `mail` for a mail */
+            consumer: string;
+            /** @description The name of the event; `mail` for a mail */
+            type: string;
+            /** @description The user, post or upload that an event is about */
+            subject: string;
+            /** @description The user whom it is about; null if there is none */
+            userId: string | null;
+            /** @description The address to which a mail could not be sent; null for an event */
+            recipient: string | null;
+            attempts: number;
+            /** @description The message of the last error */
+            error: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            failedAt: string;
         };
         /** UploadForm */
         UploadForm: {
@@ -12269,6 +12500,14 @@ export interface operations {
                 email?: string;
                 /** @description Only users of whose name or address some word begins with this, regardless of case */
                 q?: string;
+                /** @description Only users of this kind */
+                kind?: "person" | "service";
+                /** @description Only users who are disabled, or who are not. For admins */
+                disabled?: boolean;
+                /** @description Only users whose address is verified, or is not. For admins */
+                emailVerified?: boolean;
+                /** @description Only users who have an authenticator app, or who have none. For admins */
+                secondFactor?: boolean;
                 /** @description The order; `-` is for descending. By default -createdAt */
                 sort?: "createdAt" | "-createdAt" | "name" | "-name" | "email" | "-email";
                 /** @description Users per page */
@@ -13597,7 +13836,7 @@ export interface operations {
             query?: {
                 /** @description Only entries about the account of this user. Only an admin may name another user */
                 user?: string;
-                action?: "login" | "login.failed" | "login.second-factor-failed" | "login.mail-request" | "logout" | "step-up" | "step-up.failed" | "step-up.mail-request" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "identity.add" | "identity.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "user.export" | "upload.read" | "upload.update" | "upload.delete" | "upload-link.create" | "upload-link.revoke" | "access.denied" | "access.throttled";
+                action?: "login" | "login.failed" | "login.second-factor-failed" | "login.mail-request" | "logout" | "step-up" | "step-up.failed" | "step-up.mail-request" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "password.remove" | "user.create" | "user.sign-up" | "user.invite" | "user.import" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "passkey.add" | "passkey.rename" | "passkey.remove" | "totp.add" | "totp.remove" | "api-key.add" | "api-key.remove" | "identity.add" | "identity.remove" | "recovery-codes.create" | "recovery-code.use" | "keys.rotate" | "backup.create" | "users.export" | "user.export" | "upload.read" | "upload.update" | "upload.delete" | "upload-link.create" | "upload-link.revoke" | "delivery.retry" | "delivery.discard" | "access.denied" | "access.throttled";
                 /** @description Entries per page */
                 limit?: number;
                 /** @description The cursor of the page, from the `Link` header of the previous page */
@@ -13697,6 +13936,717 @@ export interface operations {
                      * @example {
                      *       "error": "The resource is not in the state that the request expects",
                      *       "code": "PRECONDITION_FAILED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getAdminOverview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What an admin has to know about the service */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overview"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "A bearer token is required",
+                     *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getAdminSettings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The settings of the node, in the order of its documentation; none if a host has mounted Usher */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Setting"][];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "A bearer token is required",
+                     *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getAdminKeys: {
+        parameters: {
+            query?: {
+                /** @description Keys per page */
+                limit?: number;
+                /** @description The cursor of the page, from the `Link` header of the previous page */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description API keys of all users that have not expired, newest first */
+            200: {
+                headers: {
+                    /** @description The path of the next page, with `rel="next"`, if there is one */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OwnedApiKey"][];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "errors": [
+                     *         "name is required",
+                     *         "email must be an email address"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "A bearer token is required",
+                     *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getAdminDeliveries: {
+        parameters: {
+            query?: {
+                kind?: "event" | "mail";
+                /** @description Deliveries per page */
+                limit?: number;
+                /** @description The cursor of the page, from the `Link` header of the previous page */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deliveries, newest first */
+            200: {
+                headers: {
+                    /** @description The path of the next page, with `rel="next"`, if there is one */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Delivery"][];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "errors": [
+                     *         "name is required",
+                     *         "email must be an email address"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "A bearer token is required",
+                     *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postAdminDeliveriesByIdRetry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; the response has no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "errors": [
+                     *         "name is required",
+                     *         "email must be an email address"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "A bearer token is required",
+                     *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "Not found",
+                     *       "code": "NOT_FOUND"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The rest of the request body did not arrive in time",
+                     *       "code": "BODY_STALLED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Payload Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The request body is too large",
+                     *       "code": "PAYLOAD_TOO_LARGE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    /** @description `identity`, if the body of the request was encoded */
+                    "Accept-Encoding"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The content type must be application/json",
+                     *       "code": "UNSUPPORTED_MEDIA_TYPE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteAdminDeliveriesById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; the response has no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "errors": [
+                     *         "name is required",
+                     *         "email must be an email address"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "A bearer token is required",
+                     *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "Not found",
+                     *       "code": "NOT_FOUND"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The rest of the request body did not arrive in time",
+                     *       "code": "BODY_STALLED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Payload Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The request body is too large",
+                     *       "code": "PAYLOAD_TOO_LARGE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    /** @description `identity`, if the body of the request was encoded */
+                    "Accept-Encoding"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The content type must be application/json",
+                     *       "code": "UNSUPPORTED_MEDIA_TYPE"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];

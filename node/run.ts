@@ -25,6 +25,7 @@ import { stopWithParent } from './process/stop-with-parent.ts'
 import { waitForDatabase } from './wait-for-database.ts'
 import { settlesWithin } from '../schema/runtime/in-time.ts'
 import { PROGRAM } from '../schema/runtime/program.ts'
+import { listSettings } from './settings/listed.ts'
 import { printsSecrets } from './settings/printing.ts'
 import { serviceOptions, storageOf } from './settings/service-options.ts'
 import type { Settings } from './settings/settings.ts'
@@ -138,6 +139,7 @@ async function serve (
     })
   }
   const notice = createFirstAdminNotice()
+  const shown = settings.CONSOLE ? await listSettings() : []
   const { mailer, close } = await openMailer(settings)
   // `onClose` hooks run in reverse order. This one is added before Usher is registered, so it runs after Usher has
   // closed.
@@ -154,6 +156,8 @@ async function serve (
     secret: data.secret,
     signUp: settings.SIGN_UP,
     loginMail: settings.LOGIN_MAIL,
+    console: settings.CONSOLE,
+    shownSettings: () => shown,
     origins: CORS_ORIGIN,
     ...storageOf(settings),
     uploadQuotaBytes: settings.UPLOAD_QUOTA_BYTES,

@@ -1,7 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyInstance } from 'fastify'
 import { getEmailTokenOwner } from '../db/auth/email-tokens.ts'
 import { findAccount } from '../db/auth/password-tokens.ts'
 import { getUndoTokenOwner } from '../db/auth/undo-tokens.ts'
+import type { Caller } from '../plugins/auth/caller.ts'
 import { hashSecret } from '../plugins/auth/cookie-value.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import { UseToken } from '../schema/auth/mail-token.ts'
@@ -50,8 +52,9 @@ const schemas = {
 /** Adds the routes for verifying an address and for undoing a change of the address or the password (contract 11.3). */
 const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase: { db }, usherAuth: { allow, callerOf, emailLinks: links, throttle }, usherAccounts: accounts,
+    usherDatabase: { db }, usherAuth: { allow, callerOf }, usherAccounts: accounts,
   } = app
+  const sendVerification = createSendVerification(app)
   forbidStoring(app)
 
   app.post(
@@ -63,12 +66,7 @@ const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post('/auth/undo', { schema: schemas.undo }, onUndo)
 
   async function onVerify (request: RequestOf<typeof schemas.verify>, reply: ReplyOf<typeof schemas.verify>) {
-    const { params: { id }, socket } = request
-    const user = await findAccount(db, id)
-    if (!user) throw new UserNotFound()
-    links.requireMailer()
-    await throttle.verification({ userId: user.id, email: user.email, client: socket })
-    await links.send(user.id, callerOf(request))
+    await sendVerification(callerOf(request), request.params.id)
     return reply.code(202).send({ message: 'The link is on its way' })
   }
 
@@ -90,6 +88,23 @@ const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onUndo (request: RequestOf<typeof schemas.undo>, reply: ReplyOf<typeof schemas.undo>) {
     await accounts.undo(callerOf(request, { via: 'mail-link' }), hashSecret(request.body.token))
     return reply.code(204).send(null)
+  }
+}
+
+/**
+ * Returns a function that sends a user a link to verify the address, which the API and the console share. It throws
+ * `UserNotFound`, `NoMailer`, `TooManyRequests`, `Unauthenticated`, `Forbidden`.
+ */
+export function createSendVerification (
+  { usherDatabase: { db }, usherAuth: { emailLinks, throttle } }: FastifyInstance
+) {
+  return async (caller: Caller, id: string): Promise<void> => {
+    caller.authorize('users:verify-email', id.toLowerCase())
+    const user = await findAccount(db, id)
+    if (!user) throw new UserNotFound()
+    emailLinks.requireMailer()
+    await throttle.verification({ userId: user.id, email: user.email, client: caller.client })
+    await emailLinks.send(user.id, caller)
   }
 }
 

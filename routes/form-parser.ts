@@ -11,12 +11,13 @@ const FIELDS = 20
 /**
  * Replaces the parsers of a scope by one of forms.
  * @param bodyLimit the maximum size of a form, in bytes
+ * @param maxKeys how many fields it may have; further ones are ignored
  */
-export function addFormParser (app: FastifyInstance, bodyLimit: number): void {
+export function addFormParser (app: FastifyInstance, bodyLimit: number, maxKeys = FIELDS): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(FORM, { parseAs: 'buffer', bodyLimit }, (_, body, done) => {
     if (!isUtf8(body as Buffer)) return done(new InvalidInput('the form is not valid UTF-8'))
-    done(null, { ...parse(body.toString(), '&', '=', { maxKeys: FIELDS }) })
+    done(null, { ...parse(body.toString(), '&', '=', { maxKeys }) })
   })
 }
 

@@ -7,7 +7,7 @@ import type { FastifyReply } from 'fastify'
  * @param next the cursor of the next page, or null
  */
 export function linkNextPage (
-  reply: FastifyReply, path: string, query: Record<string, string | number | undefined>, next: string | null
+  reply: FastifyReply, path: string, query: Record<string, string | number | boolean | undefined>, next: string | null
 ): void {
   if (next === null) return
   const search = new URLSearchParams()

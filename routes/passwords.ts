@@ -1,6 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyInstance } from 'fastify'
 import { findAccount, getTokenOwner } from '../db/auth/password-tokens.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
+import type { Caller } from '../plugins/auth/caller.ts'
 import { hashSecret } from '../plugins/auth/cookie-value.ts'
 import { IdParams } from '../schema/http/params.ts'
 import { InvalidInput } from '../schema/http/errors.ts'
@@ -62,6 +64,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     usherAccounts: accounts, usherAudit: audit,
   } = app
   const once = createOnce(app)
+  const invite = createInvite(app)
   forbidStoring(app)
 
   app.put('/auth/password', { schema: schemas.change, onRequest: allow('passwords:change') }, onChange)
@@ -126,17 +129,26 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onInvite (request: RequestOf<typeof schemas.invite>, reply: ReplyOf<typeof schemas.invite>) {
-    await once(request, reply, { content: null }, { operate: (key) => invite(request, key), restore: () => {} })
+    await once(request, reply, { content: null }, {
+      operate: (key) => invite(callerOf(request), request.params.id, key), restore: () => {},
+    })
     return reply.code(202).send({ message: 'The invitation is on its way' })
   }
+}
 
-  async function invite (request: RequestOf<typeof schemas.invite>, key: ResultKey | undefined): Promise<void> {
-    const user = await findAccount(db, request.params.id)
+/**
+ * Returns a function that invites a user, which the API and the console share. It throws `UserNotFound`, `ServiceUser`,
+ * `UserDisabled`, `PasswordIsSet`, `NoMailer`, `Unauthenticated`, `Forbidden`, `InvalidToken` and `KeyTaken`.
+ */
+export function createInvite ({ usherDatabase: { db }, usherAuth: { passwordLinks } }: FastifyInstance) {
+  return async (caller: Caller, id: string, key?: ResultKey): Promise<void> => {
+    caller.authorize('users:invite')
+    const user = await findAccount(db, id)
     if (!user) throw new UserNotFound()
     if (user.kind === 'service') throw new ServiceUser()
     if (user.disabled) throw new UserDisabled()
     if (user.passwordHash !== null) throw new PasswordIsSet()
-    await links.invite(user.id, callerOf(request), key)
+    await passwordLinks.invite(user.id, caller, key)
   }
 }
 

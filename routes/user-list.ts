@@ -1,12 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { UserPage } from '../db/users/list-users.ts'
 import { listUsersFor, type ListedUsers } from '../plugins/users/list-users.ts'
+import { addVary } from '../plugins/http/vary.ts'
 import { combinedTag } from '../schema/http/entity-tag.ts'
 import type { Actor, ReadAction } from '../schema/options/policy.ts'
 import { failures, HEADERS, NotModified } from '../schema/http/reply.ts'
 import { UserList } from '../schema/users/user.ts'
-import { ListUsers } from '../schema/users/user-list.ts'
+import { accountFilters, ListUsers } from '../schema/users/user-list.ts'
 import { represent, type MediaType } from '../schema/runtime/version.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
 import { negotiateVersion } from './negotiate-version.ts'
@@ -36,16 +37,24 @@ interface Rendered { readonly etag: string, payload?: string | Buffer }
 
 /** Adds the list of users (contract 2.1, 3 and 10.5). */
 const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { actors, allow, policy }, usherOptions: { publicPath } } = app
+  const { usherAuth: { actors, allow, authenticate, policy }, usherOptions: { publicPath } } = app
   const path = `${publicPath}/api/users`
   const rendered = new WeakMap<UserPage, Map<string, Rendered>>()
 
   app.get('/users', {
     schema: { ...schema, ...policy.securityOf('users:list', EMAIL) },
     exposeHeadRoute: true,
-    onRequest: [...allow('users:list', undefined, EMAIL), negotiateVersion],
+    onRequest: [...allow('users:list', undefined, EMAIL), identifyForFilters, negotiateVersion],
     ...strictParameters(Object.keys(ListUsers.properties)),
   }, onList)
+
+  // Only admins may filter by what concerns accounts, also where anybody may list users.
+  async function identifyForFilters (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    if (!accountFilters.some((name) => Object.hasOwn(request.query as object, name))) return
+    reply.header('cache-control', 'private, no-cache')
+    addVary(reply, 'Authorization')
+    await authenticate(request, reply)
+  }
 
   async function onList (request: RequestOf<typeof schema>, reply: ReplyOf<typeof schema>) {
     const { query, socket, headers } = request

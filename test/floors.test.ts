@@ -55,7 +55,7 @@ t.test('no file imports itself by way of others', async (t) => {
 })
 
 t.test('only the node reads the environment, ends the process and writes to the console', async (t) => {
-  const pattern = /\bprocess\.(env(\.\w+)?|exit|on|once|stdout|stderr)\b|\bconsole\b/g
+  const pattern = /\bprocess\.(env(\.\w+)?|exit|on|once|stdout|stderr)\b|\bconsole(\.(log|error|warn|info|debug|trace|table|dir|assert|count|group|time)|\[)|[=(,]\s*console\b(?!:)/g
   const used = service.filter((file) => read(file).match(pattern)).flatMap((file) => {
     const code = ts.transpileModule(
       read(file), { compilerOptions: { removeComments: true, target: ts.ScriptTarget.ESNext } }

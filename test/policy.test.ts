@@ -154,6 +154,12 @@ async function passkeyOf (owner: LoggedIn): Promise<string> {
   await sql`delete from passkeys where user_id = ${owner.id}`
   return (await passkeys.register(owner, { origin })).id
 }
+async function failedDelivery (): Promise<string> {
+  const id = randomUUID()
+  await sql`insert into failed_deliveries (id, consumer, type, subject, data, created_at, attempts, error)
+    values (${id}, 'handler of the test', 'user.created', ${id}, '{}', now(), 1, 'It did not answer')`
+  return id
+}
 async function keyOf (owner: LoggedIn): Promise<string> {
   // A user may have 50.
   await sql`delete from api_keys where user_id = ${owner.id} and name = 'Of the user'`
@@ -171,6 +177,7 @@ async function identityOf (owner: LoggedIn): Promise<string> {
 // The request of each row.
 const rows: Record<string, Send> = {
   'GET /api/users': rest('GET', '/api/users'),
+  'GET /api/users?disabled=true': rest('GET', '/api/users?disabled=true'),
   'GET /api/users/{id}': rest('GET', ({ owner }) => `/api/users/${owner.id}`),
   'POST /api/users': rest('POST', '/api/users', person),
   'POST /api/users, a role': rest('POST', '/api/users', () => ({ ...person(), role: 'admin' })),
@@ -349,6 +356,14 @@ const rows: Record<string, Send> = {
   'GET /api/protected': rest('GET', '/api/protected'),
   'GET /api/audit': rest('GET', '/api/audit'),
   'GET /api/audit?user={id}': rest('GET', ({ owner }) => `/api/audit?user=${owner.id}`),
+  'GET /api/admin/overview': rest('GET', '/api/admin/overview'),
+  'GET /api/admin/settings': rest('GET', '/api/admin/settings'),
+  'GET /api/admin/keys': rest('GET', '/api/admin/keys'),
+  'GET /api/admin/deliveries': rest('GET', '/api/admin/deliveries'),
+  'POST /api/admin/deliveries/{id}/retry': rest(
+    'POST', async () => `/api/admin/deliveries/${await failedDelivery()}/retry`
+  ),
+  'DELETE /api/admin/deliveries/{id}': rest('DELETE', async () => `/api/admin/deliveries/${await failedDelivery()}`),
   'POST /api/uploads': sendUpload,
   'GET /api/uploads': rest('GET', '/api/uploads'),
   'OPTIONS /api/uploads/resumable': tus('OPTIONS'),

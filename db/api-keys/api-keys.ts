@@ -7,6 +7,7 @@ import { isUuid } from '../driver/postgres.ts'
 import { actorValue, withEvents } from '../outbox/store.ts'
 import type { ApiKeysTable } from '../tables/auth.ts'
 import type { Database, UserRow } from '../tables/index.ts'
+import { toPage, type Page } from '../tables/page.ts'
 import type { Row } from '../tables/row.ts'
 import { userColumns } from '../users/columns.ts'
 
@@ -54,6 +55,16 @@ export async function listApiKeys (db: Database, userId: string): Promise<ApiKey
 export async function listApiKeysOfAll (db: Database, limit: number): Promise<(ApiKeyRow & { userId: string })[]> {
   return db.selectFrom('api_keys').select(['user_id as userId', ...columns]).where(isLive)
     .orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).execute()
+}
+
+/** Returns a page of the keys of all users that have not expired, newest first, by keyset. */
+export async function listApiKeyPage (
+  db: Database, { limit, after }: { limit: number, after?: string | undefined }
+): Promise<Page<ApiKeyRow & { userId: string }>> {
+  const rows = await db.selectFrom('api_keys').select(['user_id as userId', ...columns]).where(isLive)
+    .$if(after !== undefined, (query) => query.where('id', '<', after!))
+    .orderBy('id', 'desc').limit(limit + 1).execute()
+  return toPage(rows, limit)
 }
 
 /** Returns the id of the user of a key, or undefined if there is no such key. */

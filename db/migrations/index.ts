@@ -4,6 +4,7 @@ import { createAccounts } from './accounts.ts'
 import { addApiKeys } from './api-keys.ts'
 import { auditIndexes, dropAuditLogins } from './audit-indexes.ts'
 import { foldCases } from './case-folding.ts'
+import { addConsole, consoleIndexes } from './console.ts'
 import { createDeletedUsers } from './deleted-users.ts'
 import { timeEndedSessions } from './ended-at.ts'
 import { createEpochs } from './epochs.ts'
@@ -245,6 +246,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0029-imports': addImports,
   '0030-upload-visibility': { indexes: uploadListIndexes, afterwards: addUploadVisibility },
   '0032-resumable-uploads': addResumableUploads,
+  '0033-console': { indexes: consoleIndexes, afterwards: addConsole },
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) =>

@@ -8,7 +8,7 @@ import { MAIL } from './mails.ts'
 
 const failureColumns = ['id', 'consumer', 'type', 'subject', 'data', 'created_at', 'attempts', 'error'] as const
 
-/** Lists a delivery of an event among the failed ones, and makes the next one of its subject due. */
+/** Lists a delivery among the failed ones, and makes the next one of its subject due. */
 export async function failDelivery (db: Database, { position, lease }: Attempt, error: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
     await trx.insertInto('failed_deliveries').columns(failureColumns)
@@ -20,7 +20,7 @@ export async function failDelivery (db: Database, { position, lease }: Attempt, 
   })
 }
 
-/** Returns failed deliveries, oldest first, after the one with the id `after`. */
+/** Returns failed deliveries of events, oldest first, after the one with the id `after`. */
 export async function listFailedDeliveries (
   db: Database, { limit, after }: { limit: number, after?: string | undefined }
 ): Promise<FailedDelivery[]> {
@@ -32,7 +32,7 @@ export async function listFailedDeliveries (
     ])
     .$if(after !== undefined, (query) => query.where(sql<boolean>`(failed_at, id) > (
       select failed_at, id from ${sql.table('failed_deliveries')} as last where last.id = ${after})`))
-    .orderBy('failed_at').orderBy('id').limit(limit).execute()
+    .where('type', '<>', MAIL).orderBy('failed_at').orderBy('id').limit(limit).execute()
   return rows as FailedDelivery[]
 }
 
@@ -53,18 +53,19 @@ export async function retryFailedDelivery (db: Database, id: string): Promise<bo
 }
 
 /**
- * Deletes at most `limit` failed deliveries that are older than `days`, or beyond the newest `keep`. Returns their
- * number.
+ * Deletes at most `limit` failed deliveries of events, or of mails, that are older than `days`, or beyond the newest
+ * `keep`. Each has a limit of its own: anybody can cause a mail that cannot be delivered. Returns their number.
  */
 export async function deleteOldFailures (
-  db: Database, { days, keep, limit }: { days: number, keep: number, limit: number }
+  db: Database, { of, days, keep, limit }: { of: 'events' | 'mails', days: number, keep: number, limit: number }
 ): Promise<number> {
+  const isOfKind = sql<boolean>`(type = ${sql.lit(MAIL)}) = ${sql.lit(of === 'mails')}`
   const { numDeletedRows } = await replanned(db)
-    .with('beyond', (cte) => cte.selectFrom('failed_deliveries').select('failed_at')
+    .with('beyond', (cte) => cte.selectFrom('failed_deliveries').select('failed_at').where(isOfKind)
       .orderBy('failed_at', 'desc').offset(keep).limit(1))
     .deleteFrom('failed_deliveries')
     .where('id', '=', ({ selectFrom }) => anyOf(selectFrom('failed_deliveries').select('id')
-      .where(({ or, eb }) => or([
+      .where(isOfKind).where(({ or, eb }) => or([
         eb('failed_at', '<', sql<Date>`now() - make_interval(days => ${days})`),
         eb('failed_at', '<=', sql<Date>`(select failed_at from beyond)`),
       ])).orderBy('failed_at').limit(limit).forUpdate().skipLocked()))

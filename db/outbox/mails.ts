@@ -124,8 +124,11 @@ async function isTokenValid (db: Database, token: string): Promise<boolean> {
 // The tables with tokens of links in mails.
 const tokenTables = ['password_tokens', 'email_tokens', 'undo_tokens', 'sign_ups', 'login_mails'] as const
 
-/** Deletes at most `limit` of the waiting mails about users. Returns their number. */
+/** Deletes the failed mails about users, and at most `limit` of the waiting ones. Returns the number of the latter. */
 export async function deleteMailsOf (db: Database, userIds: readonly string[], limit: number): Promise<number> {
+  // There are at most some thousand.
+  await db.deleteFrom('failed_deliveries').where('type', '=', MAIL)
+    .where(deliveryOwner, '=', sql<string>`any(${userIds}::text[])`).execute()
   const { numDeletedRows } = await replanned(db).deleteFrom('outbox').where('position', '=', ({ selectFrom }) =>
     anyOf(selectFrom('outbox').select('position').where('consumer', '=', sql.lit(MAIL))
       .where(deliveryOwner, '=', sql<string>`any(${userIds}::text[])`).limit(limit).forUpdate()

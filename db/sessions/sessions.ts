@@ -50,6 +50,10 @@ export interface NewSession extends ClientInfo {
    * The identity at a provider that the user has logged in with. If it was removed meanwhile, no session is created.
    */
   identity?: UsedIdentity | undefined
+  /** When the user was authenticated, if not now. */
+  authTime?: Date | undefined
+  /** Whether it is a session of the console. */
+  isConsole?: boolean | undefined
   secretHash: Uint8Array
   rotationKey: Uint8Array
   /** The session that the new one replaces, if it is live and its secret has this hash. */
@@ -72,7 +76,10 @@ export const seconds = (count: number) => sql`make_interval(secs => ${count})`
  */
 export async function insertSession (
   db: Database,
-  { userId, amr, passwordHash, passkey, identity, secretHash, rotationKey, address, userAgent, replaced }: NewSession,
+  {
+    userId, amr, passwordHash, passkey, identity, authTime, isConsole = false, secretHash, rotationKey, address,
+    userAgent, replaced,
+  }: NewSession,
   { sessionIdleSeconds, sessionSeconds }: Lifetime
 ): Promise<{ id: string, role: Role, expiresAt: Date, authTime: Date, replacedId: string | null }> {
   const id = newId(db)
@@ -139,13 +146,13 @@ export async function insertSession (
     .insertInto('sessions')
     .columns([
       'id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'amr', 'auth_time',
-      'identity_id', 'provider_sid', 'expires_at',
+      'identity_id', 'provider_sid', 'is_console', 'expires_at',
     ])
     .expression(({ selectFrom, val }) => selectFrom('owner').select([
       val(id).as('session'), 'owner.id', val(secretHash).as('secret'), val(rotationKey).as('rotation'),
       val(address).as('address'), val(userAgent).as('agent'), sql<string[]>`${amr}::text[]`.as('amr'),
-      sql<Date>`now()`.as('authenticated'), val(identity?.id ?? null).as('identity'),
-      val(identity?.sid ?? null).as('sid'),
+      sql<Date>`coalesce(${authTime ?? null}::timestamptz, now())`.as('authenticated'), val(identity?.id ?? null).as('identity'),
+      val(identity?.sid ?? null).as('sid'), val(isConsole).as('console'),
       sql<Date>`now() + ${seconds(Math.min(sessionIdleSeconds, sessionSeconds))}`.as('expires'),
     ]))
     .returning(['id', 'expires_at as expiresAt', sql<Date>`auth_time`.as('authTime'),
@@ -204,6 +211,28 @@ export async function findSession (
   return { rotationKey, rotations, expiresAt, recentRotations, amr, authTime, user }
 }
 
+/** A session of the console, with its user. */
+export type FoundConsoleSession = Authentication & { expiresAt: Date, user: UserRow }
+
+/** Returns the live session of the console with this id and hash of the secret, or undefined if there is none. */
+export async function findConsoleSession (
+  db: Database, { id, secretHash }: { id: string, secretHash: Uint8Array }, fields = noFields
+): Promise<FoundConsoleSession | undefined> {
+  const row = await db.selectFrom('sessions').innerJoin('users', 'users.id', 'sessions.user_id')
+    // The names have underscores, which names of fields cannot have.
+    .select([
+      'sessions.expires_at', sql<string[]>`to_json(coalesce(sessions.amr, '{}'))`.as('session_amr'),
+      sql<Date>`coalesce(sessions.auth_time, sessions.created_at)`.as('auth_time'),
+    ])
+    .select(userColumns(fields))
+    .where('sessions.id', '=', id).where('sessions.secret_hash', '=', secretHash).where('sessions.is_console', '=', true)
+    .where('sessions.expires_at', '>', sql<Date>`now()`)
+    .executeTakeFirst()
+  if (!row) return undefined
+  const { expires_at: expiresAt, session_amr: amr, auth_time: authTime, ...user } = row
+  return { expiresAt, amr, authTime, user }
+}
+
 /**
  * Counts a rotation. Returns the session's new expiry, or undefined if the session has ended or was rotated meanwhile.
  */
@@ -225,8 +254,10 @@ export async function rotateSession (
   return row?.expiresAt
 }
 
-export type SessionRow = Authentication &
-  Row<SessionsTable, 'id' | 'created_at' | 'last_used_at' | 'expires_at' | 'address' | 'user_agent'>
+export type SessionRow = Authentication & {
+  /** Whether it is a session of the console. */
+  console: boolean
+} & Row<SessionsTable, 'id' | 'created_at' | 'last_used_at' | 'expires_at' | 'address' | 'user_agent'>
 
 /**
  * Returns the live sessions of a user, newest first: at most 100, and as many more as logins of that user ran at the
@@ -236,7 +267,7 @@ export async function listSessionsOf (db: Database, userId: string): Promise<Ses
   return db.selectFrom('sessions')
     .select([
       'id', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt', 'address',
-      'user_agent as userAgent',
+      'user_agent as userAgent', 'is_console as console',
     ])
     .select(authentication)
     .where('user_id', '=', userId).where('expires_at', '>', sql<Date>`now()`)
@@ -248,7 +279,7 @@ export async function listSessions (db: Database, limit: number): Promise<(Sessi
   return db.selectFrom('sessions')
     .select([
       'user_id as userId', 'id', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt',
-      'address', 'user_agent as userAgent',
+      'address', 'user_agent as userAgent', 'is_console as console',
     ])
     .select(authentication)
     .where('expires_at', '>', sql<Date>`now()`).orderBy('created_at', 'desc')

@@ -29,6 +29,8 @@ export interface SessionsTable {
   identity_id: string | null
   /** How the provider calls its own session (`sid`), by which its logout ends this one; null if it does not say. */
   provider_sid: string | null
+  /** Whether it is a session of the console, which has a cookie of its own and is never refreshed. */
+  is_console: Generated<boolean>
 }
 
 /** An ended session whose access tokens may not have expired. Rows are kept for the lifetime of a token. */

@@ -26,6 +26,9 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   // Limits of minutes, in a table that a crash empties, too.
   throttle: 'left out',
   audit: 'kept',
+  // They are counted again.
+  audit_counts: 'left out',
+  audit_counted: 'left out',
   posts: 'kept',
   uploads: 'kept',
   // Like sessions: one that was revoked after the backup would work again.

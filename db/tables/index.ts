@@ -81,6 +81,21 @@ export interface AuditTable {
   created_at: Generated<Date>
 }
 
+/** How many entries of an action the account log has got on a day (UTC). See `db/admin/counts.ts`. */
+export interface AuditCountsTable {
+  /** A date, such as 2026-11-27. */
+  day: string
+  action: string
+  /** A bigint, which is read as text. */
+  count: string
+}
+
+/** One row: the last entry of the account log that was counted. */
+export interface AuditCountedTable {
+  is_only: Generated<boolean>
+  until: string
+}
+
 export interface Tables {
   users: UsersTable
   sessions: SessionsTable
@@ -92,6 +107,8 @@ export interface Tables {
   undo_tokens: UndoTokensTable
   throttle: ThrottleTable
   audit: AuditTable
+  audit_counts: AuditCountsTable
+  audit_counted: AuditCountedTable
   posts: PostsTable
   posts_position_seq: PositionSequence
   current_epoch: CurrentEpochView

@@ -1,6 +1,6 @@
 import { sql, type RawBuilder, type SelectExpression, type SelectQueryBuilder } from 'kysely'
 import { toAsciiSearch } from '../../schema/text/address.ts'
-import type { Role } from '../../schema/users/user.ts'
+import type { Role, UserKind } from '../../schema/users/user.ts'
 import type { UserSort } from '../../schema/users/user-list.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { schemaOf } from '../driver/postgres.ts'
@@ -24,6 +24,11 @@ export interface ListUsersQuery {
    * Whose addresses `email` and `q` may find: everybody's, or only that of the user with this id. By default nobody's.
    */
   addresses?: { readonly of: string } | undefined
+  kind?: UserKind | undefined
+  disabled?: boolean | undefined
+  emailVerified?: boolean | undefined
+  /** Whether they have a confirmed authenticator app. */
+  secondFactor?: boolean | undefined
   sort?: UserSort | undefined
   limit: number
   /** The last user of the previous page. */
@@ -142,12 +147,22 @@ async function filter<Row> (
 const selectFrom = (db: Database, query: ListUsersQuery) => restrict(db, db.selectFrom('users'), query)
 
 function restrict<Output> (db: Database, from: SelectQueryBuilder<Tables, 'users', Output>, query: ListUsersQuery) {
-  const { role, email, addresses, after } = query
+  const { role, email, kind, disabled, emailVerified, secondFactor, addresses, after } = query
   return from
+    // As the conditions of the indexes are (db/migrations/console.ts).
+    .$if(kind === 'service', (from) => from.where(sql<boolean>`account_kind = 'service'`))
+    .$if(kind === 'person', (from) => from.where(sql<boolean>`account_kind = 'person'`))
+    .$if(disabled !== undefined, (from) => from.where(disabled ? sql<boolean>`disabled` : sql<boolean>`not disabled`))
+    .$if(emailVerified !== undefined, (from) => from.where('email_verified', '=', emailVerified!))
+    .$if(secondFactor !== undefined, (from) => from.where(hasApp(db, secondFactor!)))
     .$if(role !== undefined, (from) => from.where('role', '=', role as Role))
     .$if(email !== undefined, (from) => from.where(ofVisible(addresses, hasEmail(email!))))
     .$if(after !== undefined, (from) => from.where(orderOf(db, query).follows(after!)))
 }
+
+// A subquery that does not depend on the row, so that PostgreSQL may begin with either.
+const hasApp = (db: Database, has: boolean) => sql<boolean>`${has ? sql`` : sql`not `}exists (
+  select from ${sql.id(schemaOf(db), 'totp')} as app where app.user_id = users.id and app.confirmed_at is not null)`
 
 const inOrder = <Output>(db: Database, from: SelectQueryBuilder<Tables, 'users', Output>, query: ListUsersQuery) => {
   const { key, direction, hasId } = orderOf(db, query)

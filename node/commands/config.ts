@@ -1,6 +1,7 @@
 import { sourceOf, type ConfigFile } from '../config/config-file.ts'
-import { actionsOfSetting, optionOfSetting, settingOf } from '../settings/config-values.ts'
+import { optionOfSetting, settingOf } from '../settings/config-values.ts'
 import { checkEnvironment } from '../settings/environment.ts'
+import { isRule, RULE } from '../settings/listed.ts'
 import { maskSetting } from '../settings/masked.ts'
 import { settingNames } from '../settings/settings.ts'
 import type { Command } from './command.ts'
@@ -33,12 +34,6 @@ export default {
     return { text, json: { settings, options, errors, warnings }, isFailure: errors.length > 0 }
   },
 } satisfies Command
-
-const RULE = '(rule of the file)'
-
-// Returns whether a rule of the policy stands in place of one of the audiences that a setting names.
-const isRule = (name: string, file: ConfigFile | undefined, source?: string): boolean =>
-  Object.hasOwn(actionsOfSetting, name) && file !== undefined && source === sourceOf(file)
 
 // Returns the options of the file that no setting has, as they may be shown.
 function listOptions (file: ConfigFile): { name: string, value: string, source: string }[] {

@@ -21,6 +21,7 @@ const ofNode: Readonly<Record<string, string>> = {
   onFirstAdmin: 'a node prints the first admin',
   onNoAdmin: 'a node prints that there is no admin',
   onAdminIgnored: 'a node prints that ADMIN_EMAIL has no effect',
+  shownSettings: 'the console of a node shows its settings',
 }
 
 const names = [...optionNames.filter((name) => !Object.hasOwn(ofNode, name)), 'routes']

@@ -17,6 +17,7 @@ export const optionOfSetting = {
   PASSWORD_URL: 'passwordUrl',
   SIGN_UP: 'signUp',
   LOGIN_MAIL: 'loginMail',
+  CONSOLE: 'console',
   PRODUCT_NAME: 'pages.productName',
   PRODUCT_COLOR: 'pages.color',
   UPLOAD_MAX_BYTES: 'uploadMaxBytes',

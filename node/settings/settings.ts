@@ -157,6 +157,7 @@ const Settings = Type.Object({
     description: 'a name of up to 100 characters',
   }),
   PRODUCT_COLOR: Type.Optional(Type.String({ format: 'color', description: 'a color such as #1d4ed8' })),
+  CONSOLE: Type.Boolean({ default: true, description: 'true or false' }),
   PRINT_SECRETS: Type.Optional(Type.Boolean({ description: 'true or false' })),
   WEBHOOK_URL: Type.Optional(Type.String({ description: 'an address such as https://example.com/events' })),
   WEBHOOK_SECRET: Type.Optional(

@@ -56,3 +56,23 @@ export const createSecrets = () => ({ secret: randomBytes(32).toString('base64ur
  * choose.
  */
 export const hashSecret = (secret: string): Uint8Array => createHash('sha256').update(secret).digest()
+
+/** The parts of the cookie of a session of the console, which is never rotated. */
+export type ConsoleCookie = Pick<SessionCookie, 'id' | 'secret'>
+
+const consoleFormat = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([\w-]{43})$/
+
+/** Parses the value of a cookie of the console. Returns undefined if it does not have that format. */
+export function readConsoleCookie (value: string): ConsoleCookie | undefined {
+  const match = consoleFormat.exec(value) as [string, string, string] | null
+  return match ? { id: match[1], secret: match[2] } : undefined
+}
+
+/** Returns the value of the cookie of a session of the console. */
+export const writeConsoleCookie = ({ id, secret }: ConsoleCookie): string => `${id}.${secret}`
+
+/**
+ * Returns what is hashed of the secret of such a session. It differs from that of other sessions, so that neither
+ * works in the place of the other, also on a node of the previous release: a refresh would extend it.
+ */
+export const consoleSecret = (secret: string): string => `console ${secret}`

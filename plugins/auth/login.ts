@@ -43,7 +43,17 @@ interface GivenCredentials {
   email: string
   password: string
   /** The session of the browser's cookie, which the login ends. */
-  replaced: SessionCookie | undefined
+  replaced: ReplacedSession | undefined
+  /** Whether it is a login to the console. */
+  toConsole?: ToConsole | undefined
+}
+
+type ReplacedSession = Pick<SessionCookie, 'id' | 'secret'>
+
+/** A login to the console, whose session is another one (contract 18.3). */
+export interface ToConsole {
+  /** Throws unless the user, who was authenticated, may open the console. */
+  admit: (user: Omit<Actor, 'sessionId' | 'keyId' | 'actions'>) => void
 }
 
 /** How a user was authenticated, for the session that follows. */
@@ -57,7 +67,11 @@ export interface Proof {
   /** The identity at a provider that was used, if one was. */
   identity?: UsedIdentity | undefined
   /** The session of the browser's cookie, which the login ends. */
-  replaced?: SessionCookie | undefined
+  replaced?: ReplacedSession | undefined
+  /** Whether the session is one of the console. */
+  toConsole?: ToConsole | undefined
+  /** When the user was authenticated, if not now. */
+  authTime?: Date | undefined
   /** Uses up what can be used once, right before the session starts. It throws if that was used meanwhile. */
   consume?: (() => Promise<void>) | undefined
   /**
@@ -103,15 +117,19 @@ export function createLogin (
   // Throws `InvalidCredentials` if the user was deleted or disabled, the password was changed, or the passkey or the
   // identity was removed, since it was checked. Throws `SecondFactorRequired` if the user has one that was not used.
   async function start (
-    caller: Caller, user: UserRow, { consume, inTransaction, ...opening }: Proof
+    caller: Caller, user: UserRow, { consume, inTransaction, toConsole, ...opening }: Proof
   ): Promise<LoggedIn> {
     await hooks.check('beforeLogin', user, caller)
     // Before the session, so that there is none if the host's function fails.
     const added = await claims.of(user)
+    const at = opening.authTime?.getTime() ?? clock.now()
+    toConsole?.admit({
+      id: user.id, role: user.role, amr: opening.amr, authTime: Math.floor(at / 1000), claims: added,
+    })
     await consume?.()
     const { address, userAgent } = caller
     const { role, ...session } = await sessions
-      .start({ userId: user.id, ...opening, address, userAgent }, inTransaction)
+      .start({ userId: user.id, ...opening, isConsole: toConsole !== undefined, address, userAgent }, inTransaction)
       .catch(async (error) => {
         // The factor was added a moment ago, or the first factor is one of which nobody has asked.
         throw error instanceof SecondFactorRequired ? await secondFactor.demand(user.id, opening) : error
@@ -236,7 +254,8 @@ export function createLogin (
       const attempt = await throttle.login({ email: credentials.email, address, ...client && { client } })
       try {
         const { passwordHash, has_second_factor: hasSecondFactor, ...user } = await verify(caller, credentials, attempt)
-        const proof = { amr: PASSWORD, passwordHash, replaced: credentials.replaced }
+        const { replaced, toConsole } = credentials
+        const proof = { amr: PASSWORD, passwordHash, replaced, toConsole }
         if (hasSecondFactor) throw await secondFactor.demand(user.id, proof)
         const loggedIn = await start(caller, user, proof)
           .catch((error) =>
@@ -256,7 +275,9 @@ export function createLogin (
      * @param prove checks the second factor of a user. It throws `InvalidSecondFactor`
      */
     async withSecondFactor (
-      caller: Caller, { challenge, replaced }: { challenge: string, replaced: SessionCookie | undefined },
+      caller: Caller,
+      { challenge, replaced, toConsole }:
+      { challenge: string, replaced: ReplacedSession | undefined, toConsole?: ToConsole | undefined },
       prove: (userId: string) => Promise<SecondProof>
     ): Promise<LoggedIn> {
       const { userId, passwordHash, amr, identityId, providerSid } = await secondFactor.attempt(challenge)
@@ -270,6 +291,7 @@ export function createLogin (
           passkey,
           identity: identityId === null ? undefined : { id: identityId, sid: providerSid ?? undefined },
           replaced,
+          toConsole,
           async inTransaction (trx) {
             await secondFactor.use(trx, challenge)
             await consume(trx)

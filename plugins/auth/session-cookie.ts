@@ -3,6 +3,9 @@ import type { Options } from '../../schema/options/options.ts'
 /** The name of the session cookie. */
 export const SESSION_COOKIE = 'usher_session'
 
+/** The name of the cookie of a session of the console (contract 18.3). */
+export const CONSOLE_COOKIE = 'usher_console'
+
 /** The name of the cookie with which a browser proves that it has sent a sign-up (contract 11.2). */
 export const SIGN_UP_COOKIE = 'usher_sign_up'
 

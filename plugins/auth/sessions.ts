@@ -8,8 +8,8 @@ import { findLiveTokens, type TokenKey, type WriterToken } from '../../db/sessio
 import { voidIssued } from '../../db/auth/void-issued.ts'
 import { batchCalls, type Client } from '../../db/batching/batching.ts'
 import {
-  findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession, type Authentication, type ClientInfo,
-  type NewSession, type SessionRow,
+  findConsoleSession, findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession, type Authentication,
+  type ClientInfo, type FoundConsoleSession, type Lifetime, type NewSession, type SessionRow,
 } from '../../db/sessions/sessions.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
 import { lockUser } from '../../db/users/users.ts'
@@ -17,11 +17,21 @@ import type { Role } from '../../schema/users/user.ts'
 import { DatabaseUnavailable, UsherError } from '../../schema/http/errors.ts'
 import type { Core } from '../core.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
-import { createSecrets, hashSecret, isGenuine, writeSessionCookie, type SessionCookie } from './cookie-value.ts'
+import {
+  consoleSecret, createSecrets, hashSecret, isGenuine, writeConsoleCookie, writeSessionCookie, type ConsoleCookie,
+  type SessionCookie,
+} from './cookie-value.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { longestLifeOf } from './token-lifetime.ts'
 
 const PURGE_SECONDS = 60
+// How long a session of the console lives (contract 18.3).
+const CONSOLE_SECONDS = 3600
+
+const lifetimeOfConsole = ({ sessionSeconds, sessionIdleSeconds }: Lifetime): Lifetime => ({
+  sessionSeconds: Math.min(sessionSeconds, CONSOLE_SECONDS),
+  sessionIdleSeconds: Math.min(sessionIdleSeconds, CONSOLE_SECONDS),
+})
 
 export type Sessions = ReturnType<typeof createSessions>
 
@@ -97,16 +107,18 @@ export function createSessions (
      */
     async start (
       { replaced, ...opening }: Omit<NewSession, 'secretHash' | 'rotationKey' | 'replaced'> &
-        { replaced?: SessionCookie | undefined },
+        { replaced?: Pick<SessionCookie, 'id' | 'secret'> | undefined },
       inTransaction?: (trx: Database) => Promise<void>
     ): Promise<OpenSession & { role: Role }> {
       const { secret, rotationKey } = createSecrets()
+      const { isConsole = false } = opening
+      const secretOf = isConsole ? consoleSecret : (given: string) => given
       const insert = (on: Database) => insertSession(on, {
         ...opening,
-        secretHash: hashSecret(secret),
+        secretHash: hashSecret(secretOf(secret)),
         rotationKey,
-        replaced: replaced && { id: replaced.id, secretHash: hashSecret(replaced.secret) },
-      }, options)
+        replaced: replaced && { id: replaced.id, secretHash: hashSecret(secretOf(replaced.secret)) },
+      }, isConsole ? lifetimeOfConsole(options) : options)
       const { id, role, expiresAt, authTime, replacedId } = await (inTransaction
         ? db.transaction().execute(async (trx) => {
           await lockUser(trx, opening.userId)
@@ -115,7 +127,8 @@ export function createSessions (
         })
         : insert(db))
       if (replacedId !== null) markEnded([replacedId])
-      const cookie = writeSessionCookie({ id, secret, rotations: 0 }, rotationKey)
+      const cookie =
+        isConsole ? writeConsoleCookie({ id, secret }) : writeSessionCookie({ id, secret, rotations: 0 }, rotationKey)
       return { id, role, expiresAt, amr: [...opening.amr], authTime, cookie }
     },
 
@@ -150,6 +163,15 @@ export function createSessions (
       // session.
       const rotated = await find()
       return rotated && open(rotated.rotations, rotated.expiresAt)
+    },
+
+    /**
+     * Returns the session of the console that a cookie is of, with its user as stored now, or undefined if it has ended
+     * or expired.
+     */
+    async findConsole ({ id, secret }: ConsoleCookie): Promise<FoundConsoleSession | undefined> {
+      if (ended.has(id)) return undefined
+      return findConsoleSession(db, { id, secretHash: hashSecret(consoleSecret(secret)) }, options.userFields)
     },
 
     end,

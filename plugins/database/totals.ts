@@ -6,14 +6,19 @@ import type { Core } from '../core.ts'
 const MIN_PAUSE_MS = 1000
 // Of its time, the database spends a fiftieth on this at most.
 const PAUSE_FACTOR = 50
+// A page does not wait for longer.
+const PAGE_MS = 50
 
 /**
  * Adds the metrics that only the database knows. They are read while somebody asks for metrics, and the less often the
  * longer it takes. If the database does not answer soon, the last known values are shown.
+ *
+ * Returns a function that returns the last known values, undefined if there are none yet, and reads them again.
  */
 export function addTotals (
-  { lifecycle, database: { db }, telemetry: { metrics }, options: { deadlines } }: Core
-): void {
+  { lifecycle, database: { db }, telemetry: { metrics }, options: { deadlines } }: Omit<Core, 'database'> &
+    { database: Pick<Core['database'], 'db'> }
+): () => Promise<Totals | undefined> {
   const { log } = lifecycle
   let known: Totals | undefined
   let reading: Promise<void> | undefined
@@ -33,10 +38,12 @@ export function addTotals (
     reading = undefined
   }
 
-  metrics.beforeRead(async () => {
+  async function refresh (timeoutMs: number): Promise<void> {
     if (!isClosing && !reading && performance.now() >= nextAt) reading = read()
-    if (reading) await settlesWithin(reading, deadlines.metrics)
-  })
+    if (reading) await settlesWithin(reading, timeoutMs)
+  }
+
+  metrics.beforeRead(() => refresh(deadlines.metrics))
   // The database closes next. Metrics can still be read, such as the last values of a worker, and show the last known
   // totals.
   lifecycle.addHook('onClose', async () => {
@@ -53,4 +60,9 @@ export function addTotals (
   add(
     'usher_backup_age_seconds', 'Time since the last backup, if the account log has one', ({ backupAge }) => backupAge
   )
+
+  return async () => {
+    await refresh(Math.min(PAGE_MS, deadlines.metrics))
+    return known
+  }
 }

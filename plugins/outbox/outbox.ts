@@ -25,6 +25,9 @@ const WEBHOOK_SLOTS = 8
 const CONSUMER_DAYS = 7
 const FAILURE_DAYS = 30
 const FAILURES = 10_000
+// No link of a mail works for longer in a mail that is sent late.
+const FAILED_MAIL_DAYS = 3
+const FAILED_MAILS = 1000
 const CONSUMERS = 1000
 // How many events of each kind may wait for a consumer about one user, and how many in all. An event has some 500
 // bytes.
@@ -243,8 +246,11 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
       for (const consumer of new Set([...targets.values()].filter(isConsumer).map(({ name }) => name))) {
         await boundConsumer(consumer)
       }
-      const failures = await deleteOldFailures(db, { days: FAILURE_DAYS, keep: FAILURES, limit: PURGE_BATCH_SIZE })
-      return Math.max(deliveries, events + mails, failures)
+      const limit = PURGE_BATCH_SIZE
+      const failures = await deleteOldFailures(db, { of: 'events', days: FAILURE_DAYS, keep: FAILURES, limit })
+      const failedMails =
+        await deleteOldFailures(db, { of: 'mails', days: FAILED_MAIL_DAYS, keep: FAILED_MAILS, limit })
+      return Math.max(deliveries, events + mails, failures, failedMails)
     },
   }
 }

@@ -3,8 +3,11 @@ import type { Client } from '../../db/batching/batching.ts'
 import { EVERYBODY, placeOf, type ListUsersQuery, type UserPage } from '../../db/users/list-users.ts'
 import type { UserRow } from '../../db/tables/index.ts'
 import type { Actor } from '../../schema/options/policy.ts'
+import { InvalidInput } from '../../schema/http/errors.ts'
 import { User } from '../../schema/users/user.ts'
-import { decodeUserCursor, encodeUserCursor, readMembers, type UserFilters } from '../../schema/users/user-list.ts'
+import {
+  accountFilters, decodeUserCursor, encodeUserCursor, readMembers, type UserFilters,
+} from '../../schema/users/user-list.ts'
 
 /** A list of users as it is requested. */
 export interface UserListRequest extends UserFilters {
@@ -36,7 +39,13 @@ export async function listUsersFor (
   { limit, after, fields, ...filters }: UserListRequest, reader: Actor | null | undefined, client?: Client,
   { onlyVersions = false } = {}
 ): Promise<ListedUsers> {
-  const { role, email, q, sort } = filters
+  const { role, email, q, kind, disabled, emailVerified, secondFactor, sort } = filters
+  if (reader !== undefined && accountFilters.some((name) => filters[name] !== undefined)) {
+    policy.authorize(reader, 'users:filter')
+  }
+  if (sort && !sort.endsWith('createdAt') && [kind, disabled, emailVerified, secondFactor].some((one) => one !== undefined)) {
+    throw new InvalidInput('sort must be createdAt or -createdAt with kind, disabled, emailVerified and secondFactor')
+  }
   const mayRead = (ownerId?: string) => reader === undefined || policy.allows(reader, 'users:read-email', ownerId)
   if (sort?.endsWith('email') && !mayRead()) policy.authorize(reader!, 'users:read-email')
   const members = readMembers(fields, [...Object.keys(User.properties), ...userFields.map(({ name }) => name)])
@@ -44,6 +53,10 @@ export async function listUsersFor (
     role,
     email,
     q,
+    kind,
+    disabled,
+    emailVerified,
+    secondFactor,
     sort,
     limit,
     members: onlyVersions ? [] : members,

@@ -15,6 +15,7 @@ export const auditActions = [
   'passkey.add', 'passkey.rename', 'passkey.remove', 'totp.add', 'totp.remove', 'api-key.add', 'api-key.remove',
   'identity.add', 'identity.remove', 'recovery-codes.create', 'recovery-code.use', 'keys.rotate', 'backup.create',
   'users.export', 'user.export', 'upload.read', 'upload.update', 'upload.delete', 'upload-link.create', 'upload-link.revoke',
+  'delivery.retry', 'delivery.discard',
   // A request that got 403 or 429. The log records at most one a minute from the same source.
   'access.denied', 'access.throttled',
 ] as const

@@ -22,6 +22,7 @@ export const Session = Type.Object({
   authTime: Instant,
   address: Type.String({ description: 'The IP address of the last login or refresh' }),
   userAgent: Type.String({ description: 'The `User-Agent` of the last login or refresh; empty if there was none' }),
+  console: Type.Boolean({ description: 'Whether it is a session of the admin console' }),
   current: Type.Boolean({ description: 'Whether the access token of this request belongs to it' }),
 }, { title: 'Session', description: 'A session that has neither ended nor expired' })
 

@@ -15,6 +15,7 @@ import { PasswordHash, type GivenPasswordHash } from './password-hash.ts'
 import { S3, storages, type GivenS3, type StorageName } from './s3.ts'
 import { signingAlgorithms, type SigningAlgorithm } from './signing-algorithm.ts'
 import { Email, NewPassword } from '../text/text.ts'
+import type { ShownSetting } from '../admin/admin.ts'
 import type { ClaimsOf } from '../auth/claims.ts'
 import type { FieldsSchema, UserFields } from '../users/user-fields.ts'
 import type { Webhook, WebhookOptions } from './webhooks.ts'
@@ -97,6 +98,7 @@ export const Settings = Type.Object({
     default: false, description: 'Whether users can log in by a link or a code of a mail; needs a mailer',
   }),
   pages: PagesOptions,
+  console: Type.Boolean({ default: false, description: 'Whether there is a console for admins, at /console' }),
   auditSeconds: Type.Integer({
     default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'Lifetime of the entries of the account log',
   }),
@@ -252,6 +254,11 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>
    * admin.
    */
   onAdminIgnored?: (() => void) | undefined
+  /**
+   * Returns what the console shows as the settings of the service. It must not have secrets. By default, there are
+   * none.
+   */
+  shownSettings?: (() => readonly ShownSetting[]) | undefined
 }
 
 export type { Mail, MailContent, MailName, MailTemplates, MailValues } from './mail.ts'
@@ -292,4 +299,5 @@ export interface Options extends Readonly<Given> {
   readonly onFirstAdmin: UsherOptions['onFirstAdmin']
   readonly onNoAdmin: UsherOptions['onNoAdmin']
   readonly onAdminIgnored: UsherOptions['onAdminIgnored']
+  readonly shownSettings: UsherOptions['shownSettings']
 }

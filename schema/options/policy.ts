@@ -81,6 +81,16 @@ const rules = {
   'second-factor:change': member,
   'second-factor:reset': admin,
   'audit:read': owner,
+  // Opening the console, which needs a session of its own. What is done there needs the actions of the API as well.
+  'console:open': admin,
+  // The overview and the settings of the service.
+  'service:read': admin,
+  // Events and mails that could not be delivered.
+  'deliveries:list': admin,
+  'deliveries:retry': admin,
+  'deliveries:discard': admin,
+  // Filters of lists of users by what only concerns their accounts.
+  'users:filter': admin,
   'uploads:create': member,
   'uploads:update': owner,
   'uploads:delete': owner,
@@ -108,7 +118,7 @@ export type Policy = Record<ReadAction, ReadRule> & Record<Action, Rule>
  */
 export const sessionActions: ReadonlySet<string> = new Set<Action>([
   'passwords:change', 'passkeys:remove', 'identities:remove', 'second-factor:read', 'second-factor:change',
-  'second-factor:reset', 'api-keys:create', 'users:export',
+  'second-factor:reset', 'api-keys:create', 'users:export', 'console:open',
 ])
 
 /** Returns whether the token or the API key of an actor permits an action, which the policy must permit as well. */

@@ -22,7 +22,8 @@ import { readWebhooks } from './webhooks.ts'
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
     prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates,
-    mailTexts, webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, hooks, userFields, claims, providers, ...rest
+    mailTexts, webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, shownSettings, hooks,
+    userFields, claims, providers, ...rest
   } = dropToolOptions(given, optionError)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
@@ -48,6 +49,9 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
   if (onAdminIgnored !== undefined && typeof onAdminIgnored !== 'function') {
     throw optionError('onAdminIgnored must be a function')
+  }
+  if (shownSettings !== undefined && typeof shownSettings !== 'function') {
+    throw optionError('shownSettings must be a function')
   }
   if (claims !== undefined && typeof claims !== 'function') throw optionError('claims must be a function')
   const isOrigin = (text: string) => text === '*' || normalizeOrigin(text) !== undefined
@@ -83,6 +87,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     onFirstAdmin,
     onNoAdmin,
     onAdminIgnored,
+    shownSettings,
   })
 }
 

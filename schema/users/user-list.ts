@@ -4,6 +4,7 @@ import { decodeCursor, isCursor } from '../http/cursor.ts'
 import { InvalidInput } from '../http/errors.ts'
 import { pageQuery } from '../http/params.ts'
 import { line } from '../text/text.ts'
+import type { UserKind } from './user.ts'
 
 /** What a list of users may be sorted by; `-` is for descending. */
 export const userSorts = ['createdAt', '-createdAt', 'name', '-name', 'email', '-email'] as const
@@ -23,6 +24,12 @@ export const userFilters = {
     minLength: 2,
     maxLength: 100,
     description: 'Only users of whose name or address some word begins with this, regardless of case',
+  })),
+  kind: Type.Optional(Type.Unsafe<UserKind>({ type: 'string', enum: ['person', 'service'], description: 'Only users of this kind' })),
+  disabled: Type.Optional(Type.Boolean({ description: 'Only users who are disabled, or who are not. For admins' })),
+  emailVerified: Type.Optional(Type.Boolean({ description: 'Only users whose address is verified, or is not. For admins' })),
+  secondFactor: Type.Optional(Type.Boolean({
+    description: 'Only users who have an authenticator app, or who have none. For admins',
   })),
   sort: Type.Optional(Type.Unsafe<UserSort>({
     type: 'string', enum: userSorts, description: 'The order; `-` is for descending. By default -createdAt',
@@ -49,17 +56,29 @@ export interface UserFilters {
   readonly role?: string | undefined
   readonly email?: string | undefined
   readonly q?: string | undefined
+  readonly kind?: UserKind | undefined
+  readonly disabled?: boolean | undefined
+  readonly emailVerified?: boolean | undefined
+  readonly secondFactor?: boolean | undefined
   readonly sort?: UserSort | undefined
 }
+
+/** The filters by what only concerns the account of a user. */
+export const accountFilters = ['disabled', 'emailVerified', 'secondFactor'] as const
 
 const DIGEST = 6
 // A name has at most 200 characters of four bytes, besides the digest and the id.
 const LONGEST_CURSOR = 1400
 
-function digestOf ({ role, email, q, sort = '-createdAt' }: UserFilters): Buffer {
-  return createHash('sha256').update(JSON.stringify([role ?? null, email ?? null, q ?? null, sort]))
+function digestOf ({ role, email, q, sort = '-createdAt', ...filters }: UserFilters): Buffer {
+  const others = optionalFilters.map((name) => filters[name] ?? null)
+  // Without them, cursors are those of the previous release.
+  const rest = others.every((value) => value === null) ? [] : others
+  return createHash('sha256').update(JSON.stringify([role ?? null, email ?? null, q ?? null, sort, ...rest]))
     .digest().subarray(0, DIGEST)
 }
+
+const optionalFilters = ['kind', ...accountFilters] as const
 
 /**
  * Returns the opaque cursor of a user in a list: a digest of the query, the id, and the value that the list is sorted
@@ -75,8 +94,9 @@ export function encodeUserCursor (
 /** Returns the position in a cursor. Throws `InvalidInput` if it is malformed or belongs to another query. */
 export function decodeUserCursor (cursor: string, filters: UserFilters): { id: string, key: string } {
   const { email, q, sort = '-createdAt' } = filters
+  const isPlain = email === undefined && q === undefined && optionalFilters.every((name) => filters[name] === undefined)
   // Cursors of earlier releases consist of an id.
-  if (isCursor(cursor) && email === undefined && q === undefined && sort === '-createdAt') {
+  if (isCursor(cursor) && isPlain && sort === '-createdAt') {
     return { id: decodeCursor(cursor), key: '' }
   }
   const bytes = Buffer.from(cursor.slice(0, LONGEST_CURSOR), 'base64url')

@@ -87,6 +87,8 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     }],
     onFirstAdmin: () => {},
     onNoAdmin: () => {},
+    console: true,
+    shownSettings: () => [],
     onAdminIgnored: () => {},
   } satisfies Required<Omit<UsherOptions, keyof RegisterOptions | 'sql'>>
   const app = Fastify({ pluginTimeout: 0 })

@@ -78,12 +78,12 @@ export function createMailer ({
       await send({ to: stored.to, ...mail })
     },
     isFinal: (error) => error instanceof Expired || isRefusedForGood(error),
-    // The mail is not listed as failed, because it contains a link that may still work.
     report ({ data }, error, final) {
-      const fields = { err: describeError(error), userId: (data as StoredMail).userId }
-      if (final) log.error(fields, 'A mail could not be sent')
+      const err = describeError(error)
+      const fields = { err, userId: (data as StoredMail).userId }
+      if (final) log.error(fields, 'A mail could not be sent, and is listed as failed')
       else log.warn(fields, 'A mail could not be sent: another attempt follows')
-      return undefined
+      return err.message
     },
   })
 

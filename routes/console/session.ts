@@ -1,0 +1,140 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { requireLiveSession } from '../../db/sessions/live-sessions.ts'
+import { readConsoleCookie, type ConsoleCookie } from '../../plugins/auth/cookie-value.ts'
+import type { LoggedIn, ToConsole } from '../../plugins/auth/login.ts'
+import { CONSOLE_COOKIE, attributesOf } from '../../plugins/auth/session-cookie.ts'
+import { readCookies } from '../../plugins/auth/cookie-value.ts'
+import { normalizeOrigin } from '../../schema/http/origin.ts'
+import { InvalidToken } from '../../schema/auth/login.ts'
+import { NotFound, OriginNotAllowed } from '../../schema/http/errors.ts'
+import type { Actor } from '../../schema/options/policy.ts'
+import { createCookie } from '../cookie.ts'
+
+export type ConsoleSessions = Awaited<ReturnType<typeof createConsoleSessions>>
+
+/** Starts, finds and ends the sessions of the console (contract 18.3). */
+export async function createConsoleSessions (app: FastifyInstance) {
+  const {
+    usherAudit: audit, usherDatabase: { clock }, usherOptions: options, usherUsers: users,
+    usherAuth: { actors, callerOf, claims, identify, login, policy, secondFactor, sessions, stepUp, tokens, totp },
+  } = app
+  // It registers what serializes cookies.
+  await createCookie(app, CONSOLE_COOKIE)
+  const path = `${options.publicPath}/console`
+
+  const mayOpen = (actor: Actor): boolean => policy.allows(actor, 'console:open') && !secondFactor.isMissing(actor)
+
+  // Whoever may not open the console does not learn that there is one.
+  const toConsole: ToConsole = {
+    admit (user) {
+      // The session will exist, and no key does.
+      if (!mayOpen({ ...user, sessionId: '', keyId: null, actions: null })) throw new NotFound()
+    },
+  }
+
+  function setCookie (reply: FastifyReply, value: string, expires: Date): void {
+    const attributes = attributesOf(options, reply.request.protocol, expires, clock.now())
+    reply.header('set-cookie', app.serializeCookie(CONSOLE_COOKIE, value, { ...attributes, path, sameSite: 'strict' }))
+  }
+
+  // A sibling domain can set a second cookie of this name, and their order does not tell which one is genuine.
+  function readCookie ({ headers: { cookie = '' } }: FastifyRequest): ConsoleCookie | undefined {
+    const [value = '', ...others] = new Set(readCookies(cookie, CONSOLE_COOKIE))
+    return others.length > 0 ? undefined : readConsoleCookie(value)
+  }
+
+  function open (reply: FastifyReply, { cookie, expiresAt }: LoggedIn): void {
+    setCookie(reply, cookie, expiresAt)
+  }
+
+  return {
+    /** Returns the actor of the session of the browser, or undefined without one. */
+    async find (request: FastifyRequest): Promise<{ actor: Actor, expiresAt: Date } | undefined> {
+      const cookie = readCookie(request)
+      const found = cookie && await sessions.findConsole(cookie)
+      if (!found) return undefined
+      const { user, expiresAt, amr, authTime } = found
+      const added = await claims.of(user)
+      // The token is sent to nobody. It makes the actor one like any other, whose writes are refused once the session
+      // has ended.
+      const { token } = login.sign({ id: cookie.id, amr, authTime, expiresAt }, user, added)
+      const actor = await tokens.verify(token)
+      return { actor, expiresAt }
+    },
+
+    mayOpen,
+
+    /** Returns whether a request has a token of somebody who may not open the console. */
+    async isForeign (request: FastifyRequest): Promise<boolean> {
+      const { headers: { authorization }, socket } = request
+      if (authorization === undefined) return false
+      return identify(authorization, socket).then((actor) => !mayOpen(actor), () => false)
+    },
+
+    /**
+     * Logs an admin in by address and password. Throws `InvalidCredentials`, `SecondFactorRequired`, `TooManyRequests`,
+     * `NotFound` for anybody else, and what a hook of the host throws.
+     */
+    async logIn (request: FastifyRequest, reply: FastifyReply, given: { email: string, password: string }) {
+      const caller = callerOf(request, { actor: null })
+      open(reply, await login.withPassword(caller, { ...given, replaced: readCookie(request), toConsole }))
+    },
+
+    /** Completes a login by the second factor. */
+    async completeLogin (
+      request: FastifyRequest, reply: FastifyReply, challenge: string,
+      factor: { code: string } | { recoveryCode: string }
+    ) {
+      const caller = callerOf(request, { actor: null })
+      const given = { challenge, replaced: readCookie(request), toConsole }
+      open(reply, await login.withSecondFactor(caller, given, (userId) => totp.prove(caller, userId, factor)))
+    },
+
+    /**
+     * Starts a session of the console for the user of a token who was authenticated recently (contract 16.2). Throws
+     * `StepUpRequired`, `InvalidToken`, `NotFound` for whoever may not open the console.
+     */
+    async exchange (request: FastifyRequest, reply: FastifyReply) {
+      const actor = await identify(request.headers.authorization, request.socket)
+      if (!mayOpen(actor)) throw new NotFound()
+      actors.set(request, actor)
+      const caller = callerOf(request)
+      await stepUp.require(caller)
+      const user = await users.read(actor.id, request.socket)
+      if (!user) throw new InvalidToken()
+      open(reply, await login.start(caller, user, {
+        amr: actor.amr,
+        authTime: new Date(actor.authTime * 1000),
+        replaced: readCookie(request),
+        toConsole,
+        // A repair of the account, for which this may have waited, has ended the session that permits it.
+        inTransaction: (trx) => requireLiveSession(trx, actor.sessionId),
+      }))
+    },
+
+    /** Ends the session of the actor, and clears the cookie. */
+    async end (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+      const caller = callerOf(request)
+      const { sessionId } = caller.getSession()
+      await sessions.end({ id: sessionId }, { ...audit.contextOf(caller), action: 'logout', byUser: true })
+      setCookie(reply, '', new Date(0))
+    },
+
+    /**
+     * An `onRequest` hook that accepts only requests of pages of the same origin. Unlike for other pages, those of the
+     * option `origins` do not suffice: they may act for users, but not for admins.
+     */
+    async requireOwnOrigin (request: FastifyRequest): Promise<void> {
+      const { headers: { origin, 'sec-fetch-site': site }, protocol, host } = request
+      if (site !== undefined ? site === 'same-origin' : isOwn(origin, `${protocol}://${host}`)) return
+      throw new OriginNotAllowed()
+    },
+  }
+
+  function isOwn (origin: string | undefined, own: string): boolean {
+    if (!origin || origin === 'null') return false
+    const given = normalizeOrigin(origin)
+    const allowed = [own, ...options.publicUrl ? [new URL(options.publicUrl).origin] : []]
+    return given !== undefined && allowed.some((one) => normalizeOrigin(one) === given)
+  }
+}

@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { gzipSync } from 'node:zlib'
+import t from 'tap'
+import { createUsher } from '../helpers/app.ts'
+import { look, openPage, startBrowser } from '../helpers/browser.ts'
+import { createMailer } from '../helpers/mail.ts'
+import { createPost } from '../helpers/graphql.ts'
+import { fieldPart, filePart, post } from '../helpers/uploads.ts'
+import { openSql } from '../helpers/sql.ts'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const evil = '<img src=x onerror=alert(1)> \u202eevil \u05d0'
+const MAX_BYTES = 60 * 1024
+
+const browser = await startBrowser(t)
+const usher = await createUsher(t, { prefix: '/base', console: true, mailer: createMailer().mailer })
+const { port } = new URL(await usher.app.listen({ port: 0, host: '127.0.0.1' }))
+const url = `http://localhost:${port}/base/console`
+const { admin } = usher
+const user = await usher.createUser({ name: evil })
+await createPost(usher, user)
+await post(usher, [filePart('Text', 'a file.txt'), fieldPart('description', 'D')], user)
+await usher.inject('POST', '/api/users', {
+  headers: admin.headers, payload: { name: 'Robot', email: 'robot@example.com', kind: 'service' },
+})
+await openSql(t, usher)`insert into failed_deliveries (id, consumer, type, subject, data, created_at, attempts, error)
+  values (gen_random_uuid(), 'handler of a very-long-name-without-a-space-that-could-break-a-table-on-a-phone', 'user.created',
+    ${user.id}, ${JSON.stringify({ userId: user.id })}::text::jsonb, now(), 9, 'The consumer did not answer')`
+
+const paths = [
+  '', '/users', '/users/new', `/users/${user.id}`, '/posts', '/uploads', '/log', '/deliveries', '/keys', '/providers',
+  '/settings', '/nothing',
+]
+
+t.test('18.2 every page is accessible, light and dark, fits a phone, and is small', async (t) => {
+  const { page, problems, foreign } = await openPage(t, url, {}, browser)
+  t.equal(new URL(page.url()).pathname, '/base/console/login')
+  await page.getByLabel('E-mail address').fill(admin.email)
+  await page.getByLabel('Password').fill(admin.password)
+  // With the keyboard.
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  const assets = new Map<string, number>()
+  page.on('response', (response) => {
+    if (response.url().includes('/assets/')) {
+      response.body().then((body) => assets.set(response.url(), gzipSync(body).length), () => {})
+    }
+  })
+  for (const path of ['/login', ...paths]) {
+    await page.goto(`${url}${path}`)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      await page.evaluate(axe)
+      const { violations } = await page.evaluate('axe.run()') as { violations: { id: string, nodes: { html: string }[] }[] }
+      t.same(violations.map(({ id, nodes }) => `${id}: ${nodes[0]!.html.slice(0, 200)}`), [], `${path} ${colorScheme}`)
+      const { brightness } = await look(page)
+      t.ok(colorScheme === 'light' ? brightness > 200 : brightness < 60, `${path} ${colorScheme}`)
+    }
+    await page.setViewportSize({ width: 360, height: 740 })
+    t.ok((await look(page)).excess <= 0, `${path} fits a phone`)
+    if (process.env['SHOTS']) {
+      const name = path.replaceAll(/\W+/g, '-') || 'overview'
+      await page.emulateMedia({ colorScheme: 'dark' })
+      await page.screenshot({ path: `${process.env['SHOTS']}/${name}-phone.png`, fullPage: true })
+      await page.setViewportSize({ width: 1280, height: 900 })
+      await page.emulateMedia({ colorScheme: 'light' })
+      await page.screenshot({ path: `${process.env['SHOTS']}/${name}.png`, fullPage: true })
+    }
+    await page.setViewportSize({ width: 1280, height: 900 })
+    const bytes = gzipSync(await page.content()).length + [...assets.values()].reduce((sum, size) => sum + size, 0)
+    t.ok(bytes <= MAX_BYTES, `${path} has ${bytes} bytes`)
+  }
+  t.same(foreign, [])
+  // The page that does not exist is one.
+  t.same(problems.filter((problem) => !problem.includes('404')), [])
+})
+
+t.test('18.2 without JavaScript, an admin logs in, reads, and changes a user', async (t) => {
+  const { page } = await openPage(t, `${url}/users/${user.id}`, { javaScriptEnabled: false }, browser)
+  await page.getByLabel('E-mail address').fill(admin.email)
+  await page.getByLabel('Password').fill(admin.password)
+  await page.getByRole('button', { name: 'Log in', exact: true }).click()
+  await page.getByLabel('Name', { exact: true }).fill('Somebody else')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('Saved.').waitFor()
+  t.equal(await page.getByLabel('Name', { exact: true }).inputValue(), 'Somebody else')
+})
+
+t.test('18.3 a session whose user was authenticated recently opens the console by a button', async (t) => {
+  const { page } = await openPage(t, `http://localhost:${port}/base/login`, {}, browser)
+  await page.getByLabel('E-mail address').fill(admin.email)
+  await page.getByLabel('Password', { exact: true }).fill(admin.password)
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/account')
+  await page.goto(`${url}/users`)
+  await page.getByRole('button', { name: 'Continue with your session' }).click()
+  await page.getByRole('heading', { name: 'Users' }).waitFor()
+})

@@ -1,0 +1,56 @@
+import type { InjectOptions } from 'fastify'
+import type { LoggedIn, TestUsher } from './app.ts'
+
+export const FORM = 'application/x-www-form-urlencoded'
+
+/** Returns functions that use the console as a browser of the same origin does. */
+export function withConsole ({ inject, prefix }: TestUsher) {
+  /** Sends a form. */
+  const send = (path: string, fields: object, headers: InjectOptions['headers'] = {}) =>
+    inject('POST', path, {
+      headers: { 'content-type': FORM, 'sec-fetch-site': 'same-origin', ...headers },
+      payload: `${new URLSearchParams(Object.entries(fields).filter(([, value]) => typeof value === 'string'))}`,
+    })
+
+  /** Logs in to the console. Returns the cookie, in the form of a header. */
+  async function open ({ email, password }: Pick<LoggedIn, 'email' | 'password'>): Promise<string> {
+    const response = await send('/console/login', { email, password })
+    if (response.statusCode !== 303) throw new Error(`console: ${response.statusCode} ${response.body}`)
+    return cookieOf(response)
+  }
+
+  return {
+    send,
+    open,
+
+    /** Reads a page with a cookie. */
+    read: (path: string, cookie?: string) => inject('GET', path, { headers: { ...cookie !== undefined && { cookie } } }),
+
+    /** Reads a page, changes some of the fields of one of its forms, and sends that. */
+    async fill (path: string, action: string, changes: Record<string, string>, cookie: string) {
+      const { body } = await inject('GET', path, { headers: { cookie } })
+      return send(action.slice(prefix.length), { ...fieldsOf(body, action), ...changes }, { cookie })
+    },
+  }
+}
+
+export function cookieOf ({ headers }: { headers: Record<string, unknown> }): string {
+  return `${headers['set-cookie']}`.split(';')[0]!
+}
+
+const unescape = (text: string): string => text.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&lt;', '<')
+  .replaceAll('&gt;', '>').replaceAll('&amp;', '&')
+
+/** Returns the fields that a form has, with their values. */
+export function fieldsOf (page: string, action: string): Record<string, string> {
+  const [, form = ''] = new RegExp(`<form[^>]* action="${action}">(.*?)</form>`, 's').exec(page) ?? []
+  const fields: Record<string, string> = {}
+  for (const [, tag = ''] of form.matchAll(/<input([^>]*)>/g)) {
+    const [name, value] = [/ name="([^"]*)"/.exec(` ${tag}`)?.[1], / value="([^"]*)"/.exec(` ${tag}`)?.[1] ?? '']
+    if (name !== undefined && !/type="checkbox"/.test(tag)) fields[name] = unescape(value)
+  }
+  for (const [, name, options = ''] of form.matchAll(/<select[^>]* name="([^"]*)"[^>]*>(.*?)<\/select>/gs)) {
+    fields[name!] = /<option value="([^"]*)" selected>/.exec(options)?.[1] ?? /<option value="([^"]*)"/.exec(options)?.[1] ?? ''
+  }
+  return fields
+}
