@@ -245,8 +245,8 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0028-providers': { beforehand: createIdentities, indexes: providerSessionIndexes },
   '0029-imports': addImports,
   '0030-upload-visibility': { indexes: uploadListIndexes, afterwards: addUploadVisibility },
-  '0032-resumable-uploads': addResumableUploads,
-  '0033-console': { indexes: consoleIndexes, afterwards: addConsole },
+  '0031-resumable-uploads': addResumableUploads,
+  '0032-console': { indexes: consoleIndexes, afterwards: addConsole },
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) =>
