@@ -65,6 +65,8 @@ const fillTables = (database: string, userId: string) => withSql(database, async
     select gen_random_uuid(), gen_random_uuid(), ${userId}, 'Link', decode('00ff', 'hex'), now() + interval '1 day'`
   await sql`insert into resumable_uploads (id, user_id, network, metadata, length, expires_at)
     values (gen_random_uuid(), ${id}, ${text}, ${text}, 1, ${later})`
+  await sql`insert into audit_counts (day, action, count) values ('2026-01-31', 'login', 7)
+    on conflict do nothing`
   await sql`insert into api_keys (id, user_id, hash, name, actions, multi_factor, last_used_at, expires_at)
     values (gen_random_uuid(), ${id}, ${hash}, ${text}, ${['posts:read', 'a b']}, true, now(), ${later})`
   await sql`insert into login_challenges (hash, user_id, amr, expires_at) values (${hash}, ${id}, array['pwd'], ${later})`

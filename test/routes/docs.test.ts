@@ -136,8 +136,8 @@ t.test('8 GET /docs/json', async (t) => {
       'GET /api/admin/settings': '200 401 403 500 503 bearer',
       'GET /api/admin/keys': '200 400 401 403 500 503 bearer',
       'GET /api/admin/deliveries': '200 400 401 403 500 503 bearer',
-      'POST /api/admin/deliveries/{id}/retry': '204 401 403 404 500 503 400 408 413 415 bearer',
-      'DELETE /api/admin/deliveries/{id}': '204 401 403 404 500 503 400 408 413 415 bearer',
+      'POST /api/admin/deliveries/{id}/retry': '204 400 401 403 404 408 413 415 500 503 bearer',
+      'DELETE /api/admin/deliveries/{id}': '204 400 401 403 404 408 413 415 500 503 bearer',
       'GET /api/users': '200 304 400 401 403 406 412 500 503 ',
       'POST /api/users': '201 400 401 403 408 409 410 413 415 422 500 503 bearer',
       'GET /api/users/{id}': '200 304 401 403 404 412 500 503 ',
@@ -242,7 +242,9 @@ t.test('8 GET /docs/json', async (t) => {
     })
     t.strictSame(parameters!.map(({ name, in: place, required }) => [name, place, required]),
       [
-        ...['role', 'email', 'q', 'sort', 'limit', 'after', 'fields'].map((name) => [name, 'query', false]),
+        ...[
+          'role', 'email', 'q', 'kind', 'disabled', 'emailVerified', 'secondFactor', 'sort', 'limit', 'after', 'fields',
+        ].map((name) => [name, 'query', false]),
         ...['If-None-Match', 'If-Match', 'Prefer'].map((name) => [name, 'header', false]),
       ])
   })
