@@ -4,7 +4,7 @@ import { compared } from './load.ts'
 /** The parts besides the comparison, in the order in which they run. */
 export const parts = [
   'revalidate', 'fanout', 'flow', 'comeback', 'idle', 'scale', 'lists', 'overload', 'outbox', 'keyed', 'quotas',
-  'metrics', 'api-keys', 'database-socket', 'soak',
+  'metrics', 'api-keys', 'database-socket', 'uploads', 'soak',
 ] as const
 export type Part = typeof parts[number]
 

@@ -22,6 +22,7 @@ import { revalidate } from './revalidate.ts'
 import { scale } from './scale.ts'
 import { soak } from './soak.ts'
 import { openStage, type Stage } from './stage.ts'
+import { uploads } from './uploads.ts'
 
 const run: Record<Part, (stage: Stage) => Promise<Report>> = {
   revalidate,
@@ -38,6 +39,7 @@ const run: Record<Part, (stage: Stage) => Promise<Report>> = {
   metrics,
   'api-keys': apiKeys,
   'database-socket': databaseSocket,
+  uploads,
   soak,
 }
 // Besides sockets, a process opens files for the database, logs and modules.

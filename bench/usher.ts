@@ -13,6 +13,18 @@ await app.register(usher, {
   schema: process.env['SCHEMA'],
   uploadsDir: process.env['UPLOADS_DIR']!,
   uploadMaxBytes: Number(process.env['UPLOAD_MAX_BYTES'] ?? 10 * 1024 * 1024),
+  ...process.env['S3_ENDPOINT'] && {
+    s3: {
+      endpoint: process.env['S3_ENDPOINT'],
+      bucket: process.env['S3_BUCKET']!,
+      accessKeyId: process.env['S3_ACCESS_KEY_ID']!,
+      secretAccessKey: process.env['S3_SECRET_ACCESS_KEY']!,
+      region: process.env['S3_REGION'],
+    },
+  },
+  // No quota ends the benchmark.
+  uploadQuotaBytes: Number.MAX_SAFE_INTEGER,
+  uploadQuotaFiles: 1_000_000_000,
   admin: { email: 'admin@example.com', password: 'horse battery staple' },
   accessTokenSeconds: 86400,
   ...process.env['READ_BY_MEMBERS'] && { policy: { 'users:read': audiences.members } },
