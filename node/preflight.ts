@@ -9,6 +9,7 @@ import { checkEnvironment } from './settings/environment.ts'
 import { explainMetrics } from './metrics/address.ts'
 import { openMailTemplates } from './mail/templates.ts'
 import { explainPasswordMemory } from './process/password-memory.ts'
+import { explainStorage } from './storage.ts'
 import { printWarning } from './terminal/print.ts'
 import type { Settings } from './settings/settings.ts'
 
@@ -17,8 +18,8 @@ const PROC = 0x9fa0
 
 /**
  * Returns the settings for a start, from the environment and from `.env`. Before anything is created, it checks all of
- * them, and whether the node can listen and has its folder (contract 14.5). Throws an `Error` with a sentence for each
- * problem, one per line.
+ * them, and whether the node can listen, has its folder and can use its S3 (contract 14.5). Throws an `Error` with a
+ * sentence for each problem, one per line.
  */
 export async function readStartSettings (): Promise<Settings> {
   const { settings, errors, warnings } = await checkEnvironment()
@@ -28,6 +29,7 @@ export async function readStartSettings (): Promise<Settings> {
     isValid('HOST', 'PORT') && checkPort(settings),
     isValid('METRICS_HOST', 'METRICS_PORT') && checkMetricsPort(settings),
     isValid('DATA_DIR') && checkFolder(settings),
+    isValid('DATA_DIR') && explainStorage(settings),
     isValid('MAIL_TEMPLATES') && checkTemplates(settings),
     isValid('ADMIN_EMAIL', 'ADMIN_PASSWORD') && checkAdmin(settings),
     isValid('PASSWORD_HASH_MEMORY_KIB', 'WORKERS') && explainPasswordMemory(settings),

@@ -1,30 +1,73 @@
 import { resolve } from 'node:path'
 import type { StorageBackend } from '../plugins/uploads/backend.ts'
-import { openBackend, openBackends } from '../plugins/uploads/open-backend.ts'
-import { multiplyDeadlines } from '../schema/options/deadlines.ts'
+import { joinBackends, openBackends, type Backends } from '../plugins/uploads/open-backend.ts'
+import { multiplyDeadlines, type Deadlines } from '../schema/options/deadlines.ts'
 import { readOptions } from '../schema/options/read-options.ts'
+import { StorageFailed, StorageFull, StorageUnavailable } from '../schema/uploads/upload.ts'
+import { explain } from './data.ts'
 import { storageOf } from './settings/service-options.ts'
 import type { Settings } from './settings/settings.ts'
 
 /**
- * Returns the storage of uploads that the settings select, for commands.
- * @param folder is used in place of what the settings select
+ * Returns the storage of uploads that the settings select, for commands. Throws an `Error` with a sentence that names
+ * the setting if its S3 cannot be used.
+ * @param folder is used in place of the folder of the settings
  */
-export function openStorage (settings: Settings, folder?: string): StorageBackend {
-  return openBackend(optionsOf(settings, folder))
+export async function openStorage (settings: Settings, folder?: string): Promise<StorageBackend> {
+  const options = optionsOf(settings, { folder })
+  const backends = await openBackends(options)
+  await requireStore(backends, settings)
+  return joinBackends(backends, options)
 }
 
-/** Returns the folder and the S3 of the settings; no `s3` if they have none. */
-export function openStorages (settings: Settings): ReturnType<typeof openBackends> {
-  return openBackends(optionsOf(settings))
+/**
+ * Returns the folder and the S3 of the settings; no `s3` if they have none.
+ * @param deadlines replace those of the options
+ */
+export function openStorages (settings: Settings, deadlines?: Partial<Deadlines>): Promise<Backends> {
+  return openBackends(optionsOf(settings, { deadlines }))
 }
 
-function optionsOf (settings: Settings, folder?: string) {
+/** Returns a sentence that names the setting if the settings have an S3 that cannot be used. */
+export async function explainStorage (settings: Settings): Promise<string | undefined> {
+  const backends = await openStorages(settings)
+  try {
+    await requireStore(backends, settings)
+  } catch (error) {
+    return (error as Error).message
+  } finally {
+    backends.s3?.close()
+  }
+}
+
+async function requireStore ({ s3 }: Backends, settings: Settings): Promise<void> {
+  try {
+    await s3?.check()
+  } catch (error) {
+    s3?.close()
+    throw new Error(`${explain(error as Error, settings)}.`, { cause: error })
+  }
+}
+
+/** Returns a sentence for an error of the storage, or undefined for another one. */
+export function explainFailure (error: unknown, { root }: StorageBackend): string | undefined {
+  const { code, message } = ((error as Error).cause ?? error) as NodeJS.ErrnoException
+  // The sentence of a store says more than its code.
+  const why = root.startsWith('s3:') ? message : code
+  const advice = root.startsWith('s3:') ? 'check the store' : 'check the folder, its disk and its permissions'
+  if (error instanceof StorageFull) return `The uploads cannot be written to ${root} (${why}): free some space.`
+  if (error instanceof StorageFailed) return `The uploads cannot be written to ${root} (${why}): ${advice}.`
+  if (error instanceof StorageUnavailable) return `The uploads cannot be read from ${root} (${why}): ${advice}.`
+}
+
+function optionsOf (
+  settings: Settings, { folder, deadlines }: { folder?: string | undefined, deadlines?: Partial<Deadlines> | undefined }
+) {
   const storage = storageOf(settings)
   return readOptions({
     ...storage,
-    ...folder !== undefined && { uploadsDir: resolve(folder), s3: undefined, uploadsTo: undefined },
-    deadlines: multiplyDeadlines(settings.DEADLINE_FACTOR),
+    ...folder !== undefined && { uploadsDir: resolve(folder) },
+    deadlines: { ...multiplyDeadlines(settings.DEADLINE_FACTOR), ...deadlines },
     // It is not used.
     databaseUrl: 'postgres://localhost/usher',
   })

@@ -8,7 +8,7 @@ import { BackupError, describeBytes } from '../backup/format.ts'
 import { explain, requireDatabase } from '../data.ts'
 import { schemaOf } from '../settings/service-options.ts'
 import { readEnvironment } from '../settings/environment.ts'
-import { openStorage } from '../storage.ts'
+import { explainFailure, openStorage } from '../storage.ts'
 import { print } from '../terminal/print.ts'
 import { showProgress } from '../terminal/progress.ts'
 import { requireAnswer } from '../wait-for-database.ts'
@@ -21,7 +21,8 @@ export default {
     'has its name. FILE may be - for standard output. The file contains personal data, password hashes and encrypted keys.\n' +
     'SECRET is not in it: keep DATA_DIR/secret or SECRET elsewhere.\n\n' +
     '  --schema <name>        the PostgreSQL schema, by default usher\n' +
-    '  --uploads-dir <folder> the folder of the uploads, by default DATA_DIR/uploads',
+    '  --uploads-dir <folder> the folder of the uploads, by default DATA_DIR/uploads. With S3_BUCKET, uploads are in the\n' +
+    '                         bucket as well',
   arguments: ['FILE'],
   json: '{ file, rows: number, files: number, bytes: number, size: number, missing: number, missingIds: [string] }',
   options: { schema: { type: 'string' }, 'uploads-dir': { type: 'string' } },
@@ -38,7 +39,7 @@ async function backup (file: string, schemaName?: string, uploads?: string): Pro
   }
   requireDatabase(settings)
   const { schema } = readOptions(schemaOf(settings, schemaName))
-  const backend = openStorage(settings, uploads)
+  const backend = await openStorage(settings, uploads)
   await requireAnswer(settings)
   const data = await openCommandData(settings)
   const progress = showProgress('Backing up', describeBytes)
@@ -51,7 +52,7 @@ async function backup (file: string, schemaName?: string, uploads?: string): Pro
       size = file === '-' ? await compress(bytes, process.stdout, update) : await writeArchive(path, bytes, update)
     })
     progress.end()
-    const output = report(result, file === '-' ? 'standard output' : path, size, (performance.now() - began) / 1000)
+    const output = report(result, backend.root, file === '-' ? 'standard output' : path, size, (performance.now() - began) / 1000)
     if (file !== '-') return output
     // Standard output has the backup. A signal may arrive when it is just complete; the exit code then says that it may
     // not be.
@@ -59,23 +60,23 @@ async function backup (file: string, schemaName?: string, uploads?: string): Pro
   } catch (error) {
     progress.end()
     // Its cause may be an error of the file system, which is not the fault of the database.
-    throw error instanceof BackupError
-      ? error
-      : new Error(explain(explainStart(error as Error, schema), settings), { cause: error })
+    if (error instanceof BackupError) throw error
+    const why = explainFailure(error, backend) ?? explain(explainStart(error as Error, schema), settings)
+    throw new Error(why, { cause: error })
   } finally {
     await data.stop()
   }
 }
 
 function report (
-  { rows, files, fileBytes, missing, missingIds }: Result, file: string, size: number, seconds: number
+  { rows, files, fileBytes, missing, missingIds }: Result, from: string, file: string, size: number, seconds: number
 ): Output {
   if (missing > 0) {
     print(`The bytes of ${missing} uploads are missing or differ from their records: ${missingIds.join(', ')}${missing > missingIds.length ? ', …' : ''}`)
   }
   const count = Object.values(rows).reduce((sum, number) => sum + number, 0)
   return {
-    text: `${count} rows and ${files} files (${describeBytes(fileBytes)}) are in ${file}: ${describeBytes(size)}, ${seconds.toFixed(1)} seconds.`,
+    text: `${count} rows and ${files} files (${describeBytes(fileBytes)}) of ${from} are in ${file}: ${describeBytes(size)}, ${seconds.toFixed(1)} seconds.`,
     json: { file, rows: count, files, bytes: fileBytes, size, missing, missingIds },
   }
 }

@@ -1,14 +1,14 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { explainStart } from '../../db/driver/start-errors.ts'
+import type { StorageBackend } from '../../plugins/uploads/backend.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
-import { StorageFailed, StorageFull } from '../../schema/uploads/upload.ts'
 import { BackupError, describeBytes } from '../backup/format.ts'
 import { inspectDestination, restoreBackup, verifyBackup, type Destination } from '../backup/restore.ts'
 import { explain, hasDatabase } from '../data.ts'
 import { schemaOf } from '../settings/service-options.ts'
 import { readEnvironment } from '../settings/environment.ts'
-import { openStorage } from '../storage.ts'
+import { explainFailure, openStorage } from '../storage.ts'
 import { print } from '../terminal/print.ts'
 import { showProgress } from '../terminal/progress.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -34,7 +34,8 @@ export default {
     '  --keep-sessions        restore sessions and signing keys. Sessions that have ended since the backup are live again. Needs the\n' +
     '                         SECRET of the backup\n' +
     '  --schema <name>        the PostgreSQL schema, by default usher\n' +
-    '  --uploads-dir <folder> the folder of the uploads, by default DATA_DIR/uploads',
+    '  --uploads-dir <folder> the folder of the uploads, by default DATA_DIR/uploads. With S3_BUCKET, they are written to the\n' +
+    '                         bucket, unless UPLOADS_TO is folder',
   arguments: ['FILE'],
   json: '{ file, rows: number, files: number, missing: number, release, createdAt }',
   options: {
@@ -59,7 +60,7 @@ async function restore (
 ): Promise<Output> {
   const settings = await readEnvironment()
   const { schema } = readOptions(schemaOf(settings, name))
-  const backend = openStorage(settings, uploads)
+  const backend = await openStorage(settings, uploads)
   const total = await stat(file).then(({ size }) => size, () => 0)
   await refuseEarly(settings, { schema, backend, confirm: replaces ? async () => {} : refuse })
   const verified = await withProgress('Verifying', total, (onBytes) => verifyBackup(file, onBytes))
@@ -84,13 +85,13 @@ async function restore (
     const { release, createdAt } = verified.manifest
     if (missing > 0) print(`${missing} uploads have no file: it was missing when the backup was made.`)
     return {
-      text: `${rows} rows and ${files} files were restored, as of ${createdAt} (release ${release}). ` +
+      text: `${rows} rows were restored, and ${files} files to ${backend.root}, as of ${createdAt} (release ${release}). ` +
         (keepsSessions ? 'Sessions that have ended since then are live again.' : 'All sessions have ended.'),
       json: { file, rows, files, missing, release, createdAt },
     }
   } catch (error) {
     if (error instanceof BackupError) throw error
-    const why = explainRestore(error as Error, schema, backend.root)
+    const why = explainRestore(error as Error, schema, backend)
     throw new Error(why ?? explain(explainStart(error as Error, schema), settings), { cause: error })
   } finally {
     await data.stop()
@@ -131,12 +132,9 @@ async function withProgress<T> (
   }
 }
 
-function explainRestore (error: Error, schema: string, root: string): string | undefined {
-  if (error instanceof StorageFull || error instanceof StorageFailed) {
-    const advice = error instanceof StorageFull ? 'free some space' : 'check the folder, its disk and its permissions'
-    const { code } = error.cause as NodeJS.ErrnoException
-    return `The uploads cannot be written to ${root} (${code}): ${advice}. Nothing was changed.`
-  }
+function explainRestore (error: Error, schema: string, backend: StorageBackend): string | undefined {
+  const ofStorage = explainFailure(error, backend)
+  if (ofStorage) return `${ofStorage} Nothing was changed.`
   const { code } = error as { code?: string }
   if (code === '53100') return 'The database has no space left: free some. Nothing was changed.'
   if (code === '55P03') {

@@ -6,7 +6,7 @@ export default {
   summary: 'Report what is healthy, and change nothing.',
   details:
     'Checks the settings, the database and its tables, the signing keys, the clock, the nodes, the deliveries,\n' +
-      'the notifications, backups, the disk and the mail server.\n' +
+      'the notifications, backups, the disk, the storage of uploads and the mail server.\n' +
       'The exit code is 0 if nothing has failed, otherwise 1, for example without a connected node.\n' +
       'A warning is no failure. An embedded PostgreSQL is not started: if it does\n' +
       'not run, no node runs, and the database has failed.',

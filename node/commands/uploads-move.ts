@@ -21,7 +21,7 @@ export default {
     const target = storages.find((storage) => storage === name)
     if (!target) throw new WrongArguments('--to must be folder or s3')
     return withDatabase(async ({ db, options, settings }) => {
-      const { folder, s3 } = openStorages(settings)
+      const { folder, s3 } = await openStorages(settings)
       if (!s3) throw new Error('The settings have no S3: set S3_ENDPOINT, S3_BUCKET and the key, for all nodes as well.')
       const [from, to] = target === 's3' ? [folder, s3] : [s3, folder]
       try {

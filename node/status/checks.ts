@@ -1,8 +1,10 @@
 import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { checkEnvironment } from '../settings/environment.ts'
+import { explain } from '../data.ts'
 import { multiplyNodeDeadlines } from '../process/deadlines.ts'
 import type { Settings } from '../settings/settings.ts'
+import { openStorages } from '../storage.ts'
 import { requireAnswer } from '../wait-for-database.ts'
 import { check, failed, ok, skipped, warning, type Check } from './check.ts'
 import { checkDatabase } from './database.ts'
@@ -15,14 +17,16 @@ const TOO_FEW_BYTES = GIB / 10
 export async function checkAll (): Promise<Check[]> {
   const { settings, errors, warnings } = await checkEnvironment()
   const isValid = (name: string) => !errors.some((error) => error.startsWith(`${name} `))
-  const [disk, mail, database] = await Promise.all([
+  const isStorageValid = isValid('DATA_DIR') && !errors.some((error) => error.startsWith('S3_'))
+  const [disk, uploads, mail, database] = await Promise.all([
     isValid('DATA_DIR') ? checkDisk(settings) : [],
+    isStorageValid ? checkUploads(settings) : [],
     isValid('SMTP_URL') && isValid('MAIL_FROM') ? checkMail(settings) : [],
     isValid('DATABASE_URL') && isValid('DATA_DIR') ? checkDatabase(settings) : [],
   ])
   const areUrlsValid = isValid('DATABASE_URL') && isValid('NOTIFICATIONS_URL')
   const notifications = areUrlsValid ? await checkNotifications(settings) : []
-  return [await checkSettings(errors, warnings), ...database, notifications, disk, mail].flat()
+  return [await checkSettings(errors, warnings), ...database, notifications, disk, uploads, mail].flat()
 }
 
 function checkSettings (errors: readonly string[], warnings: readonly string[]): Promise<Check> {
@@ -54,6 +58,27 @@ function checkDisk ({ DATA_DIR }: Settings): Promise<Check> {
     const detail = `${(free / GIB).toFixed(1)} of ${(total / GIB).toFixed(1)} GiB are free for ${folder}`
     if (free < TOO_FEW_BYTES) return failed(detail)
     return free < LITTLE_BYTES ? warning(detail) : ok(detail)
+  })
+}
+
+// An S3 that is silent fails before the check does, with a sentence that names it.
+const STORE_MS = { storage: 5000, storageConnect: 5000 }
+
+function checkUploads (settings: Settings): Promise<Check> {
+  return check('uploads', async () => {
+    if (settings.file?.options.without?.includes('uploads')) return skipped('uploads are left out')
+    const { folder, s3 } = await openStorages(settings, STORE_MS)
+    try {
+      const began = performance.now()
+      await s3?.check({ isRepeated: false })
+      const answer = `${s3?.root} answers in ${Math.ceil(performance.now() - began)} ms`
+      await folder.check()
+      return ok(s3 ? answer : `${folder.root} can be used`)
+    } catch (error) {
+      return failed(explain(error as Error, settings))
+    } finally {
+      s3?.close()
+    }
   })
 }
 

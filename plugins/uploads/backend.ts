@@ -39,6 +39,11 @@ export interface StorageBackend {
    * begins with `usher: ` and names the option.
    */
   claim (database: string): Promise<void>
+  /**
+   * Checks whether the backend can be used, without writing anything, before `claim` as well: whatever does not exist
+   * yet can be created. Throws an `Error` with such a sentence.
+   */
+  check (options?: CheckOptions): Promise<void>
   /** Returns whether there is something to read, before `claim` as well. Creates nothing. */
   exists (): Promise<boolean>
   /** Returns whether this database has claimed the backend. */
@@ -87,6 +92,12 @@ export interface StorageBackend {
   addressOf? (id: string, headers: AddressHeaders, seconds: number): Promise<string | undefined>
   /** Closes its connections. */
   close (): void
+}
+
+/** How a backend is checked. */
+export interface CheckOptions {
+  /** Whether what fails for the moment is repeated, which is the default. */
+  readonly isRepeated?: boolean
 }
 
 /** The headers of a response to a request for an address. */

@@ -1,6 +1,6 @@
 import { fsync } from 'node:fs'
 import {
-  chown, mkdir, mkdtemp, open, opendir, readdir, rename, rm, rmdir, stat, type FileHandle,
+  access, chown, constants, mkdir, mkdtemp, open, opendir, readdir, rename, rm, rmdir, stat, type FileHandle,
 } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -33,10 +33,15 @@ export function createFolder (path: string): StorageBackend {
         for (const folder of [...Object.values(folders), join(databases, database)]) await createFolders(folder, owner)
         await syncFolder(root)
       } catch (cause) {
-        throw new Error(
-          `usher: uploadsDir cannot be used, ${adviceFor(cause as NodeJS.ErrnoException)}: ${(cause as Error).message}`,
-          { cause }
-        )
+        throw explainFolder(cause as Error)
+      }
+    },
+
+    async check () {
+      try {
+        await access(root, constants.R_OK | constants.W_OK | constants.X_OK).catch(undefinedIfMissing)
+      } catch (cause) {
+        throw explainFolder(cause as Error)
       }
     },
 
@@ -170,6 +175,9 @@ export function describeFailure (error: unknown): unknown {
     ? new StorageFull({ cause: error })
     : new StorageFailed({ cause: error })
 }
+
+const explainFolder = (cause: Error) =>
+  new Error(`usher: uploadsDir cannot be used, ${adviceFor(cause)}: ${cause.message}`, { cause })
 
 // Node's permission model allows folders to be read and written, and in some versions nothing allows to sync them.
 function adviceFor ({ code, permission }: NodeJS.ErrnoException & { permission?: string }): string {

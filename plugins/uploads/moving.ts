@@ -19,6 +19,10 @@ export function createMoving (target: StorageBackend, source: StorageBackend): S
       await source.claim(database)
     },
 
+    async check (options) {
+      await Promise.all([target.check(options), source.check(options)])
+    },
+
     exists: async () => await target.exists() || source.exists(),
     isClaimed: (database) => target.isClaimed(database),
 

@@ -18,7 +18,7 @@ import { measure, type Measures } from './measure.ts'
 import { exactly } from './exactly.ts'
 import { openBackend } from './open-backend.ts'
 import { createQuota, type SizeLimit } from './quota.ts'
-import { OPERATIONS, type RequestCounts } from './s3/requests.ts'
+import type { RequestCounts } from './s3/requests.ts'
 import { listStrayFiles, STRAY_AFTER_MS } from './stray-files.ts'
 
 // Of several databases that use a backend, each knows its own parts only. No upload may be unfinished for this long.
@@ -45,7 +45,7 @@ export type Storage = Awaited<ReturnType<typeof createStorage>>
 export async function createStorage (core: Core) {
   const { lifecycle: { log }, database: { db, newId, atStart }, telemetry: { batch }, options } = core
   const { schema, s3: { redirectSeconds = 0 } = {} } = options
-  const backend = openBackend({ ...options, counts: countRequests(core) })
+  const backend = await openBackend({ ...options, counts: await countRequests(core) })
   const quota = createQuota(core)
   const installation = atStart.installation ?? await installationOf(db, schema)
   await backend.claim(installation).catch((error: unknown) => {
@@ -279,8 +279,11 @@ export async function createStorage (core: Core) {
 }
 
 // Counts the requests to an S3.
-function countRequests ({ telemetry: { metrics }, options: { s3 } }: Core): RequestCounts | undefined {
+async function countRequests (
+  { telemetry: { metrics }, options: { s3 } }: Core
+): Promise<RequestCounts | undefined> {
   if (!s3) return undefined
+  const { OPERATIONS } = await import('./s3/requests.ts')
   const label = { label: 'operation', values: OPERATIONS }
   const attempts = metrics.counter('usher_storage_requests_total', 'Requests to the S3 of uploads', label)
   const failures = metrics.counter(

@@ -79,9 +79,10 @@ export interface TestDatabase {
 /**
  * Starts a separate PostgreSQL server with a port for a test that kills it. It is then restarted on the same port. It
  * is stopped when the test ends.
+ * @param folder by default that of the test, which has room for one
  */
-export async function startDatabase (t: Test): Promise<TestDatabase> {
-  const dataDir = await prepareFolder(t)
+export async function startDatabase (t: Test, folder?: string): Promise<TestDatabase> {
+  const dataDir = await prepareFolder(t, folder)
   const settings = { fsync: 'off' }
   const { tcpUrl: url = '', stop } = await startEmbedded({ dataDir, tcp: true, settings, deadlines: slowNode })
   t.teardown(stop)

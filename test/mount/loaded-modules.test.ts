@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import type { UsherOptions } from '../../app.ts'
 import { createUsher } from '../helpers/app.ts'
+import { startFakeS3 } from '../helpers/fake-s3.ts'
 
 type Part = NonNullable<UsherOptions['without']>[number]
 
@@ -17,8 +18,9 @@ const modulesOf: Record<Part, RegExp> = {
 }
 const parts = Object.keys(modulesOf) as Part[]
 
-// Only requests to the reference need these, or a host that imports `node:http`: then Node.js loads undici with it.
-const lazy = /@node-rs\/bcrypt|schema\/openapi\.|\/@fastify\/swagger|deps\/undici\/undici$/
+// Only requests to the reference need these, or the option `s3`, or a host that imports `node:http`: then Node.js loads
+// undici with it.
+const lazy = /plugins\/uploads\/(s3\/|moving\.)|@node-rs\/bcrypt|schema\/openapi\.|\/@fastify\/swagger|deps\/undici\/undici$/
 
 async function modulesWith (options: UsherOptions): Promise<string[]> {
   const script = join(import.meta.dirname, 'fixtures/loaded-modules.ts')
@@ -27,11 +29,19 @@ async function modulesWith (options: UsherOptions): Promise<string[]> {
   return JSON.parse((await promisify(execFile)(process.execPath, [script, JSON.stringify(options)], { env })).stdout)
 }
 
-t.test('9 a host with all parts loads at its start neither the reference nor the HTTP client of Node.js', async (t) => {
+t.test('9 a host with all parts loads at its start neither the reference nor an S3 nor the HTTP client of Node.js', async (t) => {
   const { options } = await createUsher(t)
   const loaded = await modulesWith(options)
   t.ok(loaded.some((url) => url.endsWith('/routes/docs.ts')))
   t.strictSame(loaded.filter((url) => lazy.test(url)), [])
+})
+
+t.test('13.3 with an S3, the HTTP client of Node.js is not loaded at the start either', async (t) => {
+  const { options: s3 } = await startFakeS3(t)
+  const { options } = await createUsher(t)
+  const loaded = await modulesWith({ ...options, s3 })
+  t.ok(loaded.some((url) => url.endsWith('/plugins/uploads/s3/requests.ts')))
+  t.strictSame(loaded.filter((url) => /deps\/undici\/undici$/.test(url)), [])
 })
 
 t.test('16.5 with a provider, the libraries for it are not loaded at the start', async (t) => {

@@ -1,15 +1,21 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import postgres from 'postgres'
 import t from 'tap'
 import { openTotp, sealTotp } from '../../db/totp/totp.ts'
 import { HEARTBEAT } from '../../db/driver/notification-connection.ts'
 import type { Command, Output, Values } from '../../node/commands/command.ts'
 import { commands } from '../../node/commands/index.ts'
+import { explainFailure, openStorage } from '../../node/storage.ts'
+import { parseSettings } from '../../node/settings/settings.ts'
+import { readStartSettings } from '../../node/preflight.ts'
 import { formatTable } from '../../node/commands/table.ts'
 import { describeAll, describeCommand, describeGroup } from '../../node/commands/usage.ts'
 import { createUsher } from '../helpers/app.ts'
 import { createDatabase } from '../helpers/database.ts'
+import { startFakeS3 } from '../helpers/fake-s3.ts'
 import { startMailServer } from '../helpers/mail.ts'
 import { startNode } from '../helpers/node.ts'
 import { until } from '../helpers/until.ts'
@@ -326,6 +332,7 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
       events: 'ok',
       backups: 'warning',
       notifications: 'skipped',
+      uploads: 'ok',
       'mail server': 'skipped',
     })
     t.match(checks.find(({ name }) => name === 'nodes')!.detail, '1 process is connected')
@@ -372,6 +379,83 @@ t.test('14.4 status fails without a node, with pending migrations, and if notifi
   t.match(await statesOf(), { tables: 'failed', isFailure: true })
   await sql`insert into usher.migrations ${sql(last!)}`
   t.match(await statesOf(), { tables: 'ok' })
+})
+
+t.test('13.3 status, a start and commands say whether the S3 can be used, by the names of settings, and write nothing', async (t) => {
+  const store = await startFakeS3(t)
+  const { endpoint, bucket, accessKeyId, secretAccessKey } = store.options
+  const right = {
+    PORT: '0',
+    S3_ENDPOINT: endpoint,
+    S3_BUCKET: bucket,
+    S3_ACCESS_KEY_ID: accessKeyId,
+    S3_SECRET_ACCESS_KEY: secretAccessKey,
+    S3_PREFIX: 'usher',
+  }
+  t.teardown(() => { for (const name of Object.keys(right)) process.env[name] = '' })
+  const detailOf = async () => {
+    const { checks } = await json<{ checks: { name: string, state: string, detail: string }[] }>('status')
+    const { state, detail } = checks.find(({ name }) => name === 'uploads')!
+    return `${state}: ${detail}`
+  }
+  t.match(await detailOf(), /^ok: \S+uploads can be used$/)
+  Object.assign(process.env, right)
+  t.match(await detailOf(), /^ok: s3:\/\/photos\/usher\/ answers in \d+ ms$/)
+  await readStartSettings()
+  t.same(store.requests.filter((request) => !request.startsWith('GET ')), [])
+
+  const wrong: [Record<string, string>, RegExp][] = [
+    [{ S3_BUCKET: 'nowhere' }, /^S3_BUCKET nowhere does not exist at 127/],
+    [{ S3_ACCESS_KEY_ID: 'NOBODY' }, /^S3_ACCESS_KEY_ID is not known at 127/],
+    [{ S3_SECRET_ACCESS_KEY: 'hidden' }, /^S3_SECRET_ACCESS_KEY is not the secret of S3_ACCESS_KEY_ID at 127/],
+    [{ S3_ENDPOINT: 'http://127.0.0.1:9' }, /^S3_ENDPOINT 127.0.0.1:9 cannot be reached \(ECONNREFUSED\)/],
+  ]
+  for (const [setting, sentence] of wrong.slice(0, 3)) {
+    Object.assign(process.env, right, setting)
+    const said = await detailOf()
+    t.match(said.replace(/^failed: /, ''), sentence)
+    t.notMatch(said, 'hidden')
+    await t.rejects(readStartSettings(), { message: sentence })
+    await t.rejects(run('backup', {}, 'none.tar.gz'), { message: sentence })
+    await t.rejects(run('uploads clean', { yes: true }), { message: sentence })
+  }
+  Object.assign(process.env, right, wrong[3]![0])
+  t.match((await detailOf()).replace(/^failed: /, ''), wrong[3]![1])
+  // Whoever may list objects and not get them has a key that does not suffice.
+  Object.assign(process.env, right)
+  store.misbehave(({ method, key }) => method === 'GET' && key !== '' ? { status: 403, code: 'AccessDenied' } : undefined)
+  t.match(await detailOf(), /^failed: S3_ACCESS_KEY_ID may not use the bucket photos \(AccessDenied\): allow it to get, put/)
+  t.same([...store.objects.keys()], [])
+
+  for (const name of Object.keys(right)) process.env[name] = ''
+  const { DATA_DIR } = process.env
+  process.env['DATA_DIR'] = t.testdir({ uploads: 'a file' })
+  t.match(await detailOf(), /^failed: DATA_DIR cannot be used, check that it is a writable folder/)
+  process.env['DATA_DIR'] = DATA_DIR
+})
+
+t.test('13.3 commands with --uploads-dir and an S3 read both, and name where uploads are', async (t) => {
+  const store = await startFakeS3(t)
+  const { endpoint, bucket, accessKeyId, secretAccessKey } = store.options
+  const place = t.testdir({ files: { one: 'in the folder' } })
+  const parsed = parseSettings({
+    S3_ENDPOINT: endpoint, S3_BUCKET: bucket, S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey,
+  })
+  store.objects.set('files/two', { bytes: Buffer.from('in the bucket'), modified: Date.now() })
+  const backend = await openStorage(parsed, place)
+  t.teardown(() => backend.close())
+  t.equal(backend.root, 's3://photos/')
+  t.equal(await backend.count(), 2)
+  t.equal(await text((await backend.read('one'))!), 'in the folder')
+  t.equal(await text((await backend.read('two'))!), 'in the bucket')
+  store.misbehave(() => ({ status: 403, code: 'AccessDenied' }))
+  const refused: Error = await backend.write('three', Readable.from([Buffer.from('x')]))
+    .then(() => backend.publish('three')).then(() => new Error('none'), (error) => error)
+  t.match(
+    explainFailure(refused, backend),
+    /^The uploads cannot be written to s3:\/\/photos\/ \(The store has answered PUT with 403 AccessDenied: no\): check the store\.$/
+  )
+  t.equal(explainFailure(new Error('another'), backend), undefined)
 })
 
 t.test('14.4 status counts the processes that listen, not connections, which a pooler keeps', async (t) => {

@@ -179,6 +179,23 @@ export function createS3 ({
       }
     },
 
+    async check ({ isRepeated } = {}) {
+      const request = { operation: 'get', method: 'GET', isRepeated } as const
+      // There is none with this name. Somebody who may list objects, and not get them, is told so.
+      const absent = { ...request, key: `${databases}check` }
+      try {
+        await Promise.all([
+          store.send({ ...request, operation: 'list', query: { 'list-type': '2', prefix: base, 'max-keys': '1' } }),
+          store.send({ ...request, operation: 'list', query: { uploads: '', prefix: base, 'max-uploads': '1' } }),
+          store.send(absent).catch((error: unknown) => {
+            if (!(error instanceof StoreError && error.code === 'NoSuchKey')) throw error
+          }),
+        ])
+      } catch (error) {
+        throw new Error(`usher: ${explainStore(error, s3)}`, { cause: error })
+      }
+    },
+
     async exists () {
       const { value } = await list(base, 1).next()
       return value !== undefined && value.objects.length > 0

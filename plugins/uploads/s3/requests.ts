@@ -43,7 +43,7 @@ export interface StoreRequest {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: SealedSpool
   /** Whether it is sent again if it fails for the moment, which is the default. */
-  readonly isRepeated?: boolean
+  readonly isRepeated?: boolean | undefined
 }
 
 /** The response to a request whose body was read. */

@@ -20,7 +20,7 @@ async function open (t: Test) {
   const toS3 = await createUsher(t, given)
   const { core: { database: { db } } } = await openCore(t, { schema })
   const { folder, s3 } =
-    openBackends(readOptions({ ...given, deadlines: slow, databaseUrl: 'postgres://localhost/usher' }))
+    await openBackends(readOptions({ ...given, deadlines: slow, databaseUrl: 'postgres://localhost/usher' }))
   t.teardown(() => s3!.close())
   const files = () => readdirSync(`${uploadsDir}/files`).sort()
   const objects = () => [...store.objects.keys()].flatMap((key) => /^files\/(.*)/.exec(key)?.[1] ?? []).sort()
