@@ -44,9 +44,11 @@ export async function moveUploads ({ db, from, to, signal, onFile = () => {} }: 
       const waiting = await findUploads(db, batch.map(({ id }) => id))
       moved.left += waiting.filter((upload) => !upload).length
       const uploads = waiting.filter((upload) => upload !== undefined).values()
-      await Promise.all(Array.from({ length: COPIES }, async () => {
+      const ended = await Promise.allSettled(Array.from({ length: COPIES }, async () => {
         for (const upload of uploads) await move(upload)
       }))
+      // Not before all copies have ended, because whoever repeats the move would meet those that go on.
+      for (const copy of ended) if (copy.status === 'rejected') throw copy.reason
     }
   }
   return moved
