@@ -74,6 +74,15 @@ export async function listUploadLinks (db: Database, uploadId: string): Promise<
     .where('expires_at', '>', sql<Date>`now()`).orderBy('id', 'desc').execute()
 }
 
+/** Returns the upload of a link that has not expired, and the owner of the upload. Undefined if there is none. */
+export async function findUploadLink (
+  db: Database, id: string
+): Promise<{ uploadId: string, ownerId: string } | undefined> {
+  if (!isUuid(id)) return undefined
+  return db.selectFrom('upload_links').select(['upload_id as uploadId', 'owner_id as ownerId']).where('id', '=', id)
+    .where('expires_at', '>', sql<Date>`now()`).executeTakeFirst()
+}
+
 /** A link that works now. */
 export interface LiveUploadLink {
   id: string

@@ -268,6 +268,77 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     await run('users delete', { yes: true }, user.id)
   })
 
+  await t.test('13.1 13.2 commands for uploads have the effects of the API', async (t) => {
+    const { user, password } = await json<WithUser>('users create', { email: 'files@example.com', name: 'Files' })
+    const { headers: { authorization } } = await login(user.email, password)
+    const send = (path: string, method = 'GET', body?: FormData | string) => node.fetch(path, {
+      method,
+      headers: { authorization: authorization!, ...typeof body === 'string' && { 'content-type': 'application/json' } },
+      ...body !== undefined && { body },
+    })
+    const store = async (name: string, visibility: string) => {
+      const form = new FormData()
+      form.append('description', 'What it is')
+      form.append('visibility', visibility)
+      form.append('file', new Blob([`the bytes of ${name}`]), name)
+      return await (await send('/api/uploads', 'POST', form)).json() as { id: string }
+    }
+    const first = await store('first.txt', 'private')
+    const second = await store('second.txt', 'public')
+    type List = { uploads: { id: string, userId: string }[], next: string | null }
+    const page = await json<List>('uploads list', { user: 'FILES@example.com', limit: '1' })
+    t.same(page.uploads.map(({ id }) => id), [second.id])
+    const rest = await json<List>('uploads list', { user: user.id, after: page.next! })
+    const { etag: _, ...record } = await (await send(`/api/uploads/${first.id}/record`)).json() as { etag?: string }
+    t.strictSame(rest, { uploads: [record], next: null }, 'as the API shows it')
+    t.match((await json<List>('uploads list')).uploads.map(({ id }) => id), [second.id, first.id])
+    t.match(
+      (await run('uploads list', { limit: '1' })).text,
+      new RegExp(`^${second.id} +files@example\\.com +second\\.txt +23 +public [^]+\nThere are more: add --after ${page.next}`, 'm')
+    )
+    await t.rejects(run('uploads list', { limit: '0' }), { message: /^limit must be/ })
+    await t.rejects(run('uploads list', { after: 'x' }), { message: /^after must be/ })
+    await t.rejects(run('uploads list', { user: 'nobody' }), { message: 'There is no user nobody.' })
+
+    const created = await send(`/api/uploads/${first.id}/links`, 'POST', JSON.stringify({ seconds: 600, name: 'Grace' }))
+    const { url, ...link } = await created.json() as { id: string, url: string }
+    t.equal((await node.fetch(url)).status, 200)
+    t.strictSame(await json('uploads show', {}, first.id.toUpperCase()), { upload: record, links: 1 })
+    t.strictSame(await json('uploads links', {}, first.id), { links: [link] })
+    t.match((await run('uploads links', {}, first.id)).text, new RegExp(`^${link.id} +Grace +files@example\\.com `, 'm'))
+    t.strictSame(
+      await json('uploads revoke', {}, link.id.toUpperCase()), { id: link.id, uploadId: first.id, revoked: true }
+    )
+    t.not((await node.fetch(url)).status, 200, 'the link works no more')
+    for (const id of [link.id, 'x', '\0']) {
+      await t.rejects(run('uploads revoke', {}, id), { message: `There is no link ${id}.` })
+    }
+
+    const { isTTY } = process.stdin
+    process.stdin.isTTY = false
+    t.teardown(() => { process.stdin.isTTY = isTTY })
+    await t.rejects(run('uploads delete', {}, first.id), { message: /repeat the command with --yes\.$/ })
+    t.strictSame(await json('uploads delete', { yes: true }, first.id), {
+      id: first.id, userId: user.id, filename: 'first.txt', deleted: true,
+    })
+    t.equal((await send(`/api/uploads/${first.id}`)).status, 404)
+    for (const command of ['uploads show', 'uploads links', 'uploads delete']) {
+      for (const id of [first.id, 'x', '\0']) {
+        await t.rejects(run(command, { yes: true }, id), { message: `There is no upload ${id}.` })
+      }
+    }
+    const [usage] = await sql`select files::int from usher.upload_usage where user_id = ${user.id}`
+    t.equal(usage!['files'], 1, 'its space is free')
+    const entries = await sql`
+      select action, actor_id, user_agent from usher.audit where user_id = ${user.id} and action like 'upload%' order by id`
+    t.same(entries.map((entry) => Object.values(entry)), [
+      ['upload-link.create', user.id, 'node'],
+      ['upload-link.revoke', null, 'usher command line'],
+      ['upload.delete', null, 'usher command line'],
+    ])
+    await run('users delete', { yes: true }, user.id)
+  })
+
   await t.test('14.4 sessions list shows those of a user or of all', async (t) => {
     const { sub, sid } = JSON.parse(
       Buffer.from((await login(admin.email, admin.password)).token.split('.')[1]!, 'base64url').toString()
