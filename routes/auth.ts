@@ -47,7 +47,7 @@ const schemas = {
 /** Adds the routes for login, refresh and logout, and the protected route (contract 4.1, 4.2, 4.3, 4.8). */
 const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherUsers: users, usherAudit: audit,
+    usherUsers: users, usherAudit: audit, usherOptions: options,
     usherAuth: {
       actors, actorOf, authenticate, authenticateAny, callerOf, claims, confirmReader, login, policy, sessions,
       throttle,
@@ -61,6 +61,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post('/auth/login', { schema: schemas.login, onRequest: rejectFlood }, onLogin)
   app.post('/auth/refresh', { schema: schemas.refresh, onRequest: requireCookie }, onRefresh)
   app.post('/auth/logout', { schema: schemas.logout, onRequest: authenticateLogout }, onLogout)
+  app.get('/auth/pages/session', { schema: { hide: true } }, onReadHint)
   app.get('/protected', { schema: schemas.protected, onRequest: authenticate }, onReadProtected)
 
   async function onLogin (request: RequestOf<typeof schemas.login>, reply: ReplyOf<typeof schemas.login>) {
@@ -97,6 +98,12 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
       cookies.clear(reply)
     }
     return reply.code(204).send(null)
+  }
+
+  // Whether pages shall continue a session: without it, each anonymous visitor would cause a refresh that fails. The
+  // cookie is for the auth routes only. What it is worth, the page finds out by a refresh.
+  async function onReadHint (request: FastifyRequest) {
+    return { isSent: cookies.serves(request) && cookies.isSent(request), hasLogin: options.pages.enabled }
   }
 
   async function onReadProtected (request: RequestOf<typeof schemas.protected>) {

@@ -7,7 +7,6 @@ import { sessionActions } from '../../schema/options/policy.ts'
 import { addVary } from '../../plugins/http/vary.ts'
 import { addFormParser } from '../form-parser.ts'
 import { createReturnTo } from '../return-to.ts'
-import { createCookies } from '../session-cookie.ts'
 import { serveAssets } from './assets.ts'
 import { addForm, createFormOperations, createOriginCheck, FORM_BYTES } from './forms.ts'
 import { listPages, type Page } from './page-list.ts'
@@ -27,7 +26,6 @@ const pages: FastifyPluginAsync = async (app) => {
   const { texts } = languages
   const textsOf = (request: FastifyRequest) => texts.get(languages.of(request))!
   const { render } = createRenderer(options, { assets: serveAssets(app, texts), texts, providers: providers.list() })
-  const cookies = await createCookies(app)
   const destination = await createReturnCookie(app)
   const readReturnTo = createReturnTo(options)
   const checkOrigin = createOriginCheck(app)
@@ -67,10 +65,6 @@ const pages: FastifyPluginAsync = async (app) => {
       },
     })
   }
-
-  // The cookie of a session is for the auth routes only. What it is worth, the page finds out with the API.
-  app.get('/api/auth/pages/session', { schema: { hide: true } }, (request, reply) =>
-    reply.header('cache-control', 'no-store').send({ isSent: cookies.serves(request) && cookies.isSent(request) }))
 
   const returnToOf = ({ query }: FastifyRequest): string | undefined =>
     readReturnTo((query as { returnTo?: unknown }).returnTo)

@@ -1,7 +1,6 @@
 /**
- * Signs a user in on a page. The token is in memory only: after a reload, and before it expires, the session cookie,
- * which scripts cannot read, gets another one. `localStorage` only remembers that there is a session, so that the page
- * sends no request that fails for visitors who have none.
+ * Logs a user in on a page. The token is in memory only: when the page is loaded, and before the token expires, the
+ * session cookie, which scripts cannot read, gets another one. It may be that of a login on another page.
  *
  * `onToken` gets each new token, and `undefined` when the session is over.
  */
@@ -12,16 +11,15 @@ function createSession (onToken) {
   const { email, password, code } = form.elements
   const status = section.querySelector('[role=status]')
   const api = new URL(section.dataset.api, location.href).href
-  const mark = `usher:session:${api}`
   let token
   let timer
   // Of a login whose password was right, and that waits for the second factor.
   let challenge
 
-  form.addEventListener('submit', signIn)
+  form.addEventListener('submit', logIn)
   account.querySelector('button').addEventListener('click', end)
 
-  async function signIn (event) {
+  async function logIn (event) {
     event.preventDefault()
     const [path, given] = challenge === undefined
       ? ['/auth/login', { email: email.value, password: password.value }]
@@ -46,7 +44,13 @@ function createSession (onToken) {
 
   /** Continues the session of this browser, if there is one, or shows the form. */
   async function restore () {
-    if (remember('getItem')) await refresh()
+    const { isSent, hasLogin } = await send('/auth/pages/session', { method: 'GET' }) ?? {}
+    if (hasLogin) {
+      const link = form.querySelector('a')
+      link.href = `${new URL('login', api)}?${new URLSearchParams({ returnTo: location.pathname })}`
+      link.hidden = false
+    }
+    if (isSent) await refresh()
     form.hidden = token !== undefined
   }
 
@@ -60,7 +64,6 @@ function createSession (onToken) {
   /** Uses the response to a login or a refresh. */
   function accept ({ token: next, expiresIn, user }) {
     token = next
-    remember('setItem', 'yes')
     account.querySelector('b').textContent = user.email
     show()
     clearTimeout(timer)
@@ -79,7 +82,6 @@ function createSession (onToken) {
   function forget () {
     if (token) onToken(token = undefined)
     clearTimeout(timer)
-    remember('removeItem')
     show()
   }
 
@@ -100,19 +102,17 @@ function createSession (onToken) {
       if (isOver) forget()
       if (['SECOND_FACTOR_REQUIRED', 'INVALID_CHALLENGE'].includes(body.code)) askForCode(body.challenge)
       status.textContent = isOver
-        ? 'Your session has ended. Sign in again.'
-        : `${(body.errors ?? [body.error]).join('. ')}.`
+        ? 'Your session has ended. Log in again.'
+        : body.code === 'INVALID_CREDENTIALS'
+          ? 'The e-mail address or the password is wrong.'
+          : `${(body.errors ?? [body.error]).join('. ')}.`
     } catch {
       status.textContent = 'The service cannot be reached. Try again.'
     }
   }
 
-  // Browsers that block cookies also block the storage.
-  function remember (method, ...values) {
-    try {
-      return localStorage[method](mark, ...values)
-    } catch {}
-  }
+  /** Says something that the page has to tell, until something else is said. */
+  const say = (text) => { status.textContent = text }
 
-  return { api, accept, end, forget, restore }
+  return { api, accept, end, forget, restore, say }
 }

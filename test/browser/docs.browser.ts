@@ -32,7 +32,7 @@ t.test('15.3 /docs of the node', async (t) => {
     t.strictSame({ foreign, problems }, { foreign: [], problems: [FAILED_401] })
   })
 
-  await t.test('15.3 16.4 signing in asks for the code of a second factor', async (t) => {
+  await t.test('15.3 16.4 logging in asks for the code of a second factor', async (t) => {
     const send = async (path: string, body: object, headers: object) => (await fetch(`${url}${path}`, {
       method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body),
     })).json() as Promise<{ secret: string }>
@@ -45,12 +45,12 @@ t.test('15.3 /docs of the node', async (t) => {
     await send('/api/auth/totp/confirm', { code: codeOf(secret, used) }, headers)
 
     const { page, problems } = await openPage(t, `${url}/docs/`)
-    await page.getByRole('textbox', { name: 'Email' }).fill(user.email)
+    await page.getByRole('textbox', { name: 'E-mail address' }).fill(user.email)
     await page.getByRole('textbox', { name: 'Password' }).fill(user.password)
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+    await page.getByRole('button', { name: 'Log in', exact: true }).click()
     await page.getByRole('textbox', { name: 'Code' }).fill(codeOf(secret, used + 1))
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click()
-    await page.getByText(`Signed in as ${user.email}`).waitFor()
+    await page.getByRole('button', { name: 'Log in', exact: true }).click()
+    await page.getByText(`Logged in as ${user.email}`).waitFor()
     t.notOk(await page.getByRole('textbox', { name: 'Code' }).isVisible())
     t.strictSame(problems, [FAILED_401])
   })
@@ -61,49 +61,75 @@ t.test('15.3 /docs of the node', async (t) => {
     await open(login)
     await login.locator('textarea').first().fill(JSON.stringify({ email: admin.email, password: admin.password }))
     await login.getByRole('button', { name: 'Execute' }).click()
-    await page.getByText(`Signed in as ${admin.email}`).waitFor()
+    await page.getByText(`Logged in as ${admin.email}`).waitFor()
     t.strictSame(await readProtected(page), ['200', admin.email])
 
-    await page.context().clearCookies()
+    const sessions = await (await fetch(`${url}/api/auth/sessions`, { headers: admin.headers })).json() as
+      { id: string, current: boolean }[]
+    for (const { id } of sessions.filter(({ current }) => !current)) {
+      await fetch(`${url}/api/auth/sessions/${id}`, { method: 'DELETE', headers: admin.headers })
+    }
     await page.reload()
-    await page.getByText('Your session has ended. Sign in again.').waitFor()
-    t.ok(await page.getByRole('textbox', { name: 'Email' }).isVisible())
+    await page.getByText('Your session has ended. Log in again.').waitFor()
+    t.ok(await page.getByRole('textbox', { name: 'E-mail address' }).isVisible())
   })
 })
 
 t.test('15.3 /docs of a host', async (t) => {
   const { url, admin } = await served['a host']!(t)
 
-  await t.test('15.3 signing in authorizes the page, survives a reload, and ends with signing out', async (t) => {
+  await t.test('15.3 logging in authorizes the page, survives a reload, and ends with logging out', async (t) => {
     const { page, foreign, problems } = await openPage(t, `${url}/docs/`)
-    await page.getByRole('textbox', { name: 'Email' }).fill(admin.email)
+    await page.getByRole('textbox', { name: 'E-mail address' }).fill(admin.email)
     await page.getByRole('textbox', { name: 'Password' }).fill('not the password')
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click()
-    await page.getByText('Email or password is wrong.').waitFor()
+    await page.getByRole('button', { name: 'Log in', exact: true }).click()
+    await page.getByText('The e-mail address or the password is wrong.').waitFor()
     t.strictSame(problems.splice(0), [FAILED_401])
 
     await page.getByRole('textbox', { name: 'Password' }).fill(admin.password)
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click()
-    await page.getByText(`Signed in as ${admin.email}`).waitFor()
+    await page.getByRole('button', { name: 'Log in', exact: true }).click()
+    await page.getByText(`Logged in as ${admin.email}`).waitFor()
     t.strictSame(await readProtected(page), ['200', admin.email])
     const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))
     t.notMatch(stored, /eyJ/, 'no token is stored')
 
     await page.reload()
-    await page.getByText(`Signed in as ${admin.email}`).waitFor()
+    await page.getByText(`Logged in as ${admin.email}`).waitFor()
     t.strictSame(await readProtected(page), ['200', admin.email])
-    await page.getByRole('button', { name: 'Sign out' }).click()
-    await page.getByRole('textbox', { name: 'Email' }).waitFor()
+    await page.getByRole('button', { name: 'Log out', exact: true }).click()
+    await page.getByRole('textbox', { name: 'E-mail address' }).waitFor()
     await page.reload()
-    await page.getByRole('textbox', { name: 'Email' }).waitFor()
+    await page.getByRole('textbox', { name: 'E-mail address' }).waitFor()
     t.strictSame(await readProtected(page), ['401', undefined])
     t.strictSame({ foreign, problems }, { foreign: [], problems: [FAILED_401] })
   })
 })
 
+t.test('15.3 a login at /login, which the reference leads to, authorizes it and GraphiQL', async (t) => {
+  const { url, admin } = await served['a host']!(t)
+  const { page, problems } = await openPage(t, `${url}/docs`)
+  await page.getByRole('link', { name: 'More ways to log in' }).click()
+  await page.getByLabel('E-mail address').first().fill(admin.email)
+  await page.getByLabel('Password', { exact: true }).fill(admin.password)
+  await page.getByRole('button', { name: 'Log in', exact: true }).click()
+  await page.waitForURL(`${url}/docs`)
+  await page.getByText(`Logged in as ${admin.email}`).waitFor()
+  t.strictSame(await readProtected(page), ['200', admin.email])
+
+  await page.goto(`${url}/graphql`)
+  await page.getByText(`Logged in as ${admin.email}`).waitFor()
+  t.strictSame(await page.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith('usher'))), [])
+  await page.getByRole('button', { name: 'Log out', exact: true }).click()
+  await page.goto(`${url}/login`)
+  await page.getByLabel('E-mail address').first().waitFor()
+  t.notOk(await page.locator('#logged-in').isVisible(), 'logging out ends the session of all pages')
+  t.strictSame(problems, [])
+})
+
 t.test('15.3 /docs fits, light on a desktop and dark on a phone', async (t) => {
   const { url } = await served['a host']!(t)
   for (const { name, ...options } of oppositeLooks) {
+    if (options.colorScheme === 'dark') options.viewport = { ...options.viewport, width: 360 }
     const { page, problems } = await openPage(t, `${url}/docs`, options)
     // All of them would take minutes. These have the widest parameters, bodies, media types and headers.
     for (const id of ['users-getUsers', 'users-postUsers', 'uploads-postUploads']) {
@@ -111,6 +137,9 @@ t.test('15.3 /docs fits, light on a desktop and dark on a phone', async (t) => {
       await operation.locator('.opblock-summary-control').click()
       await operation.locator('.responses-table .response').last().waitFor()
     }
+    const names = await page.locator('#operations-users-getUsers .parameters-col_name')
+      .evaluateAll((cells) => cells.map((cell) => cell.scrollWidth - cell.clientWidth))
+    t.ok(names.length > 5 && names.every((excess) => excess <= 0), `${name}: names of parameters fit: ${names}`)
     const { brightness, excess } = await look(page)
     t.equal(brightness < 128, options.colorScheme === 'dark', `${name}: ${brightness}`)
     t.equal(excess, 0, name)

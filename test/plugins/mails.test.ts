@@ -250,8 +250,13 @@ t.test('15.2 a host replaces texts of mails and adds a language; what is wrong i
   t.equal(codeIn('de').subject, 'Dein Code')
   t.match(codeIn('de').text, /^Jemand, der in Ihrem Konto/)
   t.match(codeIn('he').html, '<html lang="he" dir="rtl">')
-  t.equal((await start(t, { pages: { language: 'fr' } })).render('account-deleted', undefined, {}).subject,
-    mailTexts.fr['account-deleted'].subject, 'the language of the service')
+  for (const [language, tag] of [['fr', 'fr'], ['de-AT', 'de'], ['tlh', 'en']] as const) {
+    const { render } = await start(t, { pages: { language } })
+    for (const accepted of [undefined, 'ja']) {
+      t.equal(render('account-deleted', accepted, {}).subject, mailTexts[tag]['account-deleted'].subject,
+        `pages.language ${language} is the only language, as of the pages`)
+    }
+  }
   const wrong: [mailTexts: unknown, problem: string][] = [
     ['it', 'mailTexts must be an object'],
     [{ italian_: {} }, 'mailTexts.italian_: a language has a tag such as it or pt-PT (BCP 47)'],

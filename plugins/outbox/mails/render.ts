@@ -19,12 +19,14 @@ export type GivenMailValues<Name extends MailName> =
 export function createRenderer (
   { lifecycle: { log }, options: { mailTemplates, mailTexts: given = {}, pages } }: Pick<Core, 'lifecycle' | 'options'>
 ) {
-  const { productName, color, language: usual = 'en' } = pages
+  const { productName, color, language: only } = pages
   const texts = { ...mailTexts, ...given }
   const renderDefault = readMailTemplates({ texts })
   const common = { productName, color, textColor: textColorOn(color) }
-  const preferred = Object.hasOwn(texts, usual) ? [usual] : []
-  const languages = [...new Set([...preferred, ...languageTags, ...Object.keys(given)])]
+  const tags = [...new Set([...languageTags, ...Object.keys(given)])]
+  // As for the pages, the language of the options is the only one. One without texts of mails, such as `de-AT`, has
+  // those of the nearest.
+  const languages = only === undefined ? tags : [negotiateLanguage(only, tags)]
 
   // A mail with a link must not be lost because of a template, so Usher's own template replaces one that fails.
   function renderGiven (name: MailName, values: Readonly<MailValues[MailName]>): MailContent | undefined {
@@ -44,8 +46,7 @@ export function createRenderer (
   return {
     /**
      * Renders a mail: with the option `mailTemplates`, or with Usher's templates. The subject is one line.
-     * @param acceptLanguage the header `Accept-Language` of the recipient, if it is known; otherwise the mail is in
-     * the language of the service
+     * @param acceptLanguage the header `Accept-Language` of the recipient, if it is known
      */
     render<Name extends MailName> (
       name: Name, acceptLanguage: string | undefined, given: GivenMailValues<Name>
