@@ -17,7 +17,7 @@ const headersOf = (typed = {}) => {
 }
 
 // GraphiQL measures tabs before they are where they stay, and moves a tab that has the focus by the difference: it
-// jumped away from the pointer, and the click missed. So tabs stay where they are (graphiql.css), and cannot be dragged.
+// jumped away from the pointer, and the click missed. So tabs stay in place (graphiql.css), and cannot be dragged.
 document.querySelector('#root').addEventListener('pointerdown', (event) => {
   if (event.target.closest('.graphiql-tab')) event.stopPropagation()
 }, { capture: true })
