@@ -167,6 +167,7 @@ export async function startFakeS3 (t: Test): Promise<FakeS3> {
     const named = Object.fromEntries(['content-type', 'content-disposition', 'cache-control']
       .flatMap((name) => query.has(`response-${name}`) ? [[name, query.get(`response-${name}`)!]] : []))
     const etag = tagOf(object.bytes)
+    if (![undefined, etag].includes(headers['if-match'])) return fail(response, 412, 'PreconditionFailed')
     const { length } = object.bytes
     const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(headers.range ?? '') ?? []
     if (first === undefined) {

@@ -30,7 +30,8 @@ const script = fileURLToPath(new URL('../../scripts/radosgw.sh', import.meta.url
 const port = await findPort()
 const place = temporaryFolder()
 execFileSync(script, ['start', place, String(port)], { stdio: ['ignore', 'ignore', 'inherit'] })
-process.once('exit', () => execFileSync(script, ['stop', place]))
+// Before the folder is removed, which has the ids of its processes.
+process.prependOnceListener('exit', () => execFileSync(script, ['stop', place]))
 
 /** Creates a bucket, and returns its options and settings, and the backend of a node that uses it. */
 async function openBucket (t: Test) {
