@@ -22,7 +22,8 @@ const SMALL = 'color: #565c66; font-size: 14px'
 
 const paragraph = (text: string): Block => ({ text: `${text}\n\n`, html: `<p>${escapeHtml(text)}</p>\n` })
 
-const anchor = (link: string) => `<a href="{{${link}}}" dir="ltr">{{${shortNameOf(link)}}}</a>`
+const anchor = (link: string) =>
+  `<a class="link" href="{{${link}}}" style="color: #1f568f" dir="ltr">{{${shortNameOf(link)}}}</a>`
 
 // The text shows the whole link: whoever reads it has nothing to press.
 const linkTo = (link: string): Block => ({ text: `{{${link}}}\n\n`, html: `<p>${anchor(link)}</p>\n` })
