@@ -96,7 +96,7 @@ t.test('15.4 three tabs of a browser share a session', async (t) => {
   await t.test('15.4 a login is one of all tabs, also of those that open later', async (t) => {
     await status('Log in')
     await tab.bringToFront()
-    await tab.getByLabel('Email').fill(member.email)
+    await tab.getByLabel('E-mail address').fill(member.email)
     await tab.getByLabel('Password').fill(member.password)
     await tab.getByRole('button', { name: 'Log in' }).click()
     await status('Logged in as Ada')
@@ -156,7 +156,7 @@ t.test('15.4 three tabs of a browser share a session', async (t) => {
   })
 
   await t.test('15.4 a logout ends the session in all tabs', async () => {
-    await tab.getByLabel('Email').fill(member.email)
+    await tab.getByLabel('E-mail address').fill(member.email)
     await tab.getByLabel('Password').fill(member.password)
     await tab.getByRole('button', { name: 'Log in' }).click()
     await status('Logged in as Ada')

@@ -37,6 +37,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     paths.filter((path) => !/^(dist|docs|deploy)\//.test(path)).sort(),
     ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
   )
+  t.strictSame(paths.filter((path) => path.startsWith('docs/pictures/')), [])
   t.ok(paths.includes('docs/settings.md'), 'to which `npx fastify-usher --help` refers')
   t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), [
     'dist/app.d.ts',
