@@ -340,6 +340,8 @@ t.test('14.5 with slowStatementMs, the text of a slow statement is logged once a
   const { changed } = await sql.begin(async (sql) => {
     await sql`select from users where id = ${id} for update`
     const changed = change('sesame')
+    await until('it waits for the row', async () => (await sql`select from pg_locks
+      where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))`).length > 0)
     await delay(400)
     return { changed }
   })
