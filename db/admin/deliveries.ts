@@ -30,7 +30,8 @@ export interface FailedDeliveryPage { rows: FailedDeliveryRow[], next: string | 
 /** The format of a place: microseconds since 1970, and an id. */
 export const PLACE = '^[0-9]{1,18}\\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
 
-const isMail = sql<boolean>`type = ${sql.lit(MAIL)}`
+// In parentheses, because PostgreSQL does not compare the result of a comparison otherwise.
+const isMail = sql<boolean>`(type = ${sql.lit(MAIL)})`
 const placeOf = sql<string>`(extract(epoch from failed_at) * 1000000)::bigint::text || '.' || id`
 
 /** Returns a page of failed deliveries, newest first, by keyset. */

@@ -84,7 +84,9 @@ export function showPosts (
 }
 
 /** Returns a table of entries of the account log. */
-export function showEntries (context: Context, rows: readonly AuditEntryRow[], names: Names): Html {
+export function showEntries (
+  context: Context, rows: readonly AuditEntryRow[], names: Names, { hidesUser = false } = {}
+): Html {
   if (rows.length === 0) return emptyState({ title: 'No entry' })
   return table({
     caption: 'Account log',
@@ -93,7 +95,7 @@ export function showEntries (context: Context, rows: readonly AuditEntryRow[], n
       { title: 'When', cell: ({ at }) => showTime(at) },
       { title: 'Action', cell: ({ action }) => html`<code>${action}</code>`, isHeader: true },
       { title: 'By', cell: ({ actorId, keyId }) => html`${linkToUser(context, actorId, names)} ${keyId !== null && badge('API key')}` },
-      { title: 'About', cell: ({ userId }) => linkToUser(context, userId, names) },
+      ...hidesUser ? [] : [{ title: 'About', cell: ({ userId }: AuditEntryRow) => linkToUser(context, userId, names) }],
       { title: 'From', cell: ({ address, userAgent }) => html`${address || '–'}<br><span class="muted">${showAgent(userAgent)}</span>` },
     ],
     rows,
@@ -197,7 +199,7 @@ ${rows.length === 0
             columns: [
               { title: 'Name', cell: ({ name }) => showText(name), isHeader: true },
               { title: 'User', cell: ({ userId }) => linkToUser(context, userId, names) },
-              { title: 'Actions', cell: ({ actions }) => actions === null ? 'all' : actions.join(', ') },
+              { title: 'Permits', cell: ({ actions }) => actions === null ? 'all' : actions.join(', ') },
               { title: 'Used', cell: ({ lastUsedAt }) => showTime(lastUsedAt) },
               { title: 'Expires', cell: ({ expiresAt }) => expiresAt === null ? 'never' : showTime(expiresAt) },
               {

@@ -21,7 +21,7 @@ export function createOverview ({ usherAdmin: admin, usherOptions: { without } }
       section: 'overview',
       title: 'Overview',
       content: html`
-<div class="grid">
+<div class="stats">
 ${stat('Users', html`<a href="${path}/users">${showCount(users)}</a>`, `${showNumber(today.signUps)} new today`)}
 ${stat('Logins today', showNumber(today.logins), `${showNumber(today.failedLogins)} failed`)}
 ${!without.includes('posts') && stat('Posts', html`<a href="${path}/posts">${showCount(posts)}</a>`)}
@@ -47,9 +47,11 @@ ${card(html`${chart({
 ${card(facts([
   ['Database', html`PostgreSQL ${database.version}, answers in ${database.roundTripMs} ms ${badge('up', 'success')}`],
   ['Notifications', database.notifications ? badge('arriving', 'success') : badge('do not arrive', 'error')],
-  ['Processes', `${database.processes} of Usher listen to the database`],
-  ['Waiting', html`${showNumber(waiting)} events and mails, ${showNumber(retrying)} of them have failed before ${
-    retrying > 0 && badge('retrying', 'warning')}`],
+  ['Processes', `${database.processes} of Usher ${database.processes === 1 ? 'listens' : 'listen'} to the database`],
+  ['Waiting', waiting === 0
+    ? 'no event and no mail'
+    : html`${showNumber(waiting)} events and mails, ${showNumber(retrying)} of them have failed before ${
+      retrying > 0 && badge('retrying', 'warning')}`],
   ['Last backup', backupAge === null
     ? html`none is known ${badge('run "backup" every night', 'warning')}`
     : html`${showDuration(backupAge)} ago ${backupAge > OLD_BACKUP_SECONDS && badge('old', 'warning')}`],

@@ -12,7 +12,7 @@ import { alert, badge, button, card, emptyState, facts, field, list, listRow, ta
 import { html, type Html, type HtmlValue } from '../pages/html.ts'
 import type { Context, Form, Outcome, Render } from './context.ts'
 import {
-  buttonForm, dangerForm, hiddenFields, showAgent, showBytes, showState, showText, showTime,
+  buttonForm, dangerForm, hiddenFields, readNames, showAgent, showBytes, showState, showText, showTime,
 } from './shown.ts'
 import { showEntries, showPosts, showUploads } from './lists.ts'
 import {
@@ -156,7 +156,7 @@ ${buttonForm(`${base}/sessions/end`, 'End all sessions')}
         }),
         ...passkeys.map(({ id, name, createdAt, lastUsedAt }) => listRow({
           title: html`Passkey ${showText(name)}`,
-          hint: html`added ${showTime(createdAt)}, used ${showTime(lastUsedAt)}`,
+          hint: html`added ${showTime(createdAt)}, ${lastUsedAt === null ? 'not used yet' : html`used ${showTime(lastUsedAt)}`}`,
           actions: buttonForm(`${base}/passkeys/${id}/remove`, 'Remove', { label: `Remove the passkey ${name}` }),
         })),
         ...identities.map(({ id, provider, email, createdAt, lastUsedAt }) => listRow({
@@ -180,8 +180,8 @@ ${keys.length === 0
   ? emptyState({ title: 'No API key' })
   : list(keys.map(({ id, name, actions, createdAt, lastUsedAt, expiresAt }) => listRow({
     title: showText(name),
-    hint: html`${actions === null ? 'all actions' : actions.join(', ')}; created ${showTime(createdAt)}, used ${
-      showTime(lastUsedAt)}${expiresAt !== null && html`, expires ${showTime(expiresAt)}`}`,
+    hint: html`${actions === null ? 'all actions' : actions.join(', ')}; created ${showTime(createdAt)}, ${
+      lastUsedAt === null ? 'not used yet' : html`used ${showTime(lastUsedAt)}`}${expiresAt !== null && html`, expires ${showTime(expiresAt)}`}`,
     actions: buttonForm(`${base}/keys/${id}/delete`, 'Delete', { label: `Delete the key ${name}` }),
   })))}
 ${user.kind === 'service' && caller.allows('api-keys:create', user.id) && html`<form method="post" action="${base}/keys">
@@ -227,10 +227,11 @@ ${next !== null && html`<p><a href="${context.path}/posts?author=${user.id}">All
 
   async function showLog ({ context, user }: Page): Promise<Part> {
     const { rows } = await audit.list(context.actor.id, { userId: user.id, limit: ENTRIES })
+    const names = await readNames(context, users, rows.map(({ actorId }) => actorId))
     return {
       id: 'log',
       title: 'Account log',
-      content: html`${showEntries(context, rows, new Map([[user.id, user.name]]))}
+      content: html`${showEntries(context, rows, names, { hidesUser: true })}
 <p><a href="${context.path}/log?user=${user.id}">The whole log of this user</a></p>`,
     }
   }
