@@ -7,7 +7,7 @@ export interface Transfer {
   url: string
   method: 'GET' | 'POST'
   headers: Record<string, string>
-  /** The body of a POST: a field `file` of this size, in bytes. */
+  /** The body of a POST: a description, and a file of this size, in bytes. */
   size?: number
   seconds: number
   connections: number
@@ -51,7 +51,8 @@ async function transfer ({ url, method, headers, size, seconds, connections }: T
 }
 
 function bodyOf (size: number): Buffer {
-  const head = `--${BOUNDARY}\r\ncontent-disposition: form-data; name="file"; filename="file.bin"\r\n` +
+  const head = `--${BOUNDARY}\r\ncontent-disposition: form-data; name="description"\r\n\r\nBenchmark\r\n` +
+    `--${BOUNDARY}\r\ncontent-disposition: form-data; name="file"; filename="file.bin"\r\n` +
     'content-type: application/octet-stream\r\n\r\n'
   return Buffer.concat([Buffer.from(head), Buffer.alloc(size, 'usher '), Buffer.from(`\r\n--${BOUNDARY}--\r\n`)])
 }

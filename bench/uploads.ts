@@ -77,8 +77,10 @@ export async function uploads (stage: Stage): Promise<Report> {
 // Uploads a file and returns its address.
 async function createFile (url: string, headers: Record<string, string>, size: number): Promise<string> {
   const body = new FormData()
+  body.append('description', 'Benchmark')
   body.append('file', new Blob([Buffer.alloc(size, 'usher ')]), 'file.bin')
   const response = await fetch(`${url}/api/uploads`, { method: 'POST', headers, body })
+  if (response.status !== 201) throw new Error(`${url} has answered ${response.status}: ${await response.text()}`)
   const { fileUrl } = await response.json() as { fileUrl: string }
   return new URL(fileUrl, url).href
 }
