@@ -38,9 +38,17 @@ t.test('4.4 4.5 the sessions of a user', async (t) => {
         address: '2001:db8::7',
         userAgent: 'Browser/9 (Somewhere)',
         current: false,
+        console: false,
         amr: ['pwd'],
       },
-      { id: sessionOf(first), address: '127.0.0.1', userAgent: 'lightMyRequest', current: true, amr: ['pwd'] },
+      {
+        id: sessionOf(first),
+        address: '127.0.0.1',
+        userAgent: 'lightMyRequest',
+        current: true,
+        console: false,
+        amr: ['pwd'],
+      },
     ])
     for (const { createdAt, lastUsedAt, expiresAt, authTime } of sessions) {
       t.equal(authTime, createdAt)
