@@ -19,7 +19,7 @@ execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], {
 const read = [
   'schema/graphql/schema.graphql', 'schema/auth/common-passwords.{txt,LICENSE}',
   '{node,routes}/pages/*.{css,graphql,html,ico,js,svg}', 'routes/account-pages/{assets,templates}/*',
-  'plugins/outbox/mails/templates/*',
+  'routes/console/assets/*', 'plugins/outbox/mails/templates/*',
 ]
 for (const file of globSync(read, { cwd: root })) {
   cpSync(join(root, file), join(dist, file))

@@ -45,16 +45,17 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
       .map((name) => `dist/client/${name}.d.ts`),
     'dist/plugins/database/migrate.d.ts',
     ...[
-      'auth/claims', 'graphql/host-graphql', 'options/config', 'options/deadlines', 'options/hooks', 'options/limits',
-      'options/mail', 'options/mail-texts', 'options/metrics', 'options/options', 'options/pages',
-      'options/password-hash', 'options/policy', 'options/providers', 'options/register', 'options/s3',
+      'admin/admin', 'auth/claims', 'graphql/host-graphql', 'options/config', 'options/deadlines', 'options/hooks', 'options/limits',
+      'options/mail', 'options/mail-texts', 'options/metrics', 'options/options', 'options/page-texts',
+      'options/pages', 'options/password-hash', 'options/policy', 'options/providers', 'options/register', 'options/s3',
       'options/usher', 'options/webhooks', 'outbox/events', 'texts/languages', 'texts/mails/en', 'texts/mails/index',
       'uploads/upload', 'uploads/upload-link', 'users/user', 'users/user-fields', 'users/user-list',
     ].map((name) => `dist/schema/${name}.d.ts`).sort(),
     'dist/testing/index.d.ts',
   ])
   const templates = globSync(
-    ['routes/account-pages/{assets,templates}/*', 'plugins/outbox/mails/templates/*'], { cwd: root }
+    ['routes/account-pages/{assets,templates}/*', 'routes/console/assets/*', 'plugins/outbox/mails/templates/*'],
+    { cwd: root }
   )
   t.strictSame(templates.filter((file) => !paths.includes(`dist/${file}`)), [])
   const others = paths.filter((path) =>
