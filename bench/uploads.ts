@@ -80,7 +80,7 @@ async function createFile (url: string, headers: Record<string, string>, size: n
   body.append('description', 'Benchmark')
   body.append('file', new Blob([Buffer.alloc(size, 'usher ')]), 'file.bin')
   const response = await fetch(`${url}/api/uploads`, { method: 'POST', headers, body })
-  if (response.status !== 201) throw new Error(`${url} has answered ${response.status}: ${await response.text()}`)
+  if (!response.ok) throw new Error(`${url} has answered ${response.status}: ${await response.text()}`)
   const { fileUrl } = await response.json() as { fileUrl: string }
   return new URL(fileUrl, url).href
 }
