@@ -15,7 +15,7 @@ export function createAllowedOrigins ({ usherOptions: { publicUrl, origins } }: 
    */
   function serveCookie (request: FastifyRequest): boolean {
     const { origin } = request.headers
-    return !origin || isAt(request, request.protocol, origin) || isAllowed(origin)
+    return !origin || isAtOwnHost(request, request.protocol, origin) || isAllowed(origin)
   }
 
   return {
@@ -34,12 +34,13 @@ export function createAllowedOrigins ({ usherOptions: { publicUrl, origins } }: 
      */
     mayConnect (request: FastifyRequest): boolean {
       const { origin } = request.headers
-      return !origin || isOpen || isAt(request, 'https', origin) || isAt(request, 'http', origin) || isAllowed(origin)
+      return !origin || isOpen || isAtOwnHost(request, 'https', origin) || isAtOwnHost(request, 'http', origin) || isAllowed(origin)
     },
   }
 }
 
-function isAt ({ host }: FastifyRequest, scheme: string, origin: string): boolean {
+/** Returns whether an origin is that of the host to which a request was sent, with this scheme. */
+export function isAtOwnHost ({ host }: FastifyRequest, scheme: string, origin: string): boolean {
   const own = `${scheme}://${host}`
   return own === origin || (normalizeOrigin(own) ?? own) === normalizeOrigin(origin)
 }

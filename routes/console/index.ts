@@ -1,7 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { keepConnection, reportError, translate } from '../../plugins/http/errors.ts'
-import { InvalidCredentials } from '../../schema/auth/login.ts'
-import { Login } from '../../schema/auth/login.ts'
+import { InvalidCredentials, Login } from '../../schema/auth/login.ts'
 import { InvalidChallenge, SecondFactorRequired, StepUpRequired } from '../../schema/auth/second-factor.ts'
 import { InvalidInput, NotFound, PreconditionFailed } from '../../schema/http/errors.ts'
 import type { Actor } from '../../schema/options/policy.ts'

@@ -1,13 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { requireLiveSession } from '../../db/sessions/live-sessions.ts'
-import { readConsoleCookie, type ConsoleCookie } from '../../plugins/auth/cookie-value.ts'
+import { readConsoleCookie, readCookies, type ConsoleCookie } from '../../plugins/auth/cookie-value.ts'
 import type { LoggedIn, ToConsole } from '../../plugins/auth/login.ts'
 import { CONSOLE_COOKIE, attributesOf } from '../../plugins/auth/session-cookie.ts'
-import { readCookies } from '../../plugins/auth/cookie-value.ts'
-import { normalizeOrigin } from '../../schema/http/origin.ts'
+import { createOriginCheck } from '../../schema/http/origin.ts'
 import { InvalidToken } from '../../schema/auth/login.ts'
 import { NotFound, OriginNotAllowed } from '../../schema/http/errors.ts'
 import type { Actor } from '../../schema/options/policy.ts'
+import { isAtOwnHost } from '../allowed-origins.ts'
 import { createCookie } from '../cookie.ts'
 
 export type ConsoleSessions = Awaited<ReturnType<typeof createConsoleSessions>>
@@ -21,6 +21,7 @@ export async function createConsoleSessions (app: FastifyInstance) {
   // It registers what serializes cookies.
   await createCookie(app, CONSOLE_COOKIE)
   const path = `${options.publicPath}/console`
+  const isPublicOrigin = createOriginCheck(options.publicUrl ? [new URL(options.publicUrl).origin] : [])
 
   const mayOpen = (actor: Actor): boolean => policy.allows(actor, 'console:open') && !secondFactor.isMissing(actor)
 
@@ -125,16 +126,11 @@ export async function createConsoleSessions (app: FastifyInstance) {
      * option `origins` do not suffice: they may act for users, but not for admins.
      */
     async requireOwnOrigin (request: FastifyRequest): Promise<void> {
-      const { headers: { origin, 'sec-fetch-site': site }, protocol, host } = request
-      if (site !== undefined ? site === 'same-origin' : isOwn(origin, `${protocol}://${host}`)) return
-      throw new OriginNotAllowed()
+      const { headers: { origin, 'sec-fetch-site': site }, protocol } = request
+      const isOwn = site !== undefined
+        ? site === 'same-origin'
+        : origin !== undefined && (isAtOwnHost(request, protocol, origin) || isPublicOrigin(origin))
+      if (!isOwn) throw new OriginNotAllowed()
     },
-  }
-
-  function isOwn (origin: string | undefined, own: string): boolean {
-    if (!origin || origin === 'null') return false
-    const given = normalizeOrigin(origin)
-    const allowed = [own, ...options.publicUrl ? [new URL(options.publicUrl).origin] : []]
-    return given !== undefined && allowed.some((one) => normalizeOrigin(one) === given)
   }
 }

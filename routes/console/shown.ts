@@ -1,5 +1,6 @@
 import type { UserRow } from '../../db/tables/index.ts'
 import type { Users } from '../../plugins/users/index.ts'
+import { describeUserAgent } from '../../schema/text/user-agent.ts'
 import { badge, button, pagination, time } from '../pages/components.ts'
 import { attributes, html, type Html, type HtmlValue } from '../pages/html.ts'
 import { addressOf, type Context } from './context.ts'
@@ -97,19 +98,10 @@ ${button(text, { kind: 'danger', small: true })}</form></details>`
 export const hiddenFields = (fields: Readonly<Record<string, string>>): Html =>
   html`${Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}`
 
-const browsers = [
-  ['Edg', 'Edge'], ['OPR', 'Opera'], ['Firefox', 'Firefox'], ['Chrome', 'Chrome'], ['Safari', 'Safari'],
-] as const
-const systems = [
-  ['Android', 'Android'], ['iPhone', 'iPhone'], ['iPad', 'iPad'], ['Windows', 'Windows'], ['Mac OS X', 'macOS'],
-  ['CrOS', 'ChromeOS'], ['Linux', 'Linux'],
-] as const
-
 /** Returns what a `User-Agent` says, in words if it is that of a browser, shortened otherwise. */
 export function showAgent (userAgent: string): string {
   if (userAgent === '') return 'unknown'
-  const of = (known: readonly (readonly [string, string])[]) => known.find(([part]) => userAgent.includes(part))?.[1]
-  const [browser, system] = [of(browsers), of(systems)]
+  const { browser, system } = describeUserAgent(userAgent)
   if (browser && system && userAgent.startsWith('Mozilla/')) return `${browser} on ${system}`
   return userAgent.length > 60 ? `${userAgent.slice(0, 60)}…` : userAgent
 }
