@@ -1,9 +1,9 @@
-import { sql } from 'kysely'
+import { sql, type RawBuilder } from 'kysely'
 import type { AuditAction } from '../../schema/audit/audit.ts'
 import { lowestIdWithin } from '../driver/ids.ts'
 import { schemaOf } from '../driver/postgres.ts'
 import { replanned } from '../driver/replanned.ts'
-import type { Database } from '../tables/index.ts'
+import type { Database, Tables } from '../tables/index.ts'
 
 const DAY = 86_400
 /** The actions of the account log that are counted by day. */
@@ -85,13 +85,18 @@ const MAX_COUNTED = 10_000
 const countedTables = ['users', 'posts', 'uploads'] as const
 export type CountedTable = typeof countedTables[number]
 
+/** Returns an expression for how many of the first `max` rows of a table meet a condition: all of them without one. */
+export const countUpTo = (
+  db: Database, table: keyof Tables & string, max: number, condition: RawBuilder<unknown> = sql`true`
+): RawBuilder<number> => sql<number>`(select count(*)::integer from (
+  select * from ${sql.id(schemaOf(db), table)} limit ${sql.lit(max)}) as counted where ${condition})`
+
 /** Returns how many rows tables have. It takes the same time for a million of them. */
 export async function readRowCounts (db: Database): Promise<Record<CountedTable, RowCount>> {
   const schema = schemaOf(db)
   const counts = await Promise.all(countedTables.map(async (table) => {
     const { exact, estimate } = await db.selectNoFrom([
-      sql<number>`(select count(*)::integer from (
-        select from ${sql.id(schema, table)} limit ${sql.lit(MAX_COUNTED + 1)}) as counted)`.as('exact'),
+      countUpTo(db, table, MAX_COUNTED + 1).as('exact'),
       sql<number>`(select greatest(reltuples, 0)::float8 from pg_class join pg_namespace on pg_namespace.oid = relnamespace
         where nspname = ${schema} and relname = ${table})`.as('estimate'),
     ]).executeTakeFirstOrThrow()

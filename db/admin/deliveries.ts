@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
-import { isUuid, schemaOf } from '../driver/postgres.ts'
-import { MAIL } from '../outbox/mails.ts'
+import { isUuid } from '../driver/postgres.ts'
+import { isMail } from '../outbox/mails.ts'
 import type { Database } from '../tables/index.ts'
+import { countUpTo } from './counts.ts'
 
 /** What could not be delivered. */
 export const deliveryKinds = ['event', 'mail'] as const
@@ -14,7 +15,7 @@ export interface FailedDeliveryRow {
   consumer: string
   type: string
   subject: string
-  /** The user whom it is about; null if there is none. */
+  /** The user that it concerns; null if there is none. */
   userId: string | null
   /** The recipient of a mail; null for an event. */
   recipient: string | null
@@ -30,8 +31,6 @@ export interface FailedDeliveryPage { rows: FailedDeliveryRow[], next: string | 
 /** The format of a place: microseconds since 1970, and an id. */
 export const PLACE = '^[0-9]{1,18}\\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
 
-// In parentheses, because PostgreSQL does not compare the result of a comparison otherwise.
-const isMail = sql<boolean>`(type = ${sql.lit(MAIL)})`
 const placeOf = sql<string>`(extract(epoch from failed_at) * 1000000)::bigint::text || '.' || id`
 
 /** Returns a page of failed deliveries, newest first, by keyset. */
@@ -61,20 +60,16 @@ export async function deleteFailed (db: Database, id: string): Promise<boolean> 
   return numDeletedRows > 0n
 }
 
+// Up to this many rows are counted.
+const MAX_COUNTED = 10_000
+
 /** Returns how many deliveries wait, have failed before, and were given up, each up to 10,000. */
 export async function countDeliveries (
   db: Database
 ): Promise<{ waiting: number, retrying: number, failed: number }> {
-  const schema = schemaOf(db)
   return db.selectNoFrom([
-    sql<number>`(select count(*)::integer from (
-      select from ${sql.id(schema, 'outbox')} limit ${sql.lit(MAX_COUNTED)}) as counted)`.as('waiting'),
-    sql<number>`(select count(*)::integer from (
-      select attempts from ${sql.id(schema, 'outbox')} limit ${sql.lit(MAX_COUNTED)}) as counted where attempts > 0)`
-      .as('retrying'),
-    sql<number>`(select count(*)::integer from (
-      select from ${sql.id(schema, 'failed_deliveries')} limit ${sql.lit(MAX_COUNTED)}) as counted)`.as('failed'),
+    countUpTo(db, 'outbox', MAX_COUNTED).as('waiting'),
+    countUpTo(db, 'outbox', MAX_COUNTED, sql`attempts > 0`).as('retrying'),
+    countUpTo(db, 'failed_deliveries', MAX_COUNTED).as('failed'),
   ]).executeTakeFirstOrThrow()
 }
-
-const MAX_COUNTED = 10_000

@@ -4,7 +4,7 @@ import { anyOf, isUuid } from '../driver/postgres.ts'
 import { replanned } from '../driver/replanned.ts'
 import type { Database } from '../tables/index.ts'
 import { deleteDeliveries, type Attempt } from './deliveries.ts'
-import { MAIL } from './mails.ts'
+import { isMail, MAIL } from './mails.ts'
 
 const failureColumns = ['id', 'consumer', 'type', 'subject', 'data', 'created_at', 'attempts', 'error'] as const
 
@@ -59,7 +59,7 @@ export async function retryFailedDelivery (db: Database, id: string): Promise<bo
 export async function deleteOldFailures (
   db: Database, { of, days, keep, limit }: { of: 'events' | 'mails', days: number, keep: number, limit: number }
 ): Promise<number> {
-  const isOfKind = sql<boolean>`(type = ${sql.lit(MAIL)}) = ${sql.lit(of === 'mails')}`
+  const isOfKind = sql<boolean>`${isMail} = ${sql.lit(of === 'mails')}`
   const { numDeletedRows } = await replanned(db)
     .with('beyond', (cte) => cte.selectFrom('failed_deliveries').select('failed_at').where(isOfKind)
       .orderBy('failed_at', 'desc').offset(keep).limit(1))

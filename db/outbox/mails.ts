@@ -58,6 +58,9 @@ export interface StoredMail extends Partial<StoredMailDetails> {
 /** The consumer of mails, and the type of its deliveries. */
 export const MAIL = 'mail'
 
+/** Whether a delivery is a mail; the others are events. In parentheses, because it is compared with booleans. */
+export const isMail = sql<boolean>`(type = ${sql.lit(MAIL)})`
+
 /** The columns to fill when a statement stores a mail along with its change. */
 export const mailColumns = ['id', 'consumer', 'type', 'subject', 'data', 'expires_at'] as const
 
