@@ -226,7 +226,7 @@ export function createRequests ({ s3, timeoutMs, connectMs, counts }: RequestsOp
     presign (key: string, query: Readonly<Record<string, string>>, seconds: number): string {
       const parts = partsOf({ method: 'GET', key, query })
       const signed = presign(parts, seconds, credentials, new Date())
-      return `${endpoint.protocol}//${urlOf({ ...parts, query: signed }).replace(/^/, host)}`
+      return `${endpoint.protocol}//${host}${urlOf({ ...parts, query: signed })}`
     },
 
     close (): void {
