@@ -2374,7 +2374,7 @@ export interface components {
             days: {
                 /** @description A date, in UTC */
                 day: string;
-                /** @description New users, whoever created them */
+                /** @description New users: by sign-up, by an admin, by an import or by the host */
                 signUps: number;
                 logins: number;
                 failedLogins: number;
@@ -2434,7 +2434,7 @@ export interface components {
             type: string;
             /** @description The user, post or upload that an event is about */
             subject: string;
-            /** @description The user whom it is about; null if there is none */
+            /** @description The id of the user that it concerns; null if there is none */
             userId: string | null;
             /** @description The address to which a mail could not be sent; null for an event */
             recipient: string | null;

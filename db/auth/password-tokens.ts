@@ -136,7 +136,7 @@ export async function resetPassword (
   await voidLinks(trx, userId, tablesOfMailbox)
   // Nobody had proved to own the address before, so somebody else may have linked these identities.
   const identities = user.emailVerified ? 0 : await removeIdentities(trx, userId, userId)
-  // The keys may be those of a thief, because of whom the user sets a new password.
+  // A thief may have created API keys, and a theft may be why the password is reset.
   const keys = await deleteApiKeysOf(trx, userId, userId)
   const ended = [...keys, ...await deleteSessionsOf(trx, userId, userId)]
   await storeUserEvent(trx, 'password.changed', userId, userId)

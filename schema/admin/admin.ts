@@ -13,7 +13,7 @@ const RowCount = Type.Object({
 
 const DayOfOverview = Type.Object({
   day: Type.String({ description: 'A date, in UTC' }),
-  signUps: Type.Integer({ description: 'New users, whoever created them' }),
+  signUps: Type.Integer({ description: 'New users: by sign-up, by an admin, by an import or by the host' }),
   logins: Type.Integer(),
   failedLogins: Type.Integer(),
 })
@@ -56,7 +56,7 @@ export const Delivery = Type.Object({
   consumer: Type.String({ description: 'The handler or webhook; `mail` for a mail' }),
   type: Type.String({ description: 'The name of the event; `mail` for a mail' }),
   subject: Type.String({ description: 'The user, post or upload that an event is about' }),
-  userId: nullable('The user whom it is about; null if there is none'),
+  userId: nullable('The id of the user that it concerns; null if there is none'),
   recipient: nullable('The address to which a mail could not be sent; null for an event'),
   attempts: Type.Integer(),
   error: Type.String({ description: 'The message of the last error' }),

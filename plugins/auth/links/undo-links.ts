@@ -12,7 +12,7 @@ const SECONDS = UNDO_DAYS * 86400
 /** A link that undoes a change. Its hash is stored in the transaction of the change. */
 export type UndoLink = MailLink
 
-/** Who gets a notice, and the header `Accept-Language` of whom it is about, if it is known (`Caller.languageOf`). */
+/** The recipient of a notice, and the `Accept-Language` of its user, if that is known (`Caller.languageOf`). */
 export interface Recipient { email: string, userId: string, language: string | undefined }
 
 export type UndoLinks = ReturnType<typeof createUndoLinks>
