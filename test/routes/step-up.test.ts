@@ -3,6 +3,7 @@ import Fastify from 'fastify'
 import t from 'tap'
 import plugin, { type UsherGraphQLContext } from '../../app.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
+import { createMailer } from '../helpers/mail.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
 
 const usher = await createUsher(t)
@@ -105,6 +106,21 @@ t.test('16.2 whoever has a second factor cannot step up with the password alone,
   t.equal(
     (await deleteOwn(user)).json().code, 'STEP_UP_REQUIRED', 'the session is recent, but without the second factor'
   )
+})
+
+t.test('16.2 who has a second factor steps up also for a new address that takes effect by a link', async (t) => {
+  const inbox = createMailer()
+  const own = await createUsher(t, { mailer: inbox.mailer })
+  const user = await own.createUser()
+  const patch = () => own.inject('PATCH', `/api/users/${user.id}`, {
+    headers: { ...user.headers, 'content-type': 'application/merge-patch+json', prefer: 'respond-async' },
+    payload: { email: 'thief@example.com' },
+  })
+  await openSql(t, own)`insert into totp (user_id, secret, confirmed_at) values (${user.id}, 'x', now())`
+  t.equal((await patch()).json().code, 'STEP_UP_REQUIRED')
+  await openSql(t, own)`delete from totp`
+  t.equal((await patch()).statusCode, 200)
+  t.equal((await inbox.of('thief@example.com', 1)).length, 1, 'only the second request has sent a link')
 })
 
 t.test('16.2 GraphQL has the same error, with the age that suffices', async (t) => {
