@@ -50,8 +50,8 @@ export interface Page {
     waitsForChallenge?: boolean
     /** Whether the page says why a login at a provider has failed, which its address names. */
     explainsErrors?: boolean
-    /** Returns what the page shows of a failure; by default its text, at the top of the form. */
-    explain?: (failure: FormFailure) => PageValues
+    /** Returns what the page shows of a failure; by default its texts, at the fields that they are about. */
+    explain?: (failure: FormFailure) => PageValues | undefined
   }
 }
 
@@ -207,7 +207,7 @@ function listLoginMailPages ({ requestLoginMail, logInByCode }: FormOperations):
 }
 
 function explainMailCode (failure: FormFailure): PageValues {
-  const { challenge, methods = '' } = explainLogin(failure)
+  const { challenge, methods = '' } = explainLogin(failure) ?? {}
   if (challenge !== undefined) return { challenge, methods, showsMail: '' }
   const { loginId } = failure.body
   if (typeof loginId !== 'string' || loginId === '') return { mailAlert: failure.text }
@@ -215,8 +215,8 @@ function explainMailCode (failure: FormFailure): PageValues {
 }
 
 // After the first factor, the page asks for the second one.
-function explainLogin ({ error, text }: FormFailure): PageValues {
-  if (!(error instanceof SecondFactorRequired) || error.challenge === undefined) return { alert: text }
+function explainLogin ({ error }: FormFailure): PageValues | undefined {
+  if (!(error instanceof SecondFactorRequired) || error.challenge === undefined) return undefined
   return { challenge: error.challenge, methods: error.methods.join(' ') }
 }
 

@@ -13,8 +13,8 @@ import { until } from '../helpers/until.ts'
 import { fieldPart, filePart, post } from '../helpers/uploads.ts'
 
 /**
- * Looks at each state of each account page: no axe violations, no sideways scrolling. With the variable SHOTS, it stores what
- * they look like in that folder, in the languages that LANGUAGES names.
+ * Looks at each state of each account page: no axe violations, no sideways scrolling. With the variable SHOTS, it
+ * stores what they look like in that folder, in the languages that LANGUAGES names.
  */
 const { SHOTS, LANGUAGES = 'en,ar' } = process.env
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -72,10 +72,13 @@ function createLook (t: Test, page: Page, language: string) {
         if (SHOTS) {
           const folder = `${SHOTS}/${language}-${device}-${colorScheme}`
           mkdirSync(folder, { recursive: true })
-          await page.screenshot({ path: `${folder}/${`${index}`.padStart(2, '0')}-${name}.png`, fullPage: true })
+          const isDialog = await page.locator('dialog[open]').count() > 0
+          await page.screenshot({ path: `${folder}/${`${index}`.padStart(2, '0')}-${name}.png`, fullPage: !isDialog })
         }
         t.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${look}: fits`)
-        if (!SHOTS) t.strictSame(await violationsIn(page), [], look)
+        // Colors do not depend on the language, nor the layout on colors.
+        const isSeen = language !== 'en' && (device === 'phone') !== (colorScheme === 'light')
+        if (!SHOTS && !isSeen) t.strictSame(await violationsIn(page), [], look)
       }
     }
     index++
@@ -97,7 +100,7 @@ async function violationsIn (page: Page): Promise<string[]> {
 for (const language of LANGUAGES.split(',')) {
   t.test(`15.2 each page in each state, in ${language}`, async (t) => {
     const service = await serve(t)
-    const { url, inbox, sql, link, inject } = service
+    const { url, sql, link, inject } = service
     const watched = await openPage(t, `${url}/login`, { locale: language, viewport: DESKTOP })
     const { page } = watched
     page.on('pageerror', (error) => t.fail(`${error}`))
@@ -140,8 +143,9 @@ for (const language of LANGUAGES.split(',')) {
     await press('form button')
     await see('#sent')
     await look('forgot-sent')
+    const before = await page.locator('[role=status]').textContent()
     await press('#send-again')
-    await page.waitForTimeout(200)
+    await page.waitForFunction((text) => document.querySelector('[role=status]')!.textContent !== text, before)
     await press('#send-again')
     await page.locator('#send-again').waitFor({ state: 'hidden' })
     await look('forgot-sent-again')
@@ -226,7 +230,7 @@ for (const language of LANGUAGES.split(',')) {
 
     // Account.
     Object.assign(user, await service.login(user))
-    for (let file = 0; file < 22; file++) {
+    for (let file = 0; file < 3; file++) {
       await post(service, [filePart('Text', `a file ${file}.txt`), fieldPart('description', 'D')], user)
     }
     await open(`${url}/login`)

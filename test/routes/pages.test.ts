@@ -53,7 +53,7 @@ t.test('15.2 pages have a strict policy, no file of another site, and no text th
     t.equal(headers['cache-control'], ['/account', '/login/second-factor'].includes(path) ? 'no-store' : 'no-cache')
     t.equal(headers['set-cookie'], undefined)
     const name = '&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{title}}&#39;'
-    t.match(body, `<header class="page-header"><span class="brand">${name}</span></header>`)
+    t.match(body, `<header class="page-header"><span class="brand"><bdi>${name}</bdi></span></header>`)
     t.notMatch(body.replaceAll(name, ''), /https?:|\/\/|<script>|<style| style=| on\w+=|\{\{|\}\}/, path)
     t.match(body, '<html lang="en-GB" dir="ltr">')
     t.equal((await inject('HEAD', path)).statusCode, 200)
@@ -215,16 +215,16 @@ t.test('16.4 without JavaScript, the login starts again after five wrong codes, 
 
 t.test('16.4 a form for the second factor with hostile content gets a page with a clear failure', async (t) => {
   const inputs: [string, number, string][] = [
-    ['', 400, 'id="alert">Challenge is required.'],
-    ['challenge=&code=1', 400, 'id="alert">Challenge must not be blank.'],
-    ['challenge=x', 400, 'id="code-alert">Code is required.'],
-    ['challenge=x&code=1&recoveryCode=2', 400, 'id="recovery-alert">Code is required.'],
+    ['', 400, 'id="alert">The form could not be read. Try again.'],
+    ['challenge=&code=1', 400, 'id="alert">The form could not be read.'],
+    ['challenge=x', 400, 'id="code-alert">This must not be empty.'],
+    ['challenge=x&code=1&recoveryCode=2', 400, 'id="recovery-alert">This must not be empty.'],
     ['challenge=x&code=1', 401, 'id="alert">That took too long'],
-    ['challenge=x&challenge=y&code=1', 400, 'id="alert">Challenge must be a string.'],
-    ['challenge=x&code=%00', 400, 'id="code-alert">Code must not contain control characters.'],
-    [`challenge=${'x'.repeat(101)}&code=1`, 400, 'Challenge must be at most 100 characters.'],
-    [`challenge=x&code=${'1'.repeat(65)}`, 400, 'id="code-alert">Code must be at most 64 characters.'],
-    [`challenge=x&recoveryCode=${'1'.repeat(129)}`, 400, 'RecoveryCode must be at most 128 characters.'],
+    ['challenge=x&challenge=y&code=1', 400, 'id="alert">The form could not be read.'],
+    ['challenge=x&code=%00', 400, 'id="code-alert">This contains characters that are not allowed.'],
+    [`challenge=${'x'.repeat(101)}&code=1`, 400, 'id="code-alert">The form could not be read.'],
+    [`challenge=x&code=${'1'.repeat(65)}`, 400, 'id="code-alert">This may have at most 64 characters.'],
+    [`challenge=x&recoveryCode=${'1'.repeat(129)}`, 400, 'id="recovery-alert">This may have at most 128 characters.'],
     [`challenge=${encodeURIComponent('"><script>')}&code=`, 401, 'id="alert">That took too long'],
     [`code=${'x'.repeat(20_000)}`, 413, 'The form could not be read.'],
   ]
@@ -310,15 +310,15 @@ t.test('15.2 forms are accepted from allowed origins only', async (t) => {
 t.test('15.2 a form with hostile content gets a page with a clear failure', async (t) => {
   const own = { 'sec-fetch-site': 'same-origin' }
   const inputs: [string | Buffer, string, number, string][] = [
-    ['', form, 400, 'Email is required. Password is required.'],
-    ['email=a&email=b&password=x', form, 400, 'Email must be a string.'],
-    ['email[]=a&email[$gt]=&password=x', form, 400, 'Email is required.'],
-    ['__proto__=x&constructor=x&email=a&password=%00', form, 400, 'Password must not contain control characters.'],
+    ['', form, 400, 'id="email-error">This must not be empty.</p>'],
+    ['email=a&email=b&password=x', form, 400, 'id="email-error">The form could not be read.'],
+    ['email[]=a&email[$gt]=&password=x', form, 400, 'id="email-error">This must not be empty.'],
+    ['__proto__=x&constructor=x&email=a&password=%00', form, 400, 'id="password-error">This contains characters that are not allowed.'],
     ['email=%0d%0aSet-Cookie:x&password=%ff', form, 401, 'Falsch'],
-    ['email=a%00b&password=x', form, 400, 'Email must not contain control characters.'],
-    [Buffer.from([0x65, 0x3d, 0xff]), form, 400, 'The form is not valid UTF-8.'],
-    [`email=a&password=${'x'.repeat(1025)}`, form, 400, 'Password must be at most 1024 characters.'],
-    [`${'a=b&'.repeat(100)}email=a`, form, 400, 'Email is required.'],
+    ['email=a%00b&password=x', form, 400, 'id="email-error">This contains characters that are not allowed.'],
+    [Buffer.from([0x65, 0x3d, 0xff]), form, 400, 'id="alert">The form could not be read.'],
+    [`email=a&password=${'x'.repeat(1025)}`, form, 400, 'id="password-error">This may have at most 1,024 characters.'],
+    [`${'a=b&'.repeat(100)}email=a`, form, 400, 'id="email-error">This must not be empty.'],
     [`email=${'x'.repeat(20_000)}`, form, 413, 'The form could not be read.'],
     ['email=%&password=%zz', form, 401, 'Falsch'],
     ['{"email":"a","password":"b"}', 'application/json', 415, 'The form could not be read.'],
@@ -560,4 +560,35 @@ t.test('15.2 without JavaScript, an error stands at its field, which gets the fo
   t.match(body, /<input id="password" [^>]*autofocus aria-invalid="true"\s+aria-describedby="rules password-error">/)
   t.match(body, 'id="alert"></p>')
   t.equal(body.match(/autofocus/g)?.length, 1)
+})
+
+t.test('15.2 every input that a form can reject is rejected in the language of the reader', async (t) => {
+  const { inject } = await createUsher(t, { signUp: true, loginMail: true, mailer: createMailer().mailer })
+  const forms: Record<string, string[]> = {
+    '/login': ['email', 'password'],
+    '/login/second-factor': ['challenge', 'code'],
+    '/login/mail': ['email'],
+    '/login/mail/code': ['loginId', 'code'],
+    '/forgot-password': ['email'],
+    '/sign-up': ['name', 'email', 'password'],
+  }
+  const given = { name: 'Ada', email: 'ada@example.com', password: 'quiet lantern river', challenge: 'x', code: '1', loginId: 'x' }
+  const hostile = ['', ' ', 'a\0b', 'x'.repeat(2000), 'password1', '\u200b', 'no address', given.email]
+  for (const [path, names] of Object.entries(forms)) {
+    for (const name of names) {
+      for (const value of [undefined, ...hostile]) {
+        const fields = new URLSearchParams(names.map((name) => [name, given[name as keyof typeof given]]))
+        if (value === undefined) fields.delete(name)
+        else fields.set(name, value)
+        for (const payload of [`${fields}`, `${fields}&${name}=again`]) {
+          const { statusCode, body } = await inject('POST', path, {
+            payload, headers: { 'content-type': form, 'sec-fetch-site': 'same-origin', 'accept-language': 'ar' },
+          })
+          const shown = [...body.matchAll(/(?:alert error|field-error)"[^>]*>([^<]+)</g)].map(([, text]) => text)
+          t.ok(statusCode < 500 && (statusCode < 400 || shown.length > 0), `${path} ${payload.slice(0, 80)}`)
+          t.notMatch(shown.join(' ').replaceAll(/&#?\w+;/g, ''), /[A-Za-z]{3}/, `${path} ${payload.slice(0, 80)}`)
+        }
+      }
+    }
+  }
 })

@@ -174,6 +174,7 @@ try {
 } catch (error) {
   if (error.status === UNAUTHORIZED) await leave()
   if (!(error instanceof Failure)) console.error(error)
+  find('#retry').hidden = false
   announce(find('#failure'), error instanceof Failure ? error.message : texts.failed)
 } finally {
   find('#loading').hidden = true

@@ -38,7 +38,9 @@ function showWhetherEmpty () {
 
 function sizeOf (bytes) {
   const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(bytes, 1)) / 3))
-  const format = { style: 'unit', unit: units[power], unitDisplay: 'short', maximumFractionDigits: 1 }
+  // Short forms of bytes have no plural.
+  const unitDisplay = power === 0 ? 'long' : 'short'
+  const format = { style: 'unit', unit: units[power], unitDisplay, maximumFractionDigits: 1 }
   return new Intl.NumberFormat(lang, format).format(bytes / 1000 ** power)
 }
 

@@ -8,20 +8,25 @@ const form = document.querySelector('form')
 if (form) {
   const status = document.querySelector('[role=status]')
   const sent = document.querySelector('#sent')
+  const others = document.querySelector('#other-ways')
   // Who has typed the address for the login need not type it again.
   if (form.dataset.sends === 'auth/password-reset') form.elements.email.value ||= recallUsername()
+
+  function show (isSent) {
+    form.hidden = isSent
+    sent.hidden = !isSent
+    if (others) others.hidden = isSent
+  }
 
   onSubmit(form, async (values) => {
     await send('POST', form.dataset.sends, values)
     rememberUsername(values.email)
-    form.hidden = true
-    sent.hidden = false
+    show(true)
     announce(status, format(form.dataset.sent, { email: values.email }))
     offerAgain(document.querySelector('#send-again'), status, () => send('POST', form.dataset.sends, values))
   })
   document.querySelector('#wrong-address').addEventListener('click', () => {
-    form.hidden = false
-    sent.hidden = true
+    show(false)
     status.textContent = ''
     form.elements.email.select()
   })

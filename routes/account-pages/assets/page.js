@@ -1,6 +1,6 @@
 // What the scripts of all pages use. Texts from users and from the service are set as `textContent` and as values of
 // fields only.
-import { formatText } from './functions.js'
+import { describeInput, formatText } from './functions.js'
 import { failures, texts } from './texts.js'
 
 export { texts }
@@ -76,7 +76,7 @@ function failureOf (response, data) {
   const wait = Number(response.headers.get('retry-after'))
   const textOf = (name) => Object.hasOwn(failures, name) ? failures[name] : undefined
   const parts = errors.map((sentence) => ({
-    text: textOf(code) ?? textOf(sentence) ??
+    text: textOf(code) ?? textOf(sentence) ?? inputText(sentence) ??
       (sentence ? `${sentence[0].toUpperCase()}${sentence.slice(1)}.` : texts.failed),
     field: FIELDS[code] ?? (data.errors ? /^\w+/.exec(sentence)?.[0] : undefined),
   }))
@@ -84,6 +84,12 @@ function failureOf (response, data) {
   const failure = new Failure(parts.map(({ text }) => text).join(' '), response.status, data)
   failure.parts = parts
   return failure
+}
+
+// What a sentence of the API says about an input, in the language of the page.
+function inputText (sentence) {
+  const { text, count = 0 } = describeInput(sentence ?? '') ?? {}
+  return text && formatText(texts[text], { count: new Intl.NumberFormat(lang).format(count) }, lang)
 }
 
 function waitText (seconds) {
@@ -105,6 +111,7 @@ export function onUse (target, event, alert, action) {
     if (busy) return
     busy = true
     alert.textContent = ''
+    markField(alert, false)
     if (target.elements) for (const field of target.elements) showError(field, '')
     // Unlike `disabled`, this keeps the focus.
     button.setAttribute('aria-disabled', 'true')
@@ -114,6 +121,7 @@ export function onUse (target, event, alert, action) {
     } catch (error) {
       if (error instanceof Cancelled) return
       alert.textContent = error instanceof Failure ? showAtFields(target, error) : texts.failed
+      markField(alert, true)
       if (!(error instanceof Failure)) console.error(error)
     } finally {
       busy = false
@@ -125,6 +133,14 @@ export function onUse (target, event, alert, action) {
 
 // A field is described by its hint and by the place of its error.
 const errorOf = (field) => field.id ? document.getElementById(`${field.id}-error`) : null
+
+// Marks the only field of a form, whose alert stands at it.
+function markField (alert, isInvalid) {
+  if (!alert.classList.contains('field-error')) return
+  const field = document.querySelector(`[aria-describedby~="${alert.id}"]`)
+  if (isInvalid) field?.setAttribute('aria-invalid', 'true')
+  else field?.removeAttribute('aria-invalid')
+}
 
 function showError (field, text) {
   const place = errorOf(field)

@@ -15,6 +15,6 @@ export function offerAgain (button, status, action) {
     await state.action()
     state.left--
     button.hidden = state.left === 0
-    announce(status, state.left === 0 ? `${texts.sentAgain} ${texts.sendAgainLimit}` : texts.sentAgain)
+    announce(status, state.left === 0 ? texts.sendAgainLimit : texts.sentAgain)
   })
 }
