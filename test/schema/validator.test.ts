@@ -78,3 +78,45 @@ t.test('9 an invalid option makes the start fail with a sentence that names it',
   ]
   for (const [options, message] of wrong) t.throws(() => readOptions(options), { message }, JSON.stringify(options))
 })
+
+t.test('12.2 options with members that are obviously valid are checked like others, and have the same defaults', (t) => {
+  const databaseUrl = 'postgres://localhost/usher'
+  const read = (options: object) => readOptions({ databaseUrl, ...options })
+  const usual = read({})
+  const { productName: _, ...pages } = usual.pages
+  const given: [given: object, expected: object][] = [
+    [{ throttle: { account: { burst: 1 } } }, {
+      throttle: { ...usual.throttle, account: { ...usual.throttle.account, burst: 1 } },
+    }],
+    [{ throttle: usual.throttle, live: usual.live, graphql: usual.graphql, deadlines: usual.deadlines }, {}],
+    [{ deadlines: { batch: 1, statement: undefined } }, { deadlines: { ...usual.deadlines, batch: 1 } }],
+    [{ deadlines: Object.create({ batch: 0 }) }, {}],
+    [{ deadlines: { batch: 86_400_000 } }, { deadlines: { ...usual.deadlines, batch: 86_400_000 } }],
+    [{ pages: { productName: ' Acme ', color: undefined } }, { pages: { ...pages, productName: 'Acme' } }],
+    [{ pages: { texts: { logIn: 'Enter', de: { logIn: 'Herein' } } } }, {
+      pages: { ...usual.pages, texts: { logIn: 'Enter', de: { logIn: 'Herein' } } },
+    }],
+  ]
+  for (const [options, expected] of given) {
+    t.strictSame({ ...read(options), hooks: {} }, { ...usual, hooks: {}, ...expected }, JSON.stringify(options))
+  }
+  const wrong: [option: string, value: unknown, message: RegExp][] = [
+    ...[0, 86_400_001].map((batch) =>
+      ['deadlines', { batch }, /^usher: deadlines\.batch must be between 1 and 86400000$/] as [string, unknown, RegExp]),
+    ...[1.5, NaN, Infinity, '1', null, true, {}, []].map((batch) =>
+      ['deadlines', { batch }, /^usher: deadlines\.batch must be/] as [string, unknown, RegExp]),
+    ['deadlines', { batch: 1, bach: 1 }, /^usher: deadlines has no member bach$/],
+    ['deadlines', { bach: undefined }, /^usher: deadlines has no member bach$/],
+    ['deadlines', [], /^usher: deadlines must be an object$/],
+    ['throttle', { account: { burst: 1, perHour: 1 } }, /^usher: throttle\.account has no member perHour$/],
+    ['throttle', { account: null }, /^usher: throttle\.account must be an object$/],
+    ['console', 'true', /^usher: console must be a boolean$/],
+    ['pages', { name: 'Acme' }, /^usher: pages has no member name$/],
+    ['pages', { texts: { de: { logOn: 'Herein' } } }, /^usher: pages\.texts\.de has no member logOn$/],
+    ['admin', { email: 'admin@example.com' }, /^usher: admin\.password is required$/],
+  ]
+  for (const [option, value, message] of wrong) {
+    t.throws(() => read({ [option]: value }), { message }, JSON.stringify({ [option]: value }))
+  }
+  t.end()
+})
