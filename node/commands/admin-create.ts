@@ -12,7 +12,6 @@ const NewAdmin = Type.Object({ email: Email, name: Name, password: NewPassword }
 const parse = createParser(NewAdmin)
 
 export default {
-  summary: 'Create an admin.',
   details: '  --email <address>  the email address of the admin, required\n' +
     '  --name <name>      the name of the admin, by default Admin\n' +
     '  --password-stdin   ' + PASSWORD_HELP,

@@ -12,7 +12,6 @@ import { withDatabase } from './with-database.ts'
 const parse = createParser(Type.Omit(ListAudit, ['user']))
 
 export default {
-  summary: 'List the entries of the account log, newest first.',
   details: '  --user <id or email>  only entries about the account of a user. Entries remain when the user is deleted: use the id\n' +
     `  --action <action>     only entries of this action, such as ${auditActions[1]}\n` +
     '  --limit <number>      at most so many, from 1 to 1000, by default 100\n' +

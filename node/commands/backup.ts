@@ -12,11 +12,11 @@ import { explainFailure, openStorage } from '../storage.ts'
 import { print } from '../terminal/print.ts'
 import { showProgress } from '../terminal/progress.ts'
 import { requireAnswer } from '../wait-for-database.ts'
-import { isInterrupted, openCommandData } from './command-data.ts'
+import { openCommandData } from './command-data.ts'
+import { isInterrupted } from './interrupted.ts'
 import type { Command, Output } from './command.ts'
 
 export default {
-  summary: 'Write the database and the uploads to a file.',
   details: 'Nodes may run meanwhile. The file is a compressed tar archive with all data of one moment, and it is complete as soon as it\n' +
     'has its name. FILE may be - for standard output. The file contains personal data, password hashes and encrypted keys.\n' +
     'SECRET is not in it: keep DATA_DIR/secret or SECRET elsewhere.\n\n' +

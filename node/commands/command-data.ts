@@ -1,13 +1,9 @@
 import { constants } from 'node:os'
 import { openData, type Data } from '../data.ts'
 import type { Settings } from '../settings/settings.ts'
+import { recordInterruption } from './interrupted.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-
-let interrupted = false
-
-/** Returns whether a signal ends the command. Its failures are then not worth a message. */
-export const isInterrupted = (): boolean => interrupted
 
 /**
  * Opens the data for a command. If a signal ends the command, an embedded PostgreSQL that nobody else uses is stopped
@@ -16,7 +12,7 @@ export const isInterrupted = (): boolean => interrupted
 export async function openCommandData (settings: Settings): Promise<Data> {
   const opening = openData(settings, () => {})
   const onSignal = (signal: NodeJS.Signals) => {
-    interrupted = true
+    recordInterruption()
     stopListening()
     void opening.then(({ stop }) => stop(), () => {}).then(() => process.exit(128 + constants.signals[signal]))
   }

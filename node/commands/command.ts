@@ -18,8 +18,6 @@ export interface Output {
 
 /** A command of the command line. */
 export interface Command {
-  /** A sentence for the list of commands. */
-  summary: string
   /** What `--help` prints below the summary: a line for each option, and explanations. */
   details: string
   /** The names of the arguments that must follow the name of the command, such as `FILE`. None by default. */

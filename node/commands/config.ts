@@ -8,7 +8,6 @@ import type { Command } from './command.ts'
 import { formatTable } from './table.ts'
 
 export default {
-  summary: 'Show every setting and option, and where its value comes from.',
   details: 'Secrets, credentials in URLs and invalid URLs are not shown. The exit code is 1 if a setting or the configuration file is\n' +
     'wrong. Options are those of usher.config.ts that no setting has: of functions and objects, only the names are shown.',
   json: '{ settings: [{ name, value or null, source: environment, .env, the name of the file or default }], options: [{ name, value, ' +

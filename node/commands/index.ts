@@ -3,49 +3,100 @@ import { parseArgs } from 'node:util'
 import { InvalidInput } from '../../schema/http/errors.ts'
 import { PROGRAM } from '../../schema/runtime/program.ts'
 import { printable, printEntries, printFailure, printResult } from '../terminal/print.ts'
-import { hasLoadedConfig } from '../config/config-file.ts'
-import { isInterrupted } from './command-data.ts'
+import { hasLoadedConfig } from '../config/loaded.ts'
 import { WrongArguments, type Command, type Values } from './command.ts'
-import { describeAll, describeCommand, describeGroup, namesIn, type Commands } from './usage.ts'
+import { isInterrupted } from './interrupted.ts'
+import { describeAll, describeCommand, describeGroup, namesIn, type Commands, type Listed } from './usage.ts'
 
-/** All commands. A command is loaded when it is run, so that the node does not load what its start does not need. */
+type Load = () => Promise<{ default: Command }>
+const command = (summary: string, load: Load): Listed => ({ summary, load })
+
+/**
+ * All commands. A command is loaded when it is run, so that neither the node nor the help for all loads what it does
+ * not need.
+ */
 export const commands: Commands = {
-  start: () => import('./start.ts'),
-  init: () => import('./init.ts'),
-  status: () => import('./status.ts'),
-  config: () => import('./config.ts'),
-  migrate: () => import('./migrate.ts'),
-  'admin create': () => import('./admin-create.ts'),
-  'users list': () => import('./users/list.ts'),
-  'users show': () => import('./users/show.ts'),
-  'users create': () => import('./users/create.ts'),
-  'users promote': () => import('./users/change.ts').then(({ promote }) => ({ default: promote })),
-  'users demote': () => import('./users/change.ts').then(({ demote }) => ({ default: demote })),
-  'users disable': () => import('./users/change.ts').then(({ disable }) => ({ default: disable })),
-  'users enable': () => import('./users/change.ts').then(({ enable }) => ({ default: enable })),
-  'users reset-password': () => import('./users/reset-password.ts'),
-  'users reset-second-factor': () => import('./users/reset-second-factor.ts'),
-  'users delete': () => import('./users/delete.ts'),
-  'users import': () => import('./users/import.ts'),
-  'users export': () => import('./users/export.ts'),
-  'sessions list': () => import('./sessions/list.ts'),
-  'sessions end': () => import('./sessions/end.ts'),
-  'api-keys list': () => import('./api-keys/list.ts'),
-  'api-keys create': () => import('./api-keys/create.ts'),
-  'api-keys delete': () => import('./api-keys/delete.ts'),
-  audit: () => import('./audit-list.ts'),
-  'events list': () => import('./events/list.ts'),
-  'events retry': () => import('./events/retry.ts'),
-  'keys rotate': () => import('./keys-rotate.ts'),
-  'uploads list': () => import('./uploads/list.ts'),
-  'uploads show': () => import('./uploads/show.ts'),
-  'uploads delete': () => import('./uploads/delete.ts'),
-  'uploads links': () => import('./uploads/links.ts'),
-  'uploads revoke': () => import('./uploads/revoke.ts'),
-  'uploads clean': () => import('./uploads-clean.ts'),
-  'uploads move': () => import('./uploads-move.ts'),
-  backup: () => import('./backup.ts'),
-  restore: () => import('./restore.ts'),
+  start: command('Run the node.', () => import('./start.ts')),
+  init: command('Write a commented usher.config.ts into this folder.', () => import('./init.ts')),
+  status: command('Report what is healthy, and change nothing.', () => import('./status.ts')),
+  config: command('Show every setting and option, and where its value comes from.', () => import('./config.ts')),
+  migrate: command('Bring the database up to date.', () => import('./migrate.ts')),
+  'admin create': command('Create an admin.', () => import('./admin-create.ts')),
+  'users list': command('List users, newest first.', () => import('./users/list.ts')),
+  'users show': command('Show a user.', () => import('./users/show.ts')),
+  'users create': command('Create a user.', () => import('./users/create.ts')),
+  'users promote': command(
+    'Give a user the role admin.',
+    () => import('./users/change.ts').then(({ promote }) => ({ default: promote }))
+  ),
+  'users demote': command(
+    'Give a user the role user.',
+    () => import('./users/change.ts').then(({ demote }) => ({ default: demote }))
+  ),
+  'users disable': command(
+    'Disable a user.',
+    () => import('./users/change.ts').then(({ disable }) => ({ default: disable }))
+  ),
+  'users enable': command(
+    'Enable a user who was disabled.',
+    () => import('./users/change.ts').then(({ enable }) => ({ default: enable }))
+  ),
+  'users reset-password': command(
+    'Set a new password for a user, and end all sessions.',
+    () => import('./users/reset-password.ts')
+  ),
+  'users reset-second-factor': command(
+    'Remove the authenticator app of a user who has lost it, and end all sessions.',
+    () => import('./users/reset-second-factor.ts')
+  ),
+  'users delete': command('Delete a user with all posts and uploads.', () => import('./users/delete.ts')),
+  'users import': command(
+    'Import users with the hashes of their passwords from another system.',
+    () => import('./users/import.ts')
+  ),
+  'users export': command(
+    'Write all users with the hashes of their passwords to a file.',
+    () => import('./users/export.ts')
+  ),
+  'sessions list': command(
+    'List sessions that have neither ended nor expired, newest first.',
+    () => import('./sessions/list.ts')
+  ),
+  'sessions end': command('End sessions on every node at once.', () => import('./sessions/end.ts')),
+  'api-keys list': command('List API keys that have not expired, newest first.', () => import('./api-keys/list.ts')),
+  'api-keys create': command('Create an API key of a user, and print it once.', () => import('./api-keys/create.ts')),
+  'api-keys delete': command(
+    'Delete an API key, which every node rejects from then on.',
+    () => import('./api-keys/delete.ts')
+  ),
+  audit: command('List the entries of the account log, newest first.', () => import('./audit-list.ts')),
+  'events list': command(
+    'List events that could not be delivered, and what is waiting.',
+    () => import('./events/list.ts')
+  ),
+  'events retry': command('Deliver events again that have failed.', () => import('./events/retry.ts')),
+  'keys rotate': command('Create a new key that signs access tokens.', () => import('./keys-rotate.ts')),
+  'uploads list': command('List uploads, newest first, private ones included.', () => import('./uploads/list.ts')),
+  'uploads show': command('Show the record of an upload.', () => import('./uploads/show.ts')),
+  'uploads delete': command('Delete an upload, its file and its links.', () => import('./uploads/delete.ts')),
+  'uploads links': command(
+    'List the links of an upload that have not expired, newest first.',
+    () => import('./uploads/links.ts')
+  ),
+  'uploads revoke': command(
+    'Revoke a link to an upload, which stops the downloads that it serves on every node.',
+    () => import('./uploads/revoke.ts')
+  ),
+  'uploads clean': command(
+    'Remove stored files that have no record in the database.',
+    () => import('./uploads-clean.ts')
+  ),
+  'uploads move': command(
+    'Move the files of uploads between the folder and the S3.',
+    () => import('./uploads-move.ts')
+  ),
+  backup: command('Write the database and the uploads to a file.', () => import('./backup.ts')),
+  restore: command('Restore the database and the uploads from a backup.', () => import('./restore.ts')),
 }
 
 const isHelp = (word: string) => word === '--help' || word === '-h'
@@ -57,13 +108,14 @@ const isHelp = (word: string) => word === '--help' || word === '-h'
 export async function main (args: string[]): Promise<void> {
   if (args[0] === 'help') return main([...args.slice(1), '--help'])
   const words = args.slice(0, args.findIndex((word) => word.startsWith('-')) >>> 0)
-  if (words.length === 0 && args.some(isHelp)) return printText(await describeAll(commands))
+  if (words.length === 0 && args.some(isHelp)) return printText(describeAll(commands))
   if (words.length === 0 && args.includes('--version')) return printText(await readVersion())
   const name = words.length === 0 ? 'start' : nameIn(words)
   if (name === undefined) return explainWords(words, args)
   // What a node writes is a log, also if its arguments are wrong. Help is for people.
   if (name === 'start' && !args.some(isHelp)) printEntries()
-  const { default: command } = await commands[name]!()
+  const { summary, load } = commands[name]!
+  const { default: command } = await load()
   const { arguments: names = [] } = command
   const options = {
     ...command.options,
@@ -81,7 +133,7 @@ export async function main (args: string[]): Promise<void> {
     // Only the first sentence is printed. The second one explains how to pass arguments that begin with a hyphen.
     return reject(`${(error as Error).message.split('. ')[0]!.replace(/\.$/, '')}.`, `${PROGRAM} ${name} --help`)
   }
-  if (values['help']) return printText(describeCommand(name, command))
+  if (values['help']) return printText(describeCommand(name, summary, command))
   if (positionals.length !== names.length) {
     return reject(`${name} needs ${names.join(' and ')}.`, `${PROGRAM} ${name} --help`)
   }
@@ -124,7 +176,7 @@ function nameIn (words: readonly string[]): string | undefined {
 async function explainWords ([group, ...others]: readonly string[], args: readonly string[]): Promise<void> {
   const names = namesIn(commands, group!)
   if (names.length > 0 && others.length === 0 && args.some(isHelp)) {
-    return printText(await describeGroup(commands, group!))
+    return printText(describeGroup(commands, group!))
   }
   if (names.length > 0 && others.length === 0) {
     return reject(

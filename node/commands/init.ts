@@ -7,7 +7,6 @@ import { PROGRAM } from '../../schema/runtime/program.ts'
 import type { Command } from './command.ts'
 
 export default {
-  summary: 'Write a commented usher.config.ts into this folder.',
   details: 'It asks nothing, and changes no file that exists.',
   json: '{ file }',
   options: {},

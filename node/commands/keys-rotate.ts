@@ -9,7 +9,6 @@ import { withDatabase } from './with-database.ts'
 import type { Command } from './command.ts'
 
 export default {
-  summary: 'Create a new key that signs access tokens.',
   details: 'All nodes read the new key at once. ' +
     `They sign with it after ${LEAD_SECONDS / 60} minutes, when services that cache the key set\n` +
     'have it as well. Tokens that the old key has signed stay valid until they expire. Nodes rotate the key by themselves\n' +

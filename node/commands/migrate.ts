@@ -5,7 +5,6 @@ import { withDatabase } from './with-database.ts'
 import type { Command } from './command.ts'
 
 export default {
-  summary: 'Bring the database up to date.',
   details: 'Creates or changes the tables, while nodes use them. A node does this when it starts. Use this command if nodes may not change\n' +
     'tables. If the database does not answer, it waits for DATABASE_WAIT_SECONDS.',
   json: '{ location }',

@@ -26,7 +26,6 @@ interface RestoreOptions {
 }
 
 export default {
-  summary: 'Restore the database and the uploads from a backup.',
   details: 'Stop all nodes first. The file is verified before anything changes, and the database changes in one step. A backup of an\n' +
     'older release is migrated. All sessions end: users have to log in again.\n\n' +
     '  --replace              replace a database that is not empty. Files of uploads that are not in the backup stay\n' +

@@ -7,7 +7,6 @@ import { isWorker } from '../workers/handover.ts'
 import type { Command } from './command.ts'
 
 export default {
-  summary: 'Run the node.',
   details: 'Brings the database up to date, then runs until SIGTERM or SIGINT.',
   options: {},
   run: start,

@@ -3,7 +3,6 @@ import type { Command } from './command.ts'
 import { formatTable } from './table.ts'
 
 export default {
-  summary: 'Report what is healthy, and change nothing.',
   details:
     'Checks the settings, the database and its tables, the signing keys, the clock, the nodes, the deliveries,\n' +
       'the notifications, backups, the disk, the storage of uploads and the mail server.\n' +

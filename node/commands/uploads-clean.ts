@@ -9,7 +9,6 @@ import { withDatabase } from './with-database.ts'
 import { WrongArguments, type Command } from './command.ts'
 
 export default {
-  summary: 'Remove stored files that have no record in the database.',
   details: '  --dry-run                 only count them\n' +
     '  --yes                     do not ask for confirmation\n' +
     '  --older-than <seconds>    the age of the files, by default 3600. 0 only while no node runs\n' +

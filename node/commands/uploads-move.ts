@@ -9,7 +9,6 @@ import { confirm } from './confirm.ts'
 import { withDatabase } from './with-database.ts'
 
 export default {
-  summary: 'Move the files of uploads between the folder and the S3.',
   details: '  --to <folder|s3>  where to\n' +
     '  --yes             do not ask for confirmation\n\n' +
     'Nodes may run meanwhile, if all of them have been started with the settings of the S3. A file is removed from its old place\n' +

@@ -5,6 +5,7 @@ import type { UsherConfig } from '../../schema/options/config.ts'
 import { inTime } from '../../schema/runtime/in-time.ts'
 import { checkConfig } from './check.ts'
 import { explainFailure } from './explain-failure.ts'
+import { recordLoadedConfig } from './loaded.ts'
 import { findLine } from './positions.ts'
 import { resolvePackage } from './resolve-package.ts'
 
@@ -22,11 +23,6 @@ export interface ConfigFile {
   /** What it exports by default. */
   readonly options: UsherConfig
 }
-
-let isLoaded = false
-
-/** Returns whether this process has run a configuration file. */
-export const hasLoadedConfig = (): boolean => isLoaded
 
 /** Thrown for a mistake in a configuration file. The message has a sentence for each, one per line. */
 export class ConfigError extends Error {}
@@ -96,7 +92,7 @@ async function load (path: string, name: string): Promise<UsherConfig> {
     throw new ConfigError(`${name}: Node runs no TypeScript inside of node_modules: move the file, or write it in JavaScript.`)
   }
   resolvePackage()
-  isLoaded = true
+  recordLoadedConfig()
   const late = () => new ConfigError(
     `${name}: loading it takes longer than ${LOAD_MS / 1000} seconds: it, or a module that it imports, awaits what does not come.`
   )

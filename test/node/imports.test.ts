@@ -61,7 +61,7 @@ function commandsOf (t: Test, usher: TestUsher) {
 
     /** Runs a command, and returns what it prints with --json. */
     async run (name: 'users import' | 'users export', file: string, values: Values = {}) {
-      const { default: command } = await commands[name]!()
+      const { default: command } = await commands[name]!.load()
       const output = await command.run({ schema: usher.options.schema!, ...values }, [file]) as Output
       return { text: output.text, isFailure: output.isFailure, ...output.json as any }
     },

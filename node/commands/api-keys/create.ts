@@ -7,7 +7,6 @@ import { withService } from '../with-service.ts'
 const parse = createParser(CreateApiKey)
 
 export default {
-  summary: 'Create an API key of a user, and print it once.',
   details: 'USER is the id or the email address of the user, usually a service user: users create --service. Only the key of the\n' +
     'output works, and nothing shows it again. The user gets a mail, if mails can be sent.\n\n' +
     '  --name <name>        what the key is for, required\n' +

@@ -3,7 +3,6 @@ import type { Command } from '../command.ts'
 import { withService } from '../with-service.ts'
 
 export default {
-  summary: 'Delete an API key, which every node rejects from then on.',
   details: 'ID is that of the list: api-keys list. The user gets a mail, if mails can be sent.',
   arguments: ['ID'],
   json: '{ id, deleted: boolean }',

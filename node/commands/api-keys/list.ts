@@ -7,7 +7,6 @@ import { withDatabase } from '../with-database.ts'
 const KEYS = 1000
 
 export default {
-  summary: 'List API keys that have not expired, newest first.',
   details: `  --user <id or email>  only those of a user; by default the newest ${KEYS} of all users`,
   json: '{ apiKeys: [{ id, userId, name, actions, createdAt, lastUsedAt, expiresAt }] }',
   options: { user: { type: 'string' } },

@@ -7,7 +7,6 @@ import { withDatabase } from '../with-database.ts'
 const EVENTS = 1000
 
 export default {
-  summary: 'List events that could not be delivered, and what is waiting.',
   details: `Lists the events that were given up after three days of attempts, oldest first, at most ${EVENTS} at once. Below, it counts the\n` +
     'events and mails that wait for their delivery or another attempt, by their consumer. Mails are sent as long as their links work,\n' +
     'and are not listed after that: their failures are in the log of the nodes.\n\n' +

@@ -8,7 +8,6 @@ import { withDatabase } from '../with-database.ts'
 const AT_ONCE = 1000
 
 export default {
-  summary: 'Deliver events again that have failed.',
   details: 'Exactly one of these options is required. Nodes attempt the events for three days, as new ones.\n\n' +
     '  --id <event>  one event\n' +
     '  --all         all events that were given up, and at once what waits for another attempt, mails included',

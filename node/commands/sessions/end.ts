@@ -9,7 +9,6 @@ import { withDatabase } from '../with-database.ts'
 import { WrongArguments, type Command } from '../command.ts'
 
 export default {
-  summary: 'End sessions on every node at once.',
   details: 'One of these options is required:\n\n' +
     '  --user <id or email>  end all sessions of a user, and make all links of mails to the user void\n' +
     '  --id <session>        end one session\n' +

@@ -7,7 +7,6 @@ import { withDatabase } from '../with-database.ts'
 const SESSIONS = 1000
 
 export default {
-  summary: 'List sessions that have neither ended nor expired, newest first.',
   details: `  --user <id or email>  only those of a user; by default the newest ${SESSIONS} of all users`,
   json: '{ sessions: [{ id, userId, createdAt, lastUsedAt, expiresAt, address, userAgent }] }',
   options: { user: { type: 'string' } },

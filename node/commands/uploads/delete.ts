@@ -7,7 +7,6 @@ import { withDatabase } from '../with-database.ts'
 import { requireUpload } from './shown.ts'
 
 export default {
-  summary: 'Delete an upload, its file and its links.',
   details: 'ID is that of the list: uploads list. Downloads end at once on every node, and a running node removes the file.\n\n' +
     '  --yes  do not ask for confirmation',
   arguments: ['ID'],

@@ -7,7 +7,6 @@ import { withDatabase } from '../with-database.ts'
 import { requireUpload } from './shown.ts'
 
 export default {
-  summary: 'List the links of an upload that have not expired, newest first.',
   details: 'ID is that of the list: uploads list. The addresses of links are stored nowhere, so nothing shows them again.',
   arguments: ['ID'],
   json: '{ links: [{ id, name, createdAt, expiresAt, createdBy }] }',

@@ -12,7 +12,6 @@ import { showingUploads, UPLOAD } from './shown.ts'
 const parse = createParser(Type.Object(pageQuery('Uploads')))
 
 export default {
-  summary: 'List uploads, newest first, private ones included.',
   details: '  --user <id or email>  only those of a user\n' +
     '  --limit <number>      at most so many, from 1 to 1000, by default 100\n' +
     '  --after <cursor>      the next page, with the cursor that the previous one ends with',

@@ -4,7 +4,6 @@ import type { Command } from '../command.ts'
 import { withDatabase } from '../with-database.ts'
 
 export default {
-  summary: 'Revoke a link to an upload, which stops the downloads that it serves on every node.',
   details: 'LINK is the id that the list shows: uploads links.',
   arguments: ['LINK'],
   json: '{ id, uploadId, revoked: boolean }',

@@ -5,7 +5,6 @@ import { withDatabase } from '../with-database.ts'
 import { requireUpload, showingUploads, UPLOAD } from './shown.ts'
 
 export default {
-  summary: 'Show the record of an upload.',
   details: 'ID is that of the list: uploads list.',
   arguments: ['ID'],
   json: `{ upload: ${UPLOAD}, links: number }`,

@@ -5,23 +5,23 @@ import { confirm } from '../confirm.ts'
 import { withService } from '../with-service.ts'
 import { findUser, showUser, USER } from './shown.ts'
 
-export const promote = changing('Give a user the role admin.', 'Sessions of the user end, and links in mails to the user are void. Asks for\n' +
-  'confirmation if the address of the user is not verified: everybody can set their own address to one that is not theirs.\n\n' +
-  '  --yes  do not ask for confirmation', { role: 'admin' }, 'is an admin', {
-  options: { yes: { type: 'boolean' } }, mayProceed: confirmUnverified,
-})
+export const promote = changing(
+  'Sessions of the user end, and links in mails to the user are void. Asks for\n' +
+    'confirmation if the address of the user is not verified: everybody can set their own address to one that is not theirs.\n\n' +
+    '  --yes  do not ask for confirmation', { role: 'admin' }, 'is an admin',
+  { options: { yes: { type: 'boolean' } }, mayProceed: confirmUnverified }
+)
 
-export const demote =
-  changing('Give a user the role user.', 'Ends the sessions of the user. The last admin cannot be demoted.',
-    { role: 'user' }, 'has the role user')
+export const demote = changing(
+  'Ends the sessions of the user. The last admin cannot be demoted.', { role: 'user' }, 'has the role user'
+)
 
 export const disable = changing(
-  'Disable a user.',
   'The user cannot log in. All sessions end at once on every node, and links in mails\nto the user are void. ' +
     'The data of the user stay. The last admin cannot be disabled.', { disabled: true }, 'is disabled'
 )
 
-export const enable = changing('Enable a user who was disabled.', '', { disabled: false }, 'is enabled')
+export const enable = changing('', { disabled: false }, 'is enabled')
 
 // Returns whether a user may become an admin, who has to be the person whom the operator knows by this address.
 async function confirmUnverified ({ email, emailVerified, role }: UserRow, { yes }: Values): Promise<boolean> {
@@ -32,13 +32,12 @@ async function confirmUnverified ({ email, emailVerified, role }: UserRow, { yes
 
 // Returns a command that changes a user like PATCH /api/users/{id}.
 function changing (
-  summary: string, effect: string, changes: Changes, result: string,
+  effect: string, changes: Changes, result: string,
   { options = {}, mayProceed }: {
     options?: Command['options'], mayProceed?: (user: UserRow, values: Values) => Promise<boolean>
   } = {}
 ): Command {
   return {
-    summary,
     details: ['USER is the id or the email address of the user.', effect].filter(Boolean).join(' '),
     arguments: ['USER'],
     json: `{ user: ${USER} }`,

@@ -6,7 +6,6 @@ import { withService } from '../with-service.ts'
 import { showUser, USER } from './shown.ts'
 
 export default {
-  summary: 'Create a user.',
   details: '  --email <address>  the email address of the user, required\n' +
     '  --name <name>      the name of the user, required\n' +
     '  --role <role>      admin or user, by default user\n' +

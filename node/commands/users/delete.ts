@@ -4,7 +4,6 @@ import { withService } from '../with-service.ts'
 import { findUser } from './shown.ts'
 
 export default {
-  summary: 'Delete a user with all posts and uploads.',
   details: 'USER is the id or the email address of the user. Sessions end at once on every node. The last admin cannot be deleted.\n\n' +
     '  --yes  do not ask for confirmation',
   arguments: ['USER'],

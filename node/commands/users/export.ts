@@ -7,12 +7,11 @@ import { print } from '../../terminal/print.ts'
 import { listFields } from '../../imports/fields.ts'
 import { showProgress } from '../../terminal/progress.ts'
 import { terminalContext } from '../audit.ts'
-import { isInterrupted } from '../command-data.ts'
+import { isInterrupted } from '../interrupted.ts'
 import type { Command } from '../command.ts'
 import { withDatabase } from '../with-database.ts'
 
 export default {
-  summary: 'Write all users with the hashes of their passwords to a file.',
   details: 'Nodes may run meanwhile. The file has one user a line, as JSON (NDJSON), all of one moment, as "users import" reads them, and\n' +
     'only its owner may read it. FILE may be - for standard output. It contains personal data and password hashes. Passkeys,\n' +
     'authenticator apps, sessions, posts and uploads are not in it: "backup" has everything.\n\n' +

@@ -8,7 +8,6 @@ import { WrongArguments, type Command } from '../command.ts'
 import { withDatabase } from '../with-database.ts'
 
 export default {
-  summary: 'Import users with the hashes of their passwords from another system.',
   details: 'Nodes may run meanwhile. FILE has one user a line, as JSON (NDJSON): name, email, and if they are known id, emailVerified,\n' +
     'role, disabled, createdAt, passwordHash, and the fields of the host. passwordHash is a PHC string of argon2, bcrypt, scrypt,\n' +
     'PBKDF2 or firebase-scrypt. The users log in with their old passwords. No existing user is changed, and nobody gets a mail.\n\n' +

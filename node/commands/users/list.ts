@@ -15,7 +15,6 @@ const parse = createParser(Type.Composite([
 ]))
 
 export default {
-  summary: 'List users, newest first.',
   details: '  --role <role>     only users of this role: admin or user\n' +
     '  --search <text>   only users of whose name or address some word begins with this\n' +
     '  --sort <order>    createdAt, name or email; with a hyphen, as in --sort=-name, in descending order\n' +

@@ -11,7 +11,6 @@ import type { UserRow } from '../../../db/tables/index.ts'
 const parse = createParser(Type.Object({ password: NewPassword }))
 
 export default {
-  summary: 'Set a new password for a user, and end all sessions.',
   details: 'USER is the id or the email address of the user. All links in mails to the user are void, identities at\n' +
     'providers are removed, and failed logins are forgotten. If mails can be sent, the user gets one that says so.\n\n' +
     `  --password-stdin  ${PASSWORD_HELP}\n` +

@@ -3,7 +3,6 @@ import { withService } from '../with-service.ts'
 import { findUser, showUser, USER } from './shown.ts'
 
 export default {
-  summary: 'Remove the authenticator app of a user who has lost it, and end all sessions.',
   details: 'USER is the id or the email address of the user. The recovery codes are removed as well, and the user logs in with the\n' +
     'password alone. All links in mails to the user are void, and wrong codes are forgotten. If mails can be sent, the user\n' +
     'gets one that says so. Make sure that it is the user who asks for it. A user without anything to remove is not changed.\n\n' +

@@ -6,7 +6,6 @@ import { withDatabase } from '../with-database.ts'
 import { findUser, showUser, USER } from './shown.ts'
 
 export default {
-  summary: 'Show a user.',
   details: 'USER is the id or the email address of the user.',
   arguments: ['USER'],
   json: `{ user: ${USER}, hasPassword, sessions: number }`,
