@@ -1,18 +1,22 @@
 import { readMailTemplates } from '../../plugins/outbox/mails/mail-templates.ts'
 import type { MailTemplates } from '../../schema/options/mail.ts'
+import { readMailTexts } from '../../schema/options/mail-texts.ts'
+import { mailTexts } from '../../schema/texts/mails/index.ts'
 import type { Settings } from '../settings/settings.ts'
 
 /**
- * Returns the templates in the folder that the setting `MAIL_TEMPLATES` names, completed by Usher's own. Without the
- * setting, they are those of the configuration file, or undefined. Throws an `Error` with a sentence if the folder
- * cannot be read or a template is wrong.
+ * Returns the templates in the folder that the setting `MAIL_TEMPLATES` names, completed by Usher's own, with the texts
+ * of the configuration file. Without the setting, they are the templates of that file, or undefined. Throws an `Error`
+ * with a sentence if the folder cannot be read, or a template or a text is wrong.
  */
 export function openMailTemplates (
-  { MAIL_TEMPLATES: folder, file }: Pick<Settings, 'MAIL_TEMPLATES' | 'file'>
+  { MAIL_TEMPLATES: folder, file }: Pick<Settings, 'MAIL_TEMPLATES'> & { file?: Settings['file'] }
 ): MailTemplates | undefined {
   if (folder === undefined) return file?.options.mailTemplates
+  // A file is for one mail as a whole, so it takes precedence over single texts.
+  const given = readMailTexts(file?.options.mailTexts ?? {}, (problem) => new Error(`usher: ${problem}`))
   try {
-    return readMailTemplates({ folder })
+    return readMailTemplates({ folder, texts: { ...mailTexts, ...given } })
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     throw new Error(

@@ -2,6 +2,7 @@ import { Type, type Static, type TInteger, type TNumber } from '@sinclair/typebo
 import { Ajv } from 'ajv'
 import { explainDatabaseUrl } from '../../schema/options/database-url.ts'
 import { Settings as Options } from '../../schema/options/options.ts'
+import { ADDRESS, PATH } from '../../schema/options/pages.ts'
 import { MINIMUM_KIB, RECOMMENDED } from '../../schema/options/password-hash.ts'
 import { PUBLIC_URL_FORMAT } from '../../schema/options/public-url.ts'
 import { S3, storages, type StorageName } from '../../schema/options/s3.ts'
@@ -73,6 +74,10 @@ const MIN_MEMORY_KIB = 7 * 1024
 
 // More would cost an embedded PostgreSQL its memory.
 const MAX_EMBEDDED_CONNECTIONS = 1000
+
+const pageAddress = (example: string) => Type.String({
+  pattern: ADDRESS, maxLength: 2048, description: `a path or an address such as ${example}`,
+})
 
 const DatabaseUrl =
   Type.String({ format: 'postgres', description: 'an address such as postgres://user:password@host:5432/database' })
@@ -157,6 +162,12 @@ const Settings = Type.Object({
     description: 'a name of up to 100 characters',
   }),
   PRODUCT_COLOR: Type.Optional(Type.String({ format: 'color', description: 'a color such as #1d4ed8' })),
+  PRODUCT_LOGO: Type.Optional(
+    Type.String({ pattern: PATH, maxLength: 2048, description: 'the path of an image on the same origin, such as /logo.svg' })
+  ),
+  APP_URL: Type.Optional(pageAddress('https://app.example.com')),
+  TERMS_URL: Type.Optional(pageAddress('https://example.com/terms')),
+  PRIVACY_URL: Type.Optional(pageAddress('https://example.com/privacy')),
   CONSOLE: Type.Boolean({ default: true, description: 'true or false' }),
   PRINT_SECRETS: Type.Optional(Type.Boolean({ description: 'true or false' })),
   WEBHOOK_URL: Type.Optional(Type.String({ description: 'an address such as https://example.com/events' })),

@@ -9,9 +9,13 @@ const Texts = Object.fromEntries(Object.keys(pageTexts).map((name) => [name, Typ
 /** The pattern of a language (BCP 47), such as `pt-BR`. */
 export const LANGUAGE = '^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$'
 
-const address = (description: string) => Type.Optional(Type.String({
-  description, pattern: '^(https?://[^\\s\\\\]+|/(?![/\\\\])[^\\s\\\\]*)$', maxLength: 2048,
-}))
+/** A path on the same origin. */
+export const PATH = '^/(?![/\\\\])[^\\s\\\\]*$'
+
+/** A path, or a URL. */
+export const ADDRESS = '^(https?://[^\\s\\\\]+|/(?![/\\\\])[^\\s\\\\]*)$'
+
+const address = (description: string) => Type.Optional(Type.String({ description, pattern: ADDRESS, maxLength: 2048 }))
 
 /** The option `pages`. The name and the color appear in mails, too. */
 export const PagesOptions = Type.Object({
@@ -19,7 +23,7 @@ export const PagesOptions = Type.Object({
   productName: line({ trim: true, default: 'Usher', minLength: 1, maxLength: 100 }),
   color: Type.String({ default: '#1d4ed8', format: 'color', description: 'The color of buttons' }),
   logo: Type.Optional(Type.String({
-    pattern: '^/(?![/\\\\])[^\\s\\\\]*$', maxLength: 2048, description: 'The path of an image on the same origin, in place of the name',
+    pattern: PATH, maxLength: 2048, description: 'The path of an image on the same origin, in place of the name',
   })),
   appUrl: address('Where “Back to …” leads: a path or a URL'),
   termsUrl: address('The terms, to which all pages link'),

@@ -14,7 +14,8 @@ const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
 const coverage = fileURLToPath(new URL('../../.tap/coverage', import.meta.url))
 const names = [
   ...Object.keys(parseSettings({})), 'DATABASE_URL', 'NOTIFICATIONS_URL', 'PUBLIC_URL', 'ADMIN_EMAIL', 'ADMIN_PASSWORD',
-  'SECRET', 'SMTP_URL', 'MAIL_FROM', 'PASSWORD_URL', 'MAIL_TEMPLATES', 'PRODUCT_COLOR', 'PRINT_SECRETS', 'WEBHOOK_URL',
+  'SECRET', 'SMTP_URL', 'MAIL_FROM', 'PASSWORD_URL', 'MAIL_TEMPLATES', 'PRODUCT_COLOR', 'PRODUCT_LOGO',
+  'APP_URL', 'TERMS_URL', 'PRIVACY_URL', 'PRINT_SECRETS', 'WEBHOOK_URL',
   'WEBHOOK_SECRET', 'WEBHOOK_EVENTS', 'WEBHOOK_ALLOW_PRIVATE', 'METRICS_PORT', 'SIGNING_ALGORITHM', 'POOL_SIZE',
   'SLOW_STATEMENT_MS', 'CONFIG',
 ]

@@ -66,7 +66,7 @@ t.test('4.7 mails of the node', async (t) => {
   })
 })
 
-t.test('15.2 the node has the settings PRODUCT_NAME, PRODUCT_COLOR and MAIL_TEMPLATES', async (t) => {
+t.test('15.2 the node has the settings of its product, of the links on its pages, and MAIL_TEMPLATES', async (t) => {
   const [url, server, cwd] = [await createDatabase(t), await startMailServer(t), t.testdir({ mails: {} })]
   const admin = { email: 'root@example.com', password: 'horse battery staple' }
   writeFileSync(join(cwd, 'mails/password-reset.txt'), 'Subject: {{productName}}: your link\n\n{{link}}\n')
@@ -79,6 +79,10 @@ t.test('15.2 the node has the settings PRODUCT_NAME, PRODUCT_COLOR and MAIL_TEMP
     PUBLIC_URL: 'https://api.example.com',
     PRODUCT_NAME: 'Notes',
     PRODUCT_COLOR: '#fe0',
+    PRODUCT_LOGO: '/logo.svg',
+    APP_URL: 'https://app.example.com/?a=1&b=2',
+    TERMS_URL: '/terms',
+    PRIVACY_URL: 'https://example.com/privacy',
     MAIL_TEMPLATES: 'mails',
   }
   const node = await startNode(t, { cwd, settings })
@@ -88,7 +92,11 @@ t.test('15.2 the node has the settings PRODUCT_NAME, PRODUCT_COLOR and MAIL_TEMP
   const [mail] = await server.of(admin.email, 1)
   t.equal(mail!.subject, 'Notes: your link')
   t.match(mail!.html, 'background: #fe0; color: #000000')
-  t.match(await (await node.fetch('/login')).text(), '<title>Log in · Notes</title>')
+  const page = await (await node.fetch('/login')).text()
+  t.match(page, '<title>Log in · Notes</title>')
+  t.match(page, '<img src="/logo.svg" alt="Notes">')
+  t.match(page, '<a class="end" href="https://app.example.com/?a=1&amp;b=2">Back to Notes</a>')
+  t.match(page, '<a href="/terms">Terms</a><a href="https://example.com/privacy">Privacy</a>')
 
   writeFileSync(join(cwd, 'mails/invitation.html'), '{{name}}')
   const failed = spawnNode(t, { cwd, settings })

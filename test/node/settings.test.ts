@@ -172,6 +172,10 @@ t.test('8 settings: all are read from the environment', async (t) => {
     MAIL_TEMPLATES: './mails',
     PRODUCT_NAME: 'Notes & More',
     PRODUCT_COLOR: '#0a7',
+    PRODUCT_LOGO: '/logo.svg',
+    APP_URL: 'https://app.example.com/notes?from=login',
+    TERMS_URL: 'https://example.com/terms',
+    PRIVACY_URL: '/privacy',
     PRINT_SECRETS: 'true',
     WEBHOOK_URL: 'https://example.com/events',
     WEBHOOK_SECRET: `whsec_${'a'.repeat(32)}, whsec_${'b'.repeat(32)}`,
@@ -262,6 +266,10 @@ t.test('8 settings: all are read from the environment', async (t) => {
     MAIL_TEMPLATES: './mails',
     PRODUCT_NAME: 'Notes & More',
     PRODUCT_COLOR: '#0a7',
+    PRODUCT_LOGO: '/logo.svg',
+    APP_URL: 'https://app.example.com/notes?from=login',
+    TERMS_URL: 'https://example.com/terms',
+    PRIVACY_URL: '/privacy',
     PRINT_SECRETS: true,
     WEBHOOK_URL: 'https://example.com/events',
     WEBHOOK_SECRET: [`whsec_${'a'.repeat(32)}`, `whsec_${'b'.repeat(32)}`],
@@ -384,6 +392,8 @@ const secret = 'SECRET must be a secret of 16 to 1024 characters.'
 const smtp = 'SMTP_URL must be an address such as smtps://user:password@mail.example.com.'
 const from = 'MAIL_FROM must be an email address, or one with a name such as Usher <usher@example.com>.'
 const name = 'PRODUCT_NAME must be a name of up to 100 characters.'
+const logo = 'PRODUCT_LOGO must be the path of an image on the same origin, such as /logo.svg.'
+const app = 'APP_URL must be a path or an address such as https://app.example.com.'
 const productColor = 'PRODUCT_COLOR must be a color such as #1d4ed8.'
 const page = 'PASSWORD_URL must be an address without a fragment, such as https://app.example.com/set-password.'
 const cost = (found: string) =>
@@ -496,6 +506,12 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ PRODUCT_NAME: 'x'.repeat(101) }, name],
   ...['red', '#12', '#12345', '#ggg', '#fff;background:url(//example.com)', '#fff\n']
     .map((color): [Record<string, string>, string] => [{ PRODUCT_COLOR: color }, productColor]),
+  ...['https://example.com/logo.svg', '//example.com/logo.svg', '/a b', 'logo.svg', '/\\\\evil.example/x']
+    .map((PRODUCT_LOGO): [Record<string, string>, string] => [{ PRODUCT_LOGO }, logo]),
+  ...['javascript:alert(1)', '//evil.example', 'app.example.com', 'https://a b']
+    .map((APP_URL): [Record<string, string>, string] => [{ APP_URL }, app]),
+  [{ TERMS_URL: 'data:text/html,x' }, 'TERMS_URL must be a path or an address such as https://example.com/terms.'],
+  [{ PRIVACY_URL: 'x' }, 'PRIVACY_URL must be a path or an address such as https://example.com/privacy.'],
   [{ PASSWORD_URL: 'https://app.example.com/#/password' }, page],
   [{ USERS_VISIBLE_TO: 'owners' }, users],
   [{ UPLOAD_MAX_BYTES: '0' }, not(bytes, '0')],

@@ -236,6 +236,38 @@ t.test('15.2 mails are in the language that their reader prefers, with a heading
   }
 })
 
+t.test('15.2 files of a folder take precedence over texts, which all other mails have', async (t) => {
+  const open = (files: Record<string, string>, mailTexts: unknown) => openMailTemplates({
+    MAIL_TEMPLATES: t.testdir(files), file: { options: { mailTexts } } as never,
+  })!
+  const texts = {
+    it: { invitation: { subject: 'Benvenuto' }, login: { subject: 'Accedi', button: 'Accedi ora' } },
+    en: { invitation: { subject: 'Come in' }, common: { fallback: 'Or use this link:' } },
+  }
+  const files = { 'invitation.en.txt': 'Subject: Of the file\n\n{{link}}\n', 'login.it.html': '<p>{{code}}</p>', 'layout.html': '<main>{{content}}</main>' }
+  const render = open(files, texts)
+  const values = (language: string) =>
+    ({ productName: 'Notes', color: '#fff', textColor: '#000000', language, direction: 'ltr', link, duration: '7', code: '1' })
+  t.equal(render('invitation', values('en'))!.subject, 'Of the file')
+  t.match(render('invitation', values('en'))!.html, /^<main>[^]*Or use this link:/, 'the other half has the texts')
+  t.equal(render('invitation', values('it'))!.subject, 'Benvenuto', 'the file is for another language')
+  t.equal(render('login', values('it'))!.subject, 'Accedi')
+  t.match(render('login', values('it'))!.html, /^<main>\s*<p>1<\/p>\s*<\/main>$/, 'a file of a language that was added')
+  t.match(render('login', values('en'))!.text, 'Open this link')
+  t.throws(() => open({ 'login.he.txt': '' }, texts), /login\.he\.txt is the name of no mail/)
+  t.throws(() => open({}, { it: { invite: {} } }), { message: 'usher: mailTexts.it.invite: there is no such mail' })
+})
+
+t.test('15.2 the page that a mail names is a link, in HTML', async (t) => {
+  const { render } = await start(t)
+  const page = 'https://api.example.com/forgot-password'
+  for (const name of ['passkey-removed', 'ways-removed', 'totp-removed'] as const) {
+    const { text, html } = render(name, 'ar', { page } as never)
+    t.match(text, page)
+    t.match(html, new RegExp(`<a [^>]*href="${page}"[^>]*>api\\.example\\.com/forgot-password</a>`), name)
+  }
+})
+
 t.test('15.2 a host replaces texts of mails and adds a language; what is wrong is said', async (t) => {
   const { render } = await start(t, {
     mailTexts: {

@@ -125,7 +125,7 @@ t.test('16.5 the link in the mail removes what was linked, and ends all sessions
   const user = await createUser()
   const { sub } = await link(user)
   const [mail] = await inbox.of(user.email, 1)
-  t.equal(mail!.subject, 'A way to sign in was added to your account')
+  t.equal(mail!.subject, 'A way to log in was added to your account')
   t.match(mail!.text, 'an account at Fake')
   t.equal((await inject('POST', '/api/auth/undo', { payload: { token: tokenIn(mail!) } })).statusCode, 204)
   t.equal((await inject('GET', '/api/protected', { headers: user.headers })).statusCode, 401)

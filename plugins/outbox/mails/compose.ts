@@ -20,10 +20,13 @@ const CODE = 'display: inline-block; margin: 0; padding: 8px 16px; border-radius
   'color: #17191d; font: 700 26px/1.5 ui-monospace, Menlo, Consolas, monospace; letter-spacing: 2px'
 const SMALL = 'color: #565c66; font-size: 14px'
 
-const paragraph = (text: string): Block => ({ text: `${text}\n\n`, html: `<p>${escapeHtml(text)}</p>\n` })
-
 const anchor = (link: string) =>
   `<a class="link" href="{{${link}}}" style="color: #1f568f" dir="ltr">{{${shortNameOf(link)}}}</a>`
+
+// The address of a page can be followed, too.
+const paragraph = (text: string): Block => ({
+  text: `${text}\n\n`, html: `<p>${escapeHtml(text).replaceAll('{{page}}', () => anchor('page'))}</p>\n`,
+})
 
 // The text shows the whole link: whoever reads it has nothing to press.
 const linkTo = (link: string): Block => ({ text: `{{${link}}}\n\n`, html: `<p>${anchor(link)}</p>\n` })

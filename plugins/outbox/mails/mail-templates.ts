@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import {
   commonMailValues, mailNames, mailValues, type MailContent, type MailName, type MailValues,
 } from '../../../schema/options/mail.ts'
-import { languageTags } from '../../../schema/texts/languages.ts'
 import { mailTexts, type MailTexts } from '../../../schema/texts/mails/index.ts'
 import { escapeHtml, parseTemplate, type Template } from '../../support/template.ts'
 import { composeMail, shortenLink, shortNameOf } from './compose.ts'
@@ -22,19 +21,20 @@ type Templates = Record<keyof MailContent, Template>
  * surrounds the HTML of all mails.
  *
  * @param options.folder throws an `Error` that names the file if one of its files is wrong, or belongs to no mail
- * @param options.texts those of each language
+ * @param options.texts those of each language, for what the folder has no file
  */
 export function readMailTemplates (
   { folder, texts = mailTexts }: { folder?: string, texts?: Readonly<Record<string, MailTexts>> } = {}
 ): RenderMail {
-  const files = folder === undefined ? new Map<string, string>() : readFiles(folder)
+  const languages = Object.keys(texts)
+  const files = folder === undefined ? new Map<string, string>() : readFiles(folder, languages)
   const [before, after, ...others] =
     (files.get(LAYOUT) ?? readFileSync(DEFAULT_LAYOUT, 'utf8')).split('{{content}}') as [string, string]
   if (after === undefined || others.length > 0) throw new Error(`${LAYOUT} must have {{content}} once`)
   parse(LAYOUT, before + after, commonMailValues)
   const templates = new Map<string, Templates>()
   // The mistakes of an operator stop the start. Usher's own templates are parsed when they are first needed.
-  if (folder !== undefined) for (const name of mailNames) for (const tag of languageTags) templatesOf(name, tag)
+  if (folder !== undefined) for (const name of mailNames) for (const tag of languages) templatesOf(name, tag)
 
   function templatesOf (name: MailName, language: string): Templates {
     const key = `${name}.${language}`
@@ -86,9 +86,9 @@ function parse (file: string, source: string, names: readonly string[]): Templat
 
 // Returns the contents of the templates in a folder, by their names. A file of no mail is rejected: otherwise a typing
 // error in a name would have no effect.
-function readFiles (folder: string): Map<string, string> {
+function readFiles (folder: string, languages: readonly string[]): Map<string, string> {
   const known = new Set([LAYOUT, ...mailNames.flatMap((name) =>
-    ['', ...languageTags.map((tag) => `.${tag}`)].flatMap((tag) => [`${name}${tag}.txt`, `${name}${tag}.html`]))])
+    ['', ...languages.map((tag) => `.${tag}`)].flatMap((tag) => [`${name}${tag}.txt`, `${name}${tag}.html`]))])
   const files = readdirSync(folder).filter((file) => /\.(txt|html)$/.test(file))
   const unknown = files.find((file) => !known.has(file))
   if (unknown !== undefined) throw new Error(`${unknown} is the name of no mail`)

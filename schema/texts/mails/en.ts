@@ -76,12 +76,12 @@ export const en = {
     text: 'An API key of your account was deleted just now. Programs that use it are rejected.',
   },
   'identity-added': {
-    subject: 'A way to sign in was added to your account',
+    subject: 'A way to log in was added to your account',
     text: 'Your account can be used with an account at {{provider}} since just now. Whoever has that one can log in ' +
       'without a password.',
   },
   'identity-removed': {
-    subject: 'A way to sign in was removed from your account',
+    subject: 'A way to log in was removed from your account',
     text: 'An account at a provider was removed from your account just now. Nobody can log in with it any more.',
   },
   'totp-added': {
