@@ -171,7 +171,7 @@ async function serve (
   })
   if (settings.file) await addRoutes(app, settings.file, deadlines)
   // Beside those of the file, which may have a page of its own at /.
-  await app.register(home)
+  await app.register(home, { pages: serviceOptions(settings).pages })
   const url = await listen(app, settings, deadlines, handover?.port)
   const served = `Usher listens on ${url}`
   if (!announces) return served

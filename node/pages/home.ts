@@ -1,35 +1,83 @@
 import { readFile } from 'node:fs/promises'
+import type { FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
+import { addVary } from '../../plugins/http/vary.ts'
+import { createLanguages } from '../../routes/account-pages/texts.ts'
+import { card, list, listRow, page, readDesign } from '../../routes/pages/components.ts'
+import { html } from '../../routes/pages/html.ts'
+import { readFileOfPage, wantsPage } from '../../routes/pages/pages.ts'
 import { NotFound } from '../../schema/http/errors.ts'
-import { fillTemplate, readFileOfPage, sourceOf, wantsPage } from '../../routes/pages/pages.ts'
+import type { GivenPages } from '../../schema/options/pages.ts'
+import type { Texts } from '../../schema/texts/en.ts'
+import { directionOf } from '../../schema/texts/languages.ts'
 
-/**
- * Adds the node's page at /, for requests that prefer a page to JSON, and its favicon (contract 15.1). They belong to
- * the node, because in a host both paths are those of the host.
- */
-export default fp(async function home (app) {
-  const [html, style, icon] = await Promise.all(['home.html', 'home.css', 'favicon.ico'].map((name) =>
-    readFile(new URL(name, import.meta.url)))) as [Buffer, Buffer, Buffer]
-  const page = fillTemplate(`${html}`, { style: `${style}` })
-  const policy = [
-    "default-src 'none'", `style-src ${sourceOf(`${style}`)}`, "img-src 'self'", "base-uri 'none'",
-    "form-action 'none'", "frame-ancestors 'none'",
-  ].join('; ')
+const STYLE = '/design.css'
+const policy = [
+  "default-src 'none'", "style-src 'self'", "img-src 'self'", "base-uri 'none'", "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+// What the options that a node may lack are by default.
+const USUAL = { productName: 'Usher', color: '#1d4ed8' }
+
+const home: FastifyPluginAsync<{ pages?: GivenPages }> = async (app, { pages = {} }) => {
+  const { enabled = true, productName = USUAL.productName, color = USUAL.color, logo, language } = pages
+  // As the options of the plugin, which has checked them.
+  const texts = (pages.texts ?? {}) as Parameters<typeof createLanguages>[0]['pages']['texts']
+  const languages = await createLanguages({ pages: { language, texts } })
+  const icon = await readFile(new URL('favicon.ico', import.meta.url))
   const files = {
-    '/favicon.ico': ['image/x-icon', icon], '/favicon.svg': ['image/svg+xml', await readFileOfPage('favicon.svg')],
+    '/favicon.ico': ['image/x-icon', icon],
+    '/favicon.svg': ['image/svg+xml', await readFileOfPage('favicon.svg')],
+    [STYLE]: ['text/css; charset=utf-8', readDesign(color)],
   } as const
+
+  function render (language: string): string {
+    const {
+      homeUp, homeReference, homeReferenceHint, homeGraphiqlHint, accountTitle, logIn, skipToContent,
+    } = languages.texts.get(language)! satisfies Texts
+    const links: [href: string, text: string, hint: string][] = [
+      ['docs', homeReference, homeReferenceHint],
+      ['graphql', 'GraphiQL', homeGraphiqlHint],
+      ...enabled ? [['login', logIn, accountTitle] satisfies [string, string, string]] : [],
+    ]
+    return `${page({
+      language,
+      direction: directionOf(language),
+      title: homeUp,
+      productName,
+      icon: 'favicon.svg',
+      stylesheets: [STYLE.slice(1)],
+      scripts: [],
+      skip: skipToContent,
+      ...logo !== undefined && { logo },
+      content: card(html`<h1>${productName}</h1>
+<p class="status">${homeUp}</p>
+${list(links.map(([href, text, hint]) => listRow({ title: html`<a href="${href}">${text}</a>`, hint })))}`),
+    })}`
+  }
 
   // Those of a configuration file take precedence.
   const isFree = (url: string) => !app.hasRoute({ method: 'GET', url })
   if (isFree('/')) {
     app.get('/', async (request, reply) => {
-      reply.header('vary', [reply.getHeader('vary') ?? [], 'Accept'].flat().join(', '))
+      addVary(reply, 'Accept')
       if (!wantsPage(request)) throw new NotFound()
-      return reply.headers({ 'content-security-policy': policy, 'cache-control': 'no-cache' })
-        .type('text/html; charset=utf-8').send(page)
+      if (languages.isNegotiated) addVary(reply, 'Accept-Language')
+      const language = languages.of(request)
+      return reply
+        .headers({ 'content-security-policy': policy, 'cache-control': 'no-cache', 'content-language': language })
+        .type('text/html; charset=utf-8').send(render(language))
     })
   }
   for (const [path, [type, content]] of Object.entries(files).filter(([path]) => isFree(path))) {
-    app.get(path, (_, reply) => reply.header('cache-control', 'public, max-age=86400').type(type).send(content))
+    const cache = path === STYLE ? 'no-cache' : 'public, max-age=86400'
+    app.get(path, (_, reply) => reply.header('cache-control', cache).type(type).send(content))
   }
-}, { name: 'usher-home' })
+}
+
+/**
+ * Adds the node's page at /, for requests that prefer a page to JSON, with its style and its favicon (contract 15.1).
+ * They belong to the node, because in a host these paths are those of the host.
+ */
+export default fp(home, { name: 'usher-home' })

@@ -32,6 +32,11 @@ export const ar: Texts = {
   loggedInAs: 'أنت مسجّل الدخول باسم \u2068{name}\u2069.',
   continueButton: 'متابعة',
   otherAccount: 'لاستخدام حساب آخر، سجّل الدخول أدناه.',
+  homeUp: 'هذه الخدمة تعمل.',
+  homeReference: 'مرجع واجهة API',
+  homeReferenceHint: 'ما يمكن للبرامج فعله هنا، للقراءة والتجربة.',
+  homeGraphiqlHint: 'الاستعلامات والتعديلات والاشتراكات، للتجربة.',
+
   continueWith: 'المتابعة باستخدام \u2068{provider}\u2069',
   providersTitle: 'طرق أخرى لتسجيل الدخول',
   passkeyLogIn: 'تسجيل الدخول بمفتاح مرور',

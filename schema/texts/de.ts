@@ -32,6 +32,11 @@ export const de: Texts = {
   loggedInAs: 'Sie sind als {name} angemeldet.',
   continueButton: 'Weiter',
   otherAccount: 'Um ein anderes Konto zu verwenden, melden Sie sich unten an.',
+  homeUp: 'Dieser Dienst ist in Betrieb.',
+  homeReference: 'API-Referenz',
+  homeReferenceHint: 'Was Programme hier tun können, zum Lesen und Ausprobieren.',
+  homeGraphiqlHint: 'Abfragen, Änderungen und Abonnements zum Ausprobieren.',
+
   continueWith: 'Weiter mit {provider}',
   providersTitle: 'Andere Anmeldemöglichkeiten',
   passkeyLogIn: 'Mit Passkey anmelden',

@@ -36,6 +36,11 @@ export const en = {
   continueButton: 'Continue',
   otherAccount: 'To use another account, log in below.',
 
+  homeUp: 'This service is running.',
+  homeReference: 'API reference',
+  homeReferenceHint: 'What programs can do here, to read and to try.',
+  homeGraphiqlHint: 'Queries, mutations and subscriptions, to try.',
+
   continueWith: 'Continue with {provider}',
   providersTitle: 'Other ways to log in',
 

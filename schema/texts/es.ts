@@ -32,6 +32,11 @@ export const es: Texts = {
   loggedInAs: 'Ha iniciado sesión como {name}.',
   continueButton: 'Continuar',
   otherAccount: 'Para usar otra cuenta, inicie sesión a continuación.',
+  homeUp: 'Este servicio está en funcionamiento.',
+  homeReference: 'Referencia de la API',
+  homeReferenceHint: 'Lo que los programas pueden hacer aquí, para leer y probar.',
+  homeGraphiqlHint: 'Consultas, mutaciones y suscripciones para probar.',
+
   continueWith: 'Continuar con {provider}',
   providersTitle: 'Otras formas de iniciar sesión',
   passkeyLogIn: 'Iniciar sesión con una llave de acceso',

@@ -32,6 +32,11 @@ export const fr: Texts = {
   loggedInAs: 'Vous êtes connecté en tant que {name}.',
   continueButton: 'Continuer',
   otherAccount: 'Pour utiliser un autre compte, connectez-vous ci-dessous.',
+  homeUp: 'Ce service fonctionne.',
+  homeReference: 'Référence de l’API',
+  homeReferenceHint: 'Ce que les programmes peuvent faire ici, à lire et à essayer.',
+  homeGraphiqlHint: 'Requêtes, mutations et abonnements à essayer.',
+
   continueWith: 'Continuer avec {provider}',
   providersTitle: 'Autres façons de se connecter',
   passkeyLogIn: 'Se connecter avec une clé d’accès',

@@ -32,6 +32,11 @@ export const ja: Texts = {
   loggedInAs: '{name}としてログインしています。',
   continueButton: '続ける',
   otherAccount: '別のアカウントを使うには、下からログインしてください。',
+  homeUp: 'このサービスは稼働しています。',
+  homeReference: 'APIリファレンス',
+  homeReferenceHint: 'プログラムから利用できる機能を確認して試せます。',
+  homeGraphiqlHint: 'クエリ、ミューテーション、サブスクリプションを試せます。',
+
   continueWith: '{provider}で続ける',
   providersTitle: 'その他のログイン方法',
   passkeyLogIn: 'パスキーでログイン',

@@ -32,6 +32,11 @@ export const pt: Texts = {
   loggedInAs: 'Você entrou como {name}.',
   continueButton: 'Continuar',
   otherAccount: 'Para usar outra conta, entre abaixo.',
+  homeUp: 'Este serviço está em funcionamento.',
+  homeReference: 'Referência da API',
+  homeReferenceHint: 'O que os programas podem fazer aqui, para ler e testar.',
+  homeGraphiqlHint: 'Consultas, mutações e assinaturas para testar.',
+
   continueWith: 'Continuar com {provider}',
   providersTitle: 'Outras formas de entrar',
   passkeyLogIn: 'Entrar com uma chave de acesso',

@@ -32,6 +32,11 @@ export const zhHans: Texts = {
   loggedInAs: '您已登录为 {name}。',
   continueButton: '继续',
   otherAccount: '要使用其他账号，请在下方登录。',
+  homeUp: '此服务正在运行。',
+  homeReference: 'API 参考',
+  homeReferenceHint: '查阅并试用程序可以执行的操作。',
+  homeGraphiqlHint: '试用查询、变更和订阅。',
+
   continueWith: '使用 {provider} 继续',
   providersTitle: '其他登录方式',
   passkeyLogIn: '使用通行密钥登录',

@@ -20,18 +20,40 @@ t.test('15.1 / is a page for browsers, with links to the other pages', async (t)
     t.match(headers, {
       'content-type': 'text/html; charset=utf-8',
       'content-security-policy':
-        /^default-src 'none'; style-src 'sha256-[^' ]+'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/,
-      vary: 'Origin, Accept',
+        "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      vary: 'Origin, Accept, Accept-Language',
       'x-content-type-options': 'nosniff',
     })
     if (method === 'HEAD') continue
     t.strictSame(
-      [...body.matchAll(/href="(.*?)"/g)].map(([, link]) => link), ['favicon.svg', 'docs', 'graphql', 'login']
+      [...body.matchAll(/href="(.*?)"/g)].map(([, link]) => link), ['favicon.svg', 'design.css', '#main', 'docs', 'graphql', 'login']
     )
     t.notMatch(body, /\{\{|<script/)
   }
   const named = await app.inject({ url: '/', headers: { accept: 'Text/HTML;charset=UTF-8, application/json;q=0.9' } })
   t.equal(named.statusCode, 200, 'also if they name the charset')
+})
+
+t.test('15.1 / is in the language of the reader, and has the name, the color and the texts of the options', async (t) => {
+  const node = Fastify({ pluginTimeout: 0 })
+  t.teardown(() => node.close())
+  await node.register(httpDefaults, { origins, setHeaders: createHeaders(origins) })
+  await node.register(home, {
+    pages: {
+      enabled: false, productName: 'A < B', color: '#0f766e', logo: '/logo.svg', texts: { ar: { homeUp: 'OK <b>' } },
+    }
+  })
+  const read = (language: string) =>
+    node.inject({ url: '/', headers: { accept: HTML, 'accept-language': language } })
+  const german = await read('de-AT')
+  t.match(german.body, 'Dieser Dienst ist in Betrieb.')
+  t.match(german.body, '<img src="/logo.svg" alt="A &lt; B">')
+  t.notMatch(german.body, 'href="login"')
+  t.equal(german.headers['content-language'], 'de')
+  const arabic = await read('ar')
+  t.match(arabic.body, '<html lang="ar" dir="rtl">')
+  t.match(arabic.body, 'OK &lt;b&gt;')
+  t.match((await node.inject('/design.css')).body, '--color: #0f766e;')
 })
 
 t.test('15.1 other clients still get 404 at /', async (t) => {

@@ -61,7 +61,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   const others = paths.filter((path) =>
     path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path) && !templates.includes(path.slice('dist/'.length)))
   t.strictSame(others.sort(), [
-    'dist/node/pages/favicon.ico', 'dist/node/pages/home.css', 'dist/node/pages/home.html',
+    'dist/node/pages/favicon.ico',
     'dist/routes/graphql/graphiql/page.LICENSE', 'dist/routes/graphql/graphiql/page.html.gz',
     'dist/routes/pages/design.css', 'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
     'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css',
