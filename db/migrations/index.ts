@@ -27,6 +27,7 @@ import { addSignUpFields } from './sign-up-fields.ts'
 import { createSignUps } from './sign-ups.ts'
 import { addUploadVisibility, uploadListIndexes } from './upload-visibility.ts'
 import { userListIndexes } from './user-lists.ts'
+import { addUserStates } from './user-states.ts'
 import { addWaysToSignIn } from './ways-to-sign-in.ts'
 import { addColumns, listMissingColumns } from '../users/field-columns.ts'
 import { buildIndexes, createIndexes, type IndexesOf } from './indexes.ts'
@@ -247,6 +248,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0030-upload-visibility': { indexes: uploadListIndexes, afterwards: addUploadVisibility },
   '0031-resumable-uploads': addResumableUploads,
   '0032-console': { indexes: consoleIndexes, afterwards: addConsole },
+  '0033-user-states': addUserStates,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) =>

@@ -34,6 +34,8 @@ export interface UsersTable {
   email_changed_at: Generated<Date | null>
   /** Whether an admin has disabled the user. */
   disabled: Generated<boolean>
+  /** Whether the user has a confirmed authenticator app. A trigger on `totp` sets it. */
+  has_app: GeneratedAlways<boolean>
   created_at: Generated<Date>
   updated_at: Generated<Date>
   /** Every update changes it; a bigint, which is read as text. See `db/migrations/row-versions.ts`. */

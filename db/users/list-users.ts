@@ -9,6 +9,7 @@ import { userColumns } from './columns.ts'
 import {
   emailKey, hasEmail, hasPrefix, keyOfEmail, keyOfName, nameKey, searchFor, wordsOf,
 } from './user-keys.ts'
+import { statesOf, userState } from './user-states.ts'
 import { findUsers } from './users.ts'
 
 /** The position of a user in a list: the id, and the name or address that the list is sorted by. */
@@ -56,7 +57,10 @@ const PAGE_BYTES = 4 * 1024 * 1024
 // that part ends.
 const WINDOW = 20
 const CANDIDATES = 5000
-const LONG_WINDOW = 10_000
+const LONG_WINDOW = 5000
+
+const MIN_ID = '00000000-0000-0000-0000-000000000000'
+const MAX_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /** Returns the position of a user in a list. */
 export const placeOf = ({ id, name, email }: UserRow, sort?: UserSort): UserPlace =>
@@ -89,12 +93,16 @@ interface Found<Row> { rows: Row[], end?: UserPlace }
 async function select<Row> (db: Database, query: ListUsersQuery, columns: Columns): Promise<Found<Row>> {
   const { q, email, limit } = query
   if (q === undefined || email !== undefined) {
-    const all = selectFrom(db, query).$if(q !== undefined, (from) => from.where(isFound(db, query)))
+    const all = selectFrom(db, query, { max: limit + 1 }).$if(q !== undefined, (from) => from.where(isFound(db, query)))
     return { rows: await inOrder(db, all, query).select(columns).limit(limit + 1).execute() as Row[] }
   }
-  const first = inOrder(db, selectKeyed(db, query), query).limit(WINDOW * (limit + 1))
+  const length = WINDOW * (limit + 1)
+  const first = inOrder(db, selectKeyed(db, query, { max: length }), query).limit(length)
   const near = await filter<Row>(db, query, columns, first)
   if (near.length > limit) return { rows: near }
+  // A short list, such as that of a rare filter, is looked through. No index of words is as fast.
+  const end = await findEnd(db, query, length)
+  if (!end) return { rows: await filter<Row>(db, query, columns, selectKeyed(db, query)) }
   return await searchByWords<Row>(db, query, columns) ?? await searchInOrder<Row>(db, query, columns)
 }
 
@@ -111,7 +119,9 @@ async function searchByWords<Row> (
       .limit(CANDIDATES + 1))
     .selectFrom((from) => from.selectFrom('candidates').select(sql<number>`count(*)::int`.as('total_')).as('totals'))
     .leftJoin((from) => restrict(db, from.selectFrom(sql<Tables['users']>`candidates`.as<'users'>(sql`users`)), query)
-      .select(columns).select(key.as('sort_key_')).where(isFound(db, query))
+      .select(columns).select(key.as('sort_key_'))
+      // If there are too many, none of them is looked at.
+      .where(sql<boolean>`(select count(*) from candidates) <= ${CANDIDATES}::integer`).where(isFound(db, query))
       .orderBy('sort_key_', direction).orderBy('id', direction).limit(query.limit + 1).as('found'),
     (join) => join.onTrue())
     .selectAll('found').select('total_').orderBy('found.sort_key_', direction)
@@ -124,16 +134,23 @@ async function searchByWords<Row> (
 
 // Looks through a part of the list. Its end is read first, because the users may change meanwhile.
 async function searchInOrder<Row> (db: Database, query: ListUsersQuery, columns: Columns): Promise<Found<Row>> {
-  const last = await inOrder(db, selectFrom(db, query), query).select(['id', 'name', 'email'])
-    .offset(LONG_WINDOW - 1).limit(1).executeTakeFirst()
-  const part = selectKeyed(db, query).$if(last !== undefined, (from) =>
-    from.where(orderOf(db, query).precedes(placeOf(last as UserRow, query.sort))))
-  const rows = await filter<Row>(db, query, columns, part)
-  return last && rows.length <= query.limit ? { rows, end: placeOf(last as UserRow, query.sort) } : { rows }
+  const end = await findEnd(db, query, LONG_WINDOW)
+  const rows = await filter<Row>(db, query, columns, selectKeyed(db, query, { upTo: end }))
+  return end && rows.length <= query.limit ? { rows, end } : { rows }
 }
 
-const selectKeyed = (db: Database, query: ListUsersQuery) =>
-  selectFrom(db, query).selectAll('users').select(orderOf(db, query).key.as('sort_key_'))
+// Returns the position of the user at which a part of the list ends, or undefined if the list is shorter.
+async function findEnd (db: Database, query: ListUsersQuery, length: number): Promise<UserPlace | undefined> {
+  const last = await inOrder(db, selectFrom(db, query, { max: length }), query).select(['id', 'name', 'email'])
+    .offset(length - 1).limit(1).executeTakeFirst()
+  return last && placeOf(last as UserRow, query.sort)
+}
+
+/** Which part of a list is read: at most `max` users, or those up to a position; otherwise all. */
+interface Part { max?: number, upTo?: UserPlace | undefined }
+
+const selectKeyed = (db: Database, query: ListUsersQuery, part?: Part) =>
+  selectFrom(db, query, part).selectAll('users').select(orderOf(db, query).key.as('sort_key_'))
 
 // Returns the users of a part of the list that a search finds, and are on its page.
 async function filter<Row> (
@@ -144,25 +161,46 @@ async function filter<Row> (
     .orderBy('sort_key_', direction).orderBy('id', direction).limit(query.limit + 1).execute() as Row[]
 }
 
-const selectFrom = (db: Database, query: ListUsersQuery) => restrict(db, db.selectFrom('users'), query)
+function selectFrom (db: Database, query: ListUsersQuery, part: Part = {}) {
+  const { upTo } = part
+  const from = hasState(query) ? db.selectFrom(ofStates(db, query, part).as('users')) : db.selectFrom('users')
+  return restrict(db, from, query).$if(upTo !== undefined, (from) => from.where(orderOf(db, query).precedes(upTo!)))
+}
+
+// With one address, there is at most one user.
+const hasState = ({ kind, disabled, emailVerified, secondFactor, email }: ListUsersQuery): boolean =>
+  email === undefined && [kind, disabled, emailVerified, secondFactor].some((one) => one !== undefined)
+
+/**
+ * Returns the users of the states that a query asks for. The index has their states before their ids, so that each
+ * state is read from where its part of the list begins: a page reads a few users of each, however rare they are.
+ */
+function ofStates (db: Database, query: ListUsersQuery, { max, upTo }: Part): RawBuilder<Tables['users']> {
+  const { direction } = orderOf(db, query)
+  const isDescending = direction === 'desc'
+  const [order, { after }] = [sql.raw(direction), query]
+  const [first, last] = isDescending ? [upTo?.id, after?.id] : [after?.id, upTo?.id]
+  const [above, below] = isDescending || !after ? [sql`>=`, after ? sql`<` : sql`<=`] : [sql`>`, sql`<=`]
+  const limit = max === undefined ? sql`` : sql`order by ${userState} ${order}, id ${order} limit ${max}::integer`
+  // Comparisons of both columns, because PostgreSQL would search the index for the first one only, and could choose the
+  // index of ids for equal states.
+  return sql`(select of_state.* from unnest(${`{${statesOf(query).join()}}`}::text::integer[]) as states(state)
+    cross join lateral (select * from ${sql.id(schemaOf(db), 'users')}
+      where (${userState}, id) ${above} (state, ${first ?? MIN_ID}::uuid)
+        and (${userState}, id) ${below} (state, ${last ?? MAX_ID}::uuid) ${limit}) as of_state)`
+}
 
 function restrict<Output> (db: Database, from: SelectQueryBuilder<Tables, 'users', Output>, query: ListUsersQuery) {
   const { role, email, kind, disabled, emailVerified, secondFactor, addresses, after } = query
   return from
-    // As the conditions of the indexes are (db/migrations/console.ts).
-    .$if(kind === 'service', (from) => from.where(sql<boolean>`account_kind = 'service'`))
-    .$if(kind === 'person', (from) => from.where(sql<boolean>`account_kind = 'person'`))
-    .$if(disabled !== undefined, (from) => from.where(disabled ? sql<boolean>`disabled` : sql<boolean>`not disabled`))
+    .$if(kind !== undefined, (from) => from.where('account_kind', '=', kind!))
+    .$if(disabled !== undefined, (from) => from.where('disabled', '=', disabled!))
     .$if(emailVerified !== undefined, (from) => from.where('email_verified', '=', emailVerified!))
-    .$if(secondFactor !== undefined, (from) => from.where(hasApp(db, secondFactor!)))
+    .$if(secondFactor !== undefined, (from) => from.where('has_app', '=', secondFactor!))
     .$if(role !== undefined, (from) => from.where('role', '=', role as Role))
     .$if(email !== undefined, (from) => from.where(ofVisible(addresses, hasEmail(email!))))
     .$if(after !== undefined, (from) => from.where(orderOf(db, query).follows(after!)))
 }
-
-// A subquery that does not depend on the row, so that PostgreSQL may begin with either.
-const hasApp = (db: Database, has: boolean) => sql<boolean>`${has ? sql`` : sql`not `}exists (
-  select from ${sql.id(schemaOf(db), 'totp')} as app where app.user_id = users.id and app.confirmed_at is not null)`
 
 const inOrder = <Output>(db: Database, from: SelectQueryBuilder<Tables, 'users', Output>, query: ListUsersQuery) => {
   const { key, direction, hasId } = orderOf(db, query)

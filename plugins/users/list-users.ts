@@ -6,7 +6,7 @@ import type { Actor } from '../../schema/options/policy.ts'
 import { InvalidInput } from '../../schema/http/errors.ts'
 import { User } from '../../schema/users/user.ts'
 import {
-  accountFilters, decodeUserCursor, encodeUserCursor, readMembers, type UserFilters,
+  decodeUserCursor, encodeUserCursor, filtersAccounts, readMembers, type UserFilters,
 } from '../../schema/users/user-list.ts'
 
 /** A list of users as it is requested. */
@@ -40,7 +40,7 @@ export async function listUsersFor (
   { onlyVersions = false } = {}
 ): Promise<ListedUsers> {
   const { role, email, q, kind, disabled, emailVerified, secondFactor, sort } = filters
-  if (reader !== undefined && accountFilters.some((name) => filters[name] !== undefined)) {
+  if (reader !== undefined && filtersAccounts(filters)) {
     policy.authorize(reader, 'users:filter')
   }
   if (sort && !sort.endsWith('createdAt') && [kind, disabled, emailVerified, secondFactor].some((one) => one !== undefined)) {

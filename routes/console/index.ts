@@ -48,7 +48,7 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
     const error = fail(thrown, request, reply)
     // The session has ended meanwhile.
     if (error.statusCode === 401) return send(reply, layout.login(loginPage({ alert: ENDED }), undefined))
-    return send(reply, layout.message(sentenceOf(error), admitted.get(request)))
+    return send(reply, layout.message(titleOf(error), sentenceOf(error), admitted.get(request)))
   })
 
   addLogin(app)
@@ -117,7 +117,7 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
         const failure = alert(sentenceOf(error), 'error')
         // The page itself may be gone by now.
         const view = await render(context, { ...outcome, error }).catch(() => undefined)
-        if (!view) return send(reply, layout.message(sentenceOf(error), admitted.get(request)))
+        if (!view) return send(reply, layout.message(titleOf(error), sentenceOf(error), admitted.get(request)))
         const isShown = form === 'profile' && error instanceof PreconditionFailed
         return send(reply, layout.page(view, admitted.get(request)!, undefined, isShown ? undefined : failure))
       }
@@ -232,6 +232,14 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
     return /^\/[\w/?=&.%+-]{0,1000}$/.test(next) && !/\/\/|\.\./.test(next) ? next : ''
   }
 }
+
+const titles: Readonly<Record<number, string>> = {
+  403: 'Not permitted', 404: 'Not found', 412: 'Changed meanwhile', 429: 'Too many requests', 503: 'Not available at the moment',
+}
+
+// The heading of a page that says what went wrong.
+const titleOf = ({ statusCode = 500 }: Pick<FastifyError, 'statusCode'>): string =>
+  titles[statusCode] ?? (statusCode >= 500 ? 'Something went wrong' : 'Not possible')
 
 const WRONG = html`The address or the password is wrong.`
 const NOT_FOR_YOU = html`There is nothing here for this account.`

@@ -90,8 +90,8 @@ ${notice}${failure}${content}`)
     },
 
     /** Returns a page that says what went wrong. */
-    message: (text: HtmlValue, admitted: Admitted | undefined): Html => frame('Not possible', undefined, admitted, html`
-<h1 tabindex="-1">Not possible</h1><p>${text}</p><p><a href="${path}">To the console</a></p>`),
+    message: (title: string, text: HtmlValue, admitted: Admitted | undefined): Html => frame(title, undefined, admitted, html`
+<h1 tabindex="-1">${title}</h1><p>${text}</p><p><a href="${path}">To the console</a></p>`),
 
     /** Returns the page for the login. */
     login (content: Html, done: string | undefined): Html {

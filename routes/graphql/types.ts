@@ -139,7 +139,7 @@ export type UploadConnection = {
 export type Query = {
   /** Returns a user. An unknown id is an error. */
   user?: Maybe<User>;
-  /** Returns a page of users, newest first. `first` is at most 100. `q` is the prefix of a word, `sort` one of createdAt, name and email, with - for descending. */
+  /** Returns a page of users, newest first. `first` is at most 100. `q` is the prefix of a word, `kind` is person or service, `sort` one of createdAt, name and email, with - for descending. `disabled`, `emailVerified` and `secondFactor` are for admins. */
   users: UserConnection;
   /** Returns a post, or null if it does not exist. */
   post?: Maybe<Post>;
@@ -161,6 +161,10 @@ export type QueryUsersArgs = {
   role?: InputMaybe<Scalars['String']['input']>;
   email?: InputMaybe<Scalars['String']['input']>;
   q?: InputMaybe<Scalars['String']['input']>;
+  kind?: InputMaybe<Scalars['String']['input']>;
+  disabled?: InputMaybe<Scalars['Boolean']['input']>;
+  emailVerified?: InputMaybe<Scalars['Boolean']['input']>;
+  secondFactor?: InputMaybe<Scalars['Boolean']['input']>;
   sort?: InputMaybe<Scalars['String']['input']>;
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;

@@ -66,6 +66,10 @@ export interface UserFilters {
 /** The filters by what only concerns the account of a user. */
 export const accountFilters = ['disabled', 'emailVerified', 'secondFactor'] as const
 
+/** Returns whether a query filters by what only concerns the account of a user. */
+export const filtersAccounts = (filters: UserFilters): boolean =>
+  accountFilters.some((name) => filters[name] !== undefined)
+
 const DIGEST = 6
 // A name has at most 200 characters of four bytes, besides the digest and the id.
 const LONGEST_CURSOR = 1400

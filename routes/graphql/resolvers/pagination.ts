@@ -25,7 +25,7 @@ const parseUsers = createParser(
 
 /** Returns the validated arguments of `users`. Null is treated like an absent argument. Throws `InvalidInput`. */
 export function readUsersPage (
-  args: PageArguments & { [Name in keyof UserFilters]?: string | null | undefined }
+  args: PageArguments & { [Name in keyof UserFilters]?: string | boolean | null | undefined }
 ): UserListRequest {
   const given = Object.fromEntries(
     Object.entries({ ...args, first: args.first ?? USUAL_PAGE }).filter(([, value]) => value != null)

@@ -10,6 +10,7 @@ import { tagOfUpload, visibilityOf } from '../../../plugins/uploads/show-upload.
 import { decodePlace, encodeCursor, encodePlace } from '../../../schema/http/cursor.ts'
 import { entityTag, readIfMatch } from '../../../schema/http/entity-tag.ts'
 import { Forbidden } from '../../../schema/http/errors.ts'
+import { filtersAccounts } from '../../../schema/users/user-list.ts'
 import { baseUrlOf } from '../../../schema/options/public-url.ts'
 import { UserNotFound } from '../../../schema/users/user.ts'
 import { toConnection, readPage, readUsersPage } from './pagination.ts'
@@ -45,9 +46,9 @@ const resolvers = {
     async users (_, args, context, info) {
       await authorizeRead(context, 'users:list')
       const query = readUsersPage(args)
-      const { page, next, cursorOf } = await listUsersFor(
-        context.usher, query, await readerOfUsers(context), context.client
-      )
+      // Only admins may filter by what concerns accounts, also where anybody may list users.
+      const reader = filtersAccounts(query) ? await actorOfReads(context) : await readerOfUsers(context)
+      const { page, next, cursorOf } = await listUsersFor(context.usher, query, reader, context.client)
       await countUsers(context, info, page.rows)
       return toConnection({ rows: page.rows, next }, query.after, cursorOf)
     },

@@ -37,7 +37,11 @@ t.test('18.1 every page answers, and is not stored', async (t) => {
     t.notMatch(body, /https?:|<script>|<style| style=| on\w+="/, page)
   }
   t.equal((await read('/console/users/unknown', cookie)).statusCode, 404)
-  t.equal((await read('/console/nothing', cookie)).statusCode, 404)
+  for (const page of ['/users/unknown', '/nothing', `/posts/${randomUUID()}`]) {
+    const { statusCode, body } = await read(`/console${page}`, cookie)
+    t.equal(statusCode, 404, page)
+    t.match(body, /<title>Not found .*<h1 tabindex="-1">Not found<\/h1>/s)
+  }
 })
 
 t.test('18.1 whoever is not logged in to the console is led to its login, and comes back', async (t) => {
@@ -271,7 +275,9 @@ t.test('18.3 the policy of the host decides, as in the API', async (t) => {
   const { open, read, send, fill } = withConsole(strict)
   const cookie = await open(strict.admin)
   const { id } = strict.admin
-  t.equal((await read('/console/log', cookie)).statusCode, 403)
+  const denied = await read('/console/log', cookie)
+  t.equal(denied.statusCode, 403)
+  t.match(denied.body, '<h1 tabindex="-1">Not permitted</h1>')
   t.equal((await read('/console/users/new', cookie)).statusCode, 403)
   t.equal((await send('/console/users', { name: 'A', email: 'a@example.com' }, { cookie })).statusCode, 403)
   t.notMatch((await read(`/console/users/${id}`, cookie)).body, 'Account log</h2>')

@@ -91,6 +91,44 @@ t.test('18.1 users are filtered, also with a search, both orders by time, and cu
   t.equal(await list({ secondFactor: 'false', kind: 'person' }), '5 4 2 1 0')
   t.equal(await list({ secondFactor: 'true', disabled: 'true' }), '')
   t.equal(await list({ role: 'admin', kind: 'person' }), '')
+  t.equal(await list({ role: 'admin', kind: 'service' }), '')
+  t.equal(await list({ role: 'nobody', kind: 'person' }), '')
+  t.equal(await list({ q: `${word} 1`, disabled: 'true', sort: 'createdAt' }), '1')
+
+  // The same over GraphQL.
+  const graphql = (args: string, headers?: Record<string, string>) => inject('POST', '/graphql', {
+    headers: headers ?? admin.headers,
+    payload: { query: `{ users(${args}) { nodes { name } pageInfo { hasNextPage endCursor } } }` },
+  })
+  const walk = async (filters: string) => {
+    const names: string[] = []
+    let after = ''
+    for (let pages = 0; pages < 9; pages++) {
+      const response = await graphql(`q: "${word}", first: 2, ${filters}${after}`)
+      if (!response.json().data) throw new Error(response.body)
+      const { users } = response.json().data
+      names.push(...users.nodes.map(({ name }: { name: string }) => name.slice(word.length + 1)))
+      if (!users.pageInfo.hasNextPage) break
+      after = `, after: "${users.pageInfo.endCursor}"`
+    }
+    return names.join(' ')
+  }
+  t.equal(await walk('kind: "person", sort: "createdAt"'), '0 1 2 3 4 5')
+  t.equal(await walk('kind: "service", role: null'), 'robot')
+  t.equal(await walk('disabled: false, kind: "person"'), '5 4 3 2 0')
+  t.equal(await walk('emailVerified: true'), '2 1')
+  t.equal(await walk('secondFactor: false, kind: "person"'), '5 4 2 1 0')
+  t.equal(await walk('secondFactor: true, disabled: true'), '')
+  const codeOf = async (args: string, headers?: Record<string, string>) =>
+    (await graphql(args, headers)).json().errors?.[0].extensions.code
+  for (const filter of ['disabled: true', 'emailVerified: false', 'secondFactor: true']) {
+    t.equal(await codeOf(filter, people[0]!.headers), 'FORBIDDEN', filter)
+    t.equal(await codeOf(filter, {}), 'UNAUTHENTICATED', filter)
+  }
+  t.equal(await codeOf('kind: "robot"'), 'INVALID_INPUT')
+  t.equal(await codeOf('disabled: true, sort: "name"'), 'INVALID_INPUT')
+  const seenBy = (await graphql(`kind: "service", q: "${word}"`, people[0]!.headers)).json().data.users.nodes
+  t.equal(seenBy.length, 1, 'anybody sees who is a service')
 
   const get = (query: string, headers: Record<string, string> = admin.headers) =>
     inject('GET', `/api/users?${query}`, { headers })
@@ -110,6 +148,36 @@ t.test('18.1 users are filtered, also with a search, both orders by time, and cu
   }
   const seen = (await get(`kind=service&q=${word}`, people[0]!.headers)).json()
   t.equal(seen[0].id, service.id, 'anybody sees who is a service')
+})
+
+t.test('18.2 a list by second factor knows of an app that is confirmed, replaced or removed, whoever writes that', async (t) => {
+  const { id } = await createUser()
+  const hasApp = async () => {
+    const { headers } = await inject('GET', `/api/users/${id}`, { headers: admin.headers })
+    const found = async (secondFactor: boolean) => {
+      const response = await inject('GET', `/api/users?secondFactor=${secondFactor}&limit=100`, { headers: admin.headers })
+      return response.json().some((user: { id: string }) => user.id === id)
+    }
+    const [has, hasNone] = [await found(true), await found(false)]
+    t.not(has, hasNone, 'either')
+    return { has, etag: headers.etag }
+  }
+  const { has, etag } = await hasApp()
+  t.notOk(has)
+  // As any release and psql write it.
+  await sql`insert into totp (user_id, secret) values (${id}, 'A')`
+  t.same(await hasApp(), { has: false, etag })
+  await sql`update totp set confirmed_at = now() where user_id = ${id}`
+  t.same(await hasApp(), { has: true, etag }, 'the record has the same version')
+  await sql`update totp set confirmed_at = null where user_id = ${id}`
+  t.same(await hasApp(), { has: false, etag })
+  await sql`insert into totp (user_id, secret, confirmed_at) values (${id}, 'B', now())
+    on conflict (user_id) do update set confirmed_at = excluded.confirmed_at`
+  t.same(await hasApp(), { has: true, etag })
+  await sql`delete from totp where user_id = ${id}`
+  t.same(await hasApp(), { has: false, etag })
+  await inject('PATCH', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'Other' } })
+  t.not((await hasApp()).etag, etag, 'a change of the record has another one')
 })
 
 t.test('18.2 whatever the address of a page says, it is answered by a page and never by a 500', async (t) => {
