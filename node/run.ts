@@ -146,6 +146,7 @@ async function serve (
   app.addHook('onClose', async () => close())
   await app.register(usher, {
     ...serviceOptions(settings),
+    replicaUrls: settings.REPLICA_URLS,
     databaseUrl: data.url,
     poolSize: settings.POOL_SIZE ?? handover?.poolSize,
     slowStatementMs: settings.SLOW_STATEMENT_MS,

@@ -204,7 +204,7 @@ class PipeliningConnection implements DatabaseConnection {
 // Takes the rows out of a result. V8 keeps the query, which holds its result, until the next full garbage collection,
 // and would promote all rows to the old generation (docs/decisions/performance.md). A result is not a plain array:
 // `splice` takes ten times as long, and an iterator three times.
-function takeRows<Row> (result: Row[]): Row[] {
+export function takeRows<Row> (result: Row[]): Row[] {
   const rows: Row[] = []
   for (let index = 0; index < result.length; index++) rows.push(result[index]!)
   result.length = 0
@@ -232,7 +232,7 @@ function isAnswer (cause: unknown): boolean {
  * Returns whether a statement only reads, and therefore never waits for a row lock: a SELECT without a locking clause
  * whose common table expressions are all of the same kind. Raw SQL counts as a write.
  */
-function isRead (node: OperationNode): boolean {
+export function isRead (node: OperationNode): boolean {
   if (node.kind !== 'SelectQueryNode') return false
   const { endModifiers, with: ctes } = node as SelectQueryNode
   return endModifiers === undefined &&

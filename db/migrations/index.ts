@@ -24,6 +24,7 @@ import { createRecognisedNetworks } from './recognised-networks.ts'
 import { addRowVersions } from './row-versions.ts'
 import { addResumableUploads } from './resumable-uploads.ts'
 import { addSignUpFields } from './sign-up-fields.ts'
+import { createReplicaMarks } from './replica-marks.ts'
 import { createSignUps } from './sign-ups.ts'
 import { addUploadVisibility, uploadListIndexes } from './upload-visibility.ts'
 import { userListIndexes } from './user-lists.ts'
@@ -249,6 +250,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0031-resumable-uploads': addResumableUploads,
   '0032-console': { indexes: consoleIndexes, afterwards: addConsole },
   '0033-user-states': addUserStates,
+  '0034-replica-marks': createReplicaMarks,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) =>

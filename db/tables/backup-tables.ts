@@ -61,6 +61,8 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   used_ceremonies: 'sessions',
   user_imports: 'kept',
   password_kinds: 'kept',
+  // They say that a standby follows this database.
+  replica_marks: 'left out',
 }
 
 /** Returns whether a name is that of a table of Usher. */

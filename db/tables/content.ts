@@ -39,6 +39,12 @@ export interface DeletedUsersTable {
   audit_below: Generated<string>
 }
 
+/** A row by which nodes recognise the standbys of the database (contract 14.7). */
+export interface ReplicaMarksTable {
+  id: string
+  created_at: Generated<Date>
+}
+
 /** The record of a stored file. Without an owner, the file is no longer served and will be deleted. */
 export interface UploadsTable {
   id: string

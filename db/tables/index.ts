@@ -8,8 +8,8 @@ import type {
   UserImportsTable,
 } from './auth.ts'
 import type {
-  CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, ResumableUploadsTable, UploadLinksTable,
-  UploadsTable,
+  CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, ReplicaMarksTable, ResumableUploadsTable,
+  UploadLinksTable, UploadsTable,
 } from './content.ts'
 import type { IdempotencyKeysTable } from './idempotency.ts'
 import type { EventConsumersTable, FailedDeliveriesTable, MailLimitsTable, OutboxTable } from './outbox.ts'
@@ -118,6 +118,7 @@ export interface Tables {
   upload_links: UploadLinksTable
   resumable_uploads: ResumableUploadsTable
   deleted_users: DeletedUsersTable
+  replica_marks: ReplicaMarksTable
   recognised_networks: RecognisedNetworksTable
   login_failures: LoginFailuresTable
   event_consumers: EventConsumersTable

@@ -7,6 +7,7 @@ import type { UsherConfig } from '../../schema/options/config.ts'
 export const optionOfSetting = {
   DATABASE_URL: 'databaseUrl',
   NOTIFICATIONS_URL: 'notificationsUrl',
+  REPLICA_URLS: 'replicaUrls',
   PUBLIC_URL: 'publicUrl',
   ADMIN_EMAIL: 'admin.email',
   ADMIN_PASSWORD: 'admin.password',

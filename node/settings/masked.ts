@@ -3,8 +3,8 @@ import { isDatabaseUrl } from '../../schema/options/database-url.ts'
 const MASK = '********'
 const INVALID = '(invalid, not shown)'
 const SECRET = /(^|_)(SECRET|PASSWORD|TOKEN|KEY|KEY_ID)$/
-const isUrl = (name: string) => name.endsWith('_URL')
-const ofDatabase = ['DATABASE_URL', 'NOTIFICATIONS_URL']
+const isUrl = (name: string) => /_URLS?$/.test(name)
+const ofDatabase = ['DATABASE_URL', 'NOTIFICATIONS_URL', 'REPLICA_URLS']
 
 /**
  * Returns the value of a setting as it may be shown: without secrets, and without the credentials in URLs. A URL that

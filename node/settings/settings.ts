@@ -97,6 +97,12 @@ const Settings = Type.Object({
   }),
   DATABASE_URL: Type.Optional(DatabaseUrl),
   NOTIFICATIONS_URL: Type.Optional(DatabaseUrl),
+  REPLICA_URLS: Type.Array(Type.String({ format: 'postgres' }), {
+    default: [],
+    maxItems: 16,
+    uniqueItems: true,
+    description: 'a comma-separated list of addresses of standbys such as postgres://user:password@host:5432/database',
+  }),
   DATABASE_WAIT_SECONDS:
     Type.Integer({ default: 60, minimum: 0, maximum: 3600, description: 'a whole number of seconds from 0 to 3600' }),
   CONFIG: Type.Optional(Type.String({ description: 'a file such as usher.config.ts' })),
@@ -293,6 +299,7 @@ const required: Readonly<Partial<Record<Name, Name>>> = {
   ADMIN_PASSWORD: 'ADMIN_EMAIL',
   SMTP_URL: 'MAIL_FROM',
   NOTIFICATIONS_URL: 'DATABASE_URL',
+  REPLICA_URLS: 'DATABASE_URL',
   WEBHOOK_URL: 'WEBHOOK_SECRET',
   WEBHOOK_SECRET: 'WEBHOOK_URL',
   WEBHOOK_EVENTS: 'WEBHOOK_URL',
@@ -319,7 +326,7 @@ const switches: readonly (readonly [Name, Name])[] = [
 const ajv = new Ajv({ coerceTypes: true })
 addSettingFormats(ajv)
 
-const lists: readonly string[] = ['CORS_ORIGIN', 'TRUST_PROXY', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS']
+const lists: readonly string[] = ['REPLICA_URLS', 'CORS_ORIGIN', 'TRUST_PROXY', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS']
 
 /** The names of all settings. */
 export const settingNames: readonly string[] = Object.keys(Settings.properties)

@@ -8,6 +8,7 @@ import { openStorages } from '../storage.ts'
 import { requireAnswer } from '../wait-for-database.ts'
 import { check, failed, ok, skipped, warning, type Check } from './check.ts'
 import { checkDatabase } from './database.ts'
+import { checkReplicas } from './replicas.ts'
 
 const GIB = 1024 ** 3
 const LITTLE_BYTES = GIB
@@ -26,7 +27,8 @@ export async function checkAll (): Promise<Check[]> {
   ])
   const areUrlsValid = isValid('DATABASE_URL') && isValid('NOTIFICATIONS_URL')
   const notifications = areUrlsValid ? await checkNotifications(settings) : []
-  return [await checkSettings(errors, warnings), ...database, notifications, disk, uploads, mail].flat()
+  const replicas = isValid('DATABASE_URL') && isValid('REPLICA_URLS') ? await checkReplicas(settings) : []
+  return [await checkSettings(errors, warnings), ...database, notifications, replicas, disk, uploads, mail].flat()
 }
 
 function checkSettings (errors: readonly string[], warnings: readonly string[]): Promise<Check> {

@@ -33,16 +33,16 @@ const SHARE_OF_HOOK = 0.8
  */
 export async function openDatabase (app: FastifyInstance) {
   const {
-    database, notificationsUrl, schema, poolSize, userFields, without, admin, deadlines, slowStatementMs,
+    database, notificationsUrl, replicaUrls, schema, poolSize, userFields, without, admin, deadlines, slowStatementMs,
   } = app.usherOptions
   const { usherTelemetry: telemetry } = app
   const { log } = app
   const onStatement = slowStatementMs === undefined ? undefined : createSlowLog(app, slowStatementMs)
   const connection = openConnections({
-    database, notificationsUrl, schema, poolSize, deadlines, telemetry, onStatement, log,
+    database, notificationsUrl, replicaUrls, schema, poolSize, deadlines, telemetry, onStatement, log,
   })
   measureNotifications(app, connection.notifications)
-  const { db, breaker, clock, notifications, heartbeat, setServing, close } = connection
+  const { db, reads, startReplicas, breaker, clock, notifications, heartbeat, setServing, close } = connection
   const along: (() => Promise<void>)[] = []
   let hasAnswered = false
   app.addHook('onClose', close)
@@ -124,6 +124,7 @@ export async function openDatabase (app: FastifyInstance) {
 
   /** Starts listening to notifications. Throws if the database or `notificationsUrl` cannot be used. */
   async function start (): Promise<void> {
+    startReplicas()
     const outages = { outages: true }
     await Promise.all([
       ...along.map((work) => inHook(work, outages)),
@@ -149,6 +150,7 @@ export async function openDatabase (app: FastifyInstance) {
 
   return {
     db,
+    reads,
     breaker,
     clock,
     notifications,

@@ -18,7 +18,9 @@ const PURGE_SECONDS = 600
 export type PostRecords = ReturnType<typeof createPosts>
 
 /** Reads and writes posts, with statements that concurrent requests share (docs/speed.md, points 2 and 3). */
-export function createPosts ({ lifecycle, database: { db, newId, writeInTime }, telemetry: { batch }, options }: Core) {
+export function createPosts (
+  { lifecycle, database: { db, reads, newId, writeInTime }, telemetry: { batch }, options }: Core
+) {
   const { schema, emitter, postsPerHour: perHour, deadlines } = options
   purgeRegularly(lifecycle, 'numbers of posts in past hours', PURGE_SECONDS, () => deleteOldRates(db, PURGE_BATCH_SIZE))
   // A client that does not stop costs one statement a second rather than one for each post.
@@ -42,12 +44,12 @@ export function createPosts ({ lifecycle, database: { db, newId, writeInTime }, 
   }
 
   return {
-    ...createPostReads(db, { batch, deadlines }),
+    ...createPostReads(reads, { batch, deadlines }),
     /**
      * The same reads for costly operations, whose statements may take long: other reads neither wait for them nor share
      * them.
      */
-    costly: createPostReads(db, { batch, deadlines, listsInFlight: SLOW_LISTS_IN_FLIGHT }),
+    costly: createPostReads(reads, { batch, deadlines, listsInFlight: SLOW_LISTS_IN_FLIGHT }),
     /**
      * Creates a post. Resolves after the commit. Rejects with `UserNotFound`, `Overloaded` or `TooManyPosts`, or with
      * `InvalidToken` if the client may no longer act.

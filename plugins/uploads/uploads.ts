@@ -62,13 +62,13 @@ interface Dependencies extends Core {
 /** Keeps, lists, changes and deletes uploads. REST, GraphQL and the host call the same functions. */
 export function createUploads (dependencies: Dependencies) {
   const {
-    database: { db, writeInTime }, telemetry: { batch }, options: { deadlines: { batch: timeoutMs } }, storage, hooks,
-    audit, idempotency: { changes: budget },
+    database: { db, reads, writeInTime }, telemetry: { batch }, options: { deadlines: { batch: timeoutMs } }, storage,
+    hooks, audit, idempotency: { changes: budget },
   } = dependencies
-  const listAll = batchLists((query: ListUploadsQuery) => listUploads(db, query), {
+  const listAll = batchLists((query: ListUploadsQuery) => listUploads(reads, query), {
     timeoutMs, telemetry: batch('uploads.list'),
   })
-  const listOfUser = batchCalls((keys: UserUploadsKey[]) => listUploadsOfUsers(db, keys), {
+  const listOfUser = batchCalls((keys: UserUploadsKey[]) => listUploadsOfUsers(reads, keys), {
     size: MAX_ROWS_PER_READ, weigh: rowsOf, timeoutMs, telemetry: batch('uploads.of-user'),
   })
   const links = createUploadLinks({

@@ -20,13 +20,13 @@ declare module 'fastify' {
 export type Users = ReturnType<typeof createUsers>
 
 function createUsers (
-  { database: { db }, telemetry: { batch, countItemsBeside }, options: { userFields, deadlines } }: Core
+  { database: { db, reads }, telemetry: { batch, countItemsBeside }, options: { userFields, deadlines } }: Core
 ) {
   const timeoutMs = deadlines.batch
   const read = batchCalls(
-    (ids: string[]) => findUsers(db, ids, userFields), { timeoutMs, telemetry: batch('users.read') }
+    (ids: string[]) => findUsers(reads, ids, userFields), { timeoutMs, telemetry: batch('users.read') }
   )
-  const readPage = (query: ListUsersQuery) => listUsers(db, query, userFields)
+  const readPage = (query: ListUsersQuery) => listUsers(reads, query, userFields)
   const list = batchLists(readPage, { timeoutMs, telemetry: batch('users.list') })
   // Lists do not wait for searches, of which some read many users, nor for large pages.
   const search = batchLists(readPage, { timeoutMs, telemetry: batch('users.search'), inFlight: SLOW_LISTS_IN_FLIGHT })
@@ -37,7 +37,7 @@ function createUsers (
     return readPage(query)
   }, { timeoutMs, telemetry: largePages })
   const readVersion = batchCalls(
-    (ids: string[]) => findUserVersions(db, ids), { timeoutMs, telemetry: batch('users.version') }
+    (ids: string[]) => findUserVersions(reads, ids), { timeoutMs, telemetry: batch('users.version') }
   )
 
   return {
@@ -57,7 +57,10 @@ function createUsers (
       if (!version) throw new UserNotFound()
       return version
     },
-    /** Returns the user who has an address, regardless of case, or undefined if there is none. */
+    /**
+     * Returns the user who has an address, regardless of case, or undefined if there is none. Logins and writes depend
+     * on it, so the primary answers.
+     */
     find: batchCalls(
       (emails: string[]) => findUsersByEmail(db, emails, userFields), { timeoutMs, telemetry: batch('users.find') }
     ),

@@ -2,9 +2,9 @@ import { Settings } from './options.ts'
 
 // Options that are not in `Settings`, because they are not values.
 const others = [
-  'prefix', 'logLevel', 'logSerializers', 'databaseUrl', 'sql', 'notificationsUrl', 'emitter', 'policy', 'mailer',
-  'mailTemplates', 'mailTexts', 'onFirstAdmin', 'onNoAdmin', 'onAdminIgnored', 'hooks', 'userFields', 'claims', 'webhooks',
-  'providers', 'shownSettings',
+  'prefix', 'logLevel', 'logSerializers', 'databaseUrl', 'sql', 'notificationsUrl', 'replicaUrls', 'emitter', 'policy',
+  'mailer', 'mailTemplates', 'mailTexts', 'onFirstAdmin', 'onNoAdmin', 'onAdminIgnored', 'hooks', 'userFields', 'claims',
+  'webhooks', 'providers', 'shownSettings',
 ]
 
 // fastify-cli passes `skipOverride`, and with `--options` the options of the Fastify server, to every plugin of an app.

@@ -214,6 +214,11 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>
    */
   notificationsUrl?: string | undefined
   /**
+   * The database URLs of standbys, each of one server, that answer reads as long as they keep up with the primary. No
+   * response is older than its request. The user of the database must be a member of `pg_read_all_stats` there.
+   */
+  replicaUrls?: readonly string[] | undefined
+  /**
    * An mqemitter, such as mqemitter-redis, by which nodes announce new posts to each other rather than by PostgreSQL's
    * notifications. The host owns and closes it. A lost message delays a post by up to a second.
    */
@@ -284,6 +289,7 @@ export interface Options extends Readonly<Given> {
   readonly publicPath: string
   readonly database: string | Sql
   readonly notificationsUrl: string | undefined
+  readonly replicaUrls: readonly string[]
   readonly emitter: Emitter | undefined
   readonly policy: Policy
   /** What the host adds to /graphql. */

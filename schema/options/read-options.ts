@@ -1,7 +1,7 @@
 import { Type, type TSchema } from '@sinclair/typebox'
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
-import { explainDatabaseUrl } from './database-url.ts'
+import { explainDatabaseUrl, parseDatabaseUrl } from './database-url.ts'
 import { readHooks } from './hooks.ts'
 import { readGraphql } from '../graphql/host-graphql.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
@@ -15,14 +15,17 @@ import { createParser } from '../http/validator.ts'
 import { readProviders } from './providers.ts'
 import { readWebhooks } from './webhooks.ts'
 
+// Each gets as many connections as the primary.
+const MAX_REPLICAS = 16
+
 /**
  * Returns the options with their defaults. Throws an `Error` that says what is wrong if an option is invalid or
  * unknown.
  */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
-    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates,
-    mailTexts, webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, shownSettings, hooks,
+    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, replicaUrls, emitter, policy: rules, mailer,
+    mailTemplates, mailTexts, webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, shownSettings, hooks,
     userFields, claims, providers, ...rest
   } = dropToolOptions(given, optionError)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
@@ -71,6 +74,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     notificationsUrl: notificationsUrl === undefined
       ? undefined
       : readDatabaseUrl('notificationsUrl', notificationsUrl),
+    replicaUrls: readReplicaUrls(replicaUrls),
     emitter,
     policy: readPolicy(rules),
     hostGraphql,
@@ -191,6 +195,18 @@ function readDatabase (databaseUrl: unknown, sql: Sql | undefined): string | Sql
   if (sql !== undefined) return readClient(sql)
   if (databaseUrl === undefined || databaseUrl === '') throw optionError('databaseUrl or sql is required')
   return readDatabaseUrl('databaseUrl', databaseUrl)
+}
+
+function readReplicaUrls (given: unknown): readonly string[] {
+  if (given === undefined) return []
+  if (!Array.isArray(given)) throw optionError('replicaUrls must be an array of URLs')
+  if (given.length > MAX_REPLICAS) throw optionError(`replicaUrls can name ${MAX_REPLICAS} standbys at most`)
+  const urls = given.map((url) => readDatabaseUrl('each of replicaUrls', url))
+  if (urls.some((url) => parseDatabaseUrl(url).hosts.length > 1)) {
+    throw optionError('each of replicaUrls must have one host: give each standby a URL of its own')
+  }
+  if (new Set(urls).size < urls.length) throw optionError('replicaUrls names a standby twice')
+  return Object.freeze(urls)
 }
 
 function readDatabaseUrl (name: string, given: unknown): string {

@@ -71,6 +71,7 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     uploadMinBytesPerSecond: 1,
     databaseUrl,
     notificationsUrl: databaseUrl,
+    replicaUrls: [],
     emitter: mqemitter(),
     policy: { 'users:create': () => true },
     hooks: { beforeUserCreate: (user) => ({ ...user, name: `${user.name} Lovelace` }) },

@@ -60,6 +60,7 @@ t.test('8 settings: each has a default or is optional', async (t) => {
     LOG_LEVEL: 'info',
     ACCESS_LOG: 0,
     CORS_ORIGIN: [],
+    REPLICA_URLS: [],
     TRUST_PROXY: [],
     USERS_VISIBLE_TO: 'anyone',
     POSTS_VISIBLE_TO: 'anyone',
@@ -153,6 +154,7 @@ t.test('8 settings: all are read from the environment', async (t) => {
     DEADLINE_FACTOR: '3',
     DATABASE_URL: 'postgresql://usher:secret@one:5432,two:5433/usher?sslmode=require',
     NOTIFICATIONS_URL: 'postgres://usher:secret@one:5432/usher',
+    REPLICA_URLS: 'postgres://usher:secret@two:5432/usher, postgres://usher:secret@three/usher',
     DATA_DIR: '/var/lib/usher',
     PUBLIC_URL: 'https://api.example.com/accounts',
     ADMIN_EMAIL: 'root@example.com',
@@ -247,6 +249,7 @@ t.test('8 settings: all are read from the environment', async (t) => {
     DEADLINE_FACTOR: 3,
     DATABASE_URL: 'postgresql://usher:secret@one:5432,two:5433/usher?sslmode=require',
     NOTIFICATIONS_URL: 'postgres://usher:secret@one:5432/usher',
+    REPLICA_URLS: ['postgres://usher:secret@two:5432/usher', 'postgres://usher:secret@three/usher'],
     DATA_DIR: '/var/lib/usher',
     PUBLIC_URL: 'https://api.example.com/accounts',
     ADMIN_EMAIL: 'root@example.com',
@@ -378,6 +381,8 @@ t.test('8 settings: hashes that would take more than half of the memory are refu
 
 const port = 'PORT must be a whole number from 0 (any free port) to 65535.'
 const database = 'DATABASE_URL must be an address such as postgres://user:password@host:5432/database.'
+const replicas = 'REPLICA_URLS must be a comma-separated list of addresses of standbys such as ' +
+  'postgres://user:password@host:5432/database.'
 const encoding = 'Characters such as / # ? % @ in the password must be percent-encoded (/ is %2F).'
 const site =
   'PUBLIC_URL must be an address such as https://api.example.com, ' +
@@ -476,6 +481,9 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
     'NOTIFICATIONS_URL must be an address such as postgres://user:password@host:5432/database.',
   ],
   [{ NOTIFICATIONS_URL: 'postgres://h/d' }, 'DATABASE_URL is required with NOTIFICATIONS_URL.'],
+  [{ REPLICA_URLS: 'postgres://h/d' }, 'DATABASE_URL is required with REPLICA_URLS.'],
+  [{ REPLICA_URLS: 'postgres://h/d, mysql://u:secret@h/d', DATABASE_URL: 'postgres://h/d' }, replicas],
+  [{ REPLICA_URLS: 'postgres://h/d, postgres://h/d', DATABASE_URL: 'postgres://h/d' }, replicas],
   [{ SMTP_URL: 'mail.example.com', MAIL_FROM: 'a@example.com', PUBLIC_URL }, smtp],
   [{ SMTP_URL: 'smtp://u:secret@h:port', MAIL_FROM: 'a@example.com', PUBLIC_URL }, smtp],
   [{ SMTP_URL: 'smtp://mail.example.com', PUBLIC_URL }, 'MAIL_FROM is required with SMTP_URL.'],

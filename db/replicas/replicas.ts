@@ -1,0 +1,122 @@
+import {
+  Kysely, PostgresIntrospector, PostgresQueryCompiler, sql, type CompiledQuery, type QueryResult,
+} from 'kysely'
+import type { Deadlines } from '../../schema/options/deadlines.ts'
+import { parseDatabaseUrl } from '../../schema/options/database-url.ts'
+import { readClientOptions } from '../driver/client-options.ts'
+import { isRead, takeRows } from '../driver/dialect.ts'
+import type { Log } from '../driver/outages.ts'
+import { isReplanned } from '../driver/replanned.ts'
+import { schemaOf } from '../driver/postgres.ts'
+import { createRoute } from '../driver/route.ts'
+import type { Tables } from '../tables/index.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+import { createFences } from './fences.ts'
+import { findMark, writeMark } from './marks.ts'
+import { measureReplicas, type ReplicaMeasures } from './measure-replicas.ts'
+import { Standby } from './standby.ts'
+import { NotRead, type Fallback } from './standby-connection.ts'
+
+export interface ReplicasOptions {
+  /** The URLs of the standbys, each of one server. */
+  urls: readonly string[]
+  /** How many connections a standby gets. */
+  size: number
+  deadlines: Deadlines
+  telemetry?: Telemetry | undefined
+  log: Log
+}
+
+export interface Replicas {
+  /**
+   * The database for statements that may be read on a standby: SELECTs outside of transactions, whose results are never
+   * older than the call. Everything else goes to the primary.
+   */
+  readonly reads: Kysely<Tables>
+  /** Begins to connect to the standbys. Reads go to the primary meanwhile. */
+  start (): void
+  close (): void
+}
+
+/** Opens the replicas of a database, whose primary answers what they do not (contract 14.7). */
+export function openReplicas (
+  primary: Kysely<Tables>, { urls, size, deadlines, telemetry, log }: ReplicasOptions
+): Replicas {
+  const fences = createFences(primary)
+  const standbys = urls.map((url) => new Standby({
+    name: nameOf(url),
+    options: createRoute(readClientOptions(url, deadlines.replicaAnswer, deadlines)).unshared,
+    size,
+    deadlines,
+    fences,
+    introduce: async () => ({
+      system: await readSystem(primary), mark: await writeMark(primary), findMark: findMark(primary),
+    }),
+    onReplay: (ms) => measures?.replay(ms),
+    log,
+  }))
+  const measures: ReplicaMeasures | undefined = telemetry && measureReplicas(telemetry, standbys)
+  let turn = 0
+
+  async function executeQuery<Row> (query: CompiledQuery): Promise<QueryResult<Row>> {
+    if (!isRead(query.query)) return primary.executeQuery<Row>(query as CompiledQuery<Row>)
+    try {
+      const rows = await readOnStandby(query)
+      measures?.standby()
+      return { rows: takeRows(rows) as Row[], numAffectedRows: BigInt(rows.count ?? 0) }
+    } catch (error) {
+      // Whatever it is, an outage of the primary included: the primary answers, and its error is the one that counts.
+      measures?.primary(fallbackOf(error))
+      return primary.executeQuery<Row>(query as CompiledQuery<Row>)
+    }
+  }
+
+  async function readOnStandby ({ sql: text, parameters, query }: CompiledQuery) {
+    const ready = standbys.filter((standby) => standby.isReady())
+    const standby = ready[turn++ % ready.length]
+    if (!standby) throw new NotRead(standbys.some(({ isUsed }) => isUsed) ? 'busy' : 'resting', '')
+    const fence = await fences.next()
+    return standby.read(fence, { text, parameters, prepare: !isReplanned(query) })
+  }
+
+  const connection = {
+    executeQuery,
+    async * streamQuery (): AsyncGenerator<never> { throw new Error('Streaming is not supported') },
+  }
+  const reads = new Kysely<Tables>({
+    dialect: {
+      // What is known of a database is known by its adapter.
+      createAdapter: () => primary.getExecutor().adapter,
+      createDriver: () => ({
+        async init () {},
+        acquireConnection: async () => connection,
+        async beginTransaction () { throw new Error('Transactions are for the primary') },
+        async commitTransaction () {},
+        async rollbackTransaction () {},
+        async releaseConnection () {},
+        async destroy () {},
+      }),
+      createIntrospector: (kysely) => new PostgresIntrospector(kysely),
+      createQueryCompiler: () => new PostgresQueryCompiler(),
+    },
+  }).withSchema(schemaOf(primary))
+  return {
+    reads,
+    start () { for (const standby of standbys) standby.isReady() },
+    close () { for (const standby of standbys) standby.close() },
+  }
+}
+
+const fallbackOf = (error: unknown): Fallback => error instanceof NotRead ? error.fallback : 'failed'
+
+async function readSystem (db: Kysely<Tables>): Promise<string> {
+  const { rows: [row] } = await sql<{ system: string }>`
+    select system_identifier::text as system from pg_control_system()`.execute(db)
+  return row!.system
+}
+
+// The password of a URL is not shown.
+function nameOf (url: string): string {
+  const { hosts: [host = 'localhost'], ports: [port = 5432] } = parseDatabaseUrl(url)
+  return `${host}:${port}`
+}

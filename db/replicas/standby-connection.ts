@@ -1,0 +1,170 @@
+import type { Row, RowList } from 'postgres'
+import { inTime } from '../../schema/runtime/in-time.ts'
+import type { ClientOptions } from '../driver/client.ts'
+import { requireSettings, SESSION_SETTINGS } from '../driver/session-settings.ts'
+import { TransactionConnection } from '../driver/transaction-connection.ts'
+import type { Shown } from './certificate.ts'
+import type { Fence } from './fences.ts'
+
+/** Why a standby was not used for a read. The first two are of the moment, the others of the standby. */
+export type Fallback =
+  /** It has not replayed the WAL in time. */
+  | 'late'
+  /** It may have shown something that the primary has not shown in time. */
+  | 'ahead'
+  /** Its connections are all in use. */
+  | 'busy'
+  /** It is not a standby of this primary, does not answer, or answers with an error. */
+  | 'failed'
+  /** It is not used at the moment. */
+  | 'resting'
+
+/** A read that a standby has not answered. The message says why, for the log. */
+export class NotRead extends Error {
+  readonly fallback: Fallback
+
+  constructor (fallback: Fallback, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.fallback = fallback
+  }
+}
+
+export interface ReadOnStandby {
+  readonly rows: RowList<Row[]>
+  /** How long the standby took to replay the WAL, in milliseconds. */
+  readonly replayMs: number
+  readonly shown: Shown
+}
+
+/** How long a standby may take, in milliseconds. */
+export interface StandbyDeadlines {
+  /** To replay the WAL, and the primary to show what the standby has shown. */
+  readonly replicaReplay: number
+  /** To answer. */
+  readonly replicaAnswer: number
+}
+
+// Waits on the server, so that it takes one round trip. The condition is evaluated before the snapshot of the next
+// statement is taken. A server that was promoted still has a position, so the last statement asks whether it was.
+const REPLAY = `
+  with recursive polls (is_replayed) as (
+    select pg_last_wal_replay_lsn() >= $1::text::pg_lsn
+    union all
+    select pg_last_wal_replay_lsn() >= $1::text::pg_lsn from polls, lateral (select pg_sleep(0.0005)) as pause
+      where is_replayed is not true
+        and clock_timestamp() < statement_timestamp() + $2::text::float8 * interval '1 millisecond')
+  select bool_or(is_replayed) as replayed, pg_last_wal_replay_lsn()::text as lsn,
+    (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000)::float8 as took from polls`
+
+// Follows a read, and so sees at least what that has seen. Asks which of the given transactions were committed: one
+// that is not yet is not visible to the read. Only a member of pg_read_all_stats sees the timeline.
+const CERTIFICATE = `
+  select pg_is_in_recovery() as standby, pg_snapshot_xmax(pg_current_snapshot())::text as xmax,
+    (select coalesce(status, 'hidden') from pg_stat_wal_receiver) as receiver,
+    (select received_tli from pg_stat_wal_receiver where status = 'streaming') as timeline,
+    (select coalesce(string_agg(xid, ' '), '') from unnest(string_to_array($1::text, ' ')) as xid
+      where case when xid::xid8 < pg_snapshot_xmax(pg_current_snapshot())
+        then coalesce(pg_xact_status(xid::xid8), 'committed') = 'committed' else false end) as committed`
+
+const IDENTITY = `select pg_backend_pid() as pid, pg_is_in_recovery() as standby,
+  (select system_identifier::text from pg_control_system()) as system, ${SESSION_SETTINGS} as settings`
+
+/** A connection to a standby, for one read at a time. */
+export class StandbyConnection {
+  readonly #connection: TransactionConnection
+  readonly #deadlines: StandbyDeadlines
+  /** Resolves when its statements have been answered. Never rejects. */
+  settled: Promise<unknown> = Promise.resolve()
+
+  constructor (options: ClientOptions, deadlines: StandbyDeadlines) {
+    this.#connection = new TransactionConnection(options)
+    this.#deadlines = deadlines
+  }
+
+  get usable (): boolean {
+    return this.#connection.usable
+  }
+
+  destroy (): void {
+    this.#connection.destroy()
+  }
+
+  /**
+   * Throws `NotRead` unless the server is a standby of the primary, on its timeline, and shows a mark that was written
+   * there before the fence was asked for.
+   * @param options.findMark the statement that looks for the mark
+   */
+  async verify (
+    fence: Fence, { system, mark, findMark }: { system: string, mark: string, findMark: string }
+  ): Promise<void> {
+    const identity = await this.#connection.run(IDENTITY)
+    const { pid, standby, system: own, settings } = identity[0]!
+    if (pid !== identity.state.pid) throw new NotRead('failed', 'The address leads to a pooler, not to a standby')
+    if (!standby) throw new NotRead('failed', 'It is a primary, not a standby')
+    if (own !== system) throw new NotRead('failed', 'It belongs to another cluster (another system identifier)')
+    requireSettings(settings)
+    const { rows } = await this.read(fence, { text: findMark, parameters: [mark], prepare: false })
+    if (!rows[0]?.found) {
+      throw new NotRead('failed', 'It follows another primary: what was written to this one is missing')
+    }
+  }
+
+  /**
+   * Reads what was visible on the primary when it gave the fence, or later. What the standby may have shown is in
+   * `shown`. Throws `NotRead`, or the error of the statement.
+   * @param query the text of the statement and its parameters
+   */
+  async read (
+    fence: Fence, query: { text: string, parameters: readonly unknown[], prepare: boolean }
+  ): Promise<ReadOnStandby> {
+    const { replicaReplay, replicaAnswer } = this.#deadlines
+    const { running } = fence.snapshot
+    const answered: string[] = []
+    const note = <Result>(name: string, work: Promise<Result>) => work.then((result) => {
+      answered.push(name)
+      return result
+    })
+    // All are sent before the first is answered. The server executes them one after the other.
+    const replay = note('replay', this.#connection.run(REPLAY, [fence.lsn, String(replicaReplay)], true))
+    const read = note('read', this.#connection.run(query.text, query.parameters, query.prepare))
+    const certificate = note('certificate', this.#certify(fence, running))
+    this.settled = Promise.allSettled([replay, read, certificate])
+    // As much again is for the network.
+    const { replayed, took } = (await inTime(replay, 2 * replicaReplay, noAnswer))[0]!
+    if (replayed !== true) throw new NotRead('late', 'It has not replayed the WAL in time')
+    const [rows, { xmax, committed }] = await inTime(Promise.all([read, certificate]), replicaAnswer, noAnswer)
+    // postgres.js returns an empty result for a statement that it accepted on a lost connection and never sent.
+    if (!rows.command || answered.join(' ') !== 'replay read certificate') {
+      throw new NotRead('failed', 'The connection was lost')
+    }
+    return { rows, replayMs: took, shown: { xmax, invisible: new Set(running.filter((xid) => !committed.has(xid))) } }
+  }
+
+  /** Adds to `shown` those transactions that the standby does not show even now. */
+  async ask (fence: Fence, shown: Shown, xids: readonly number[]): Promise<void> {
+    const certificate = this.#certify(fence, xids)
+    this.settled = certificate.catch(() => {})
+    const { committed } = await inTime(certificate, this.#deadlines.replicaAnswer, noAnswer)
+    for (const xid of xids) if (!committed.has(xid)) shown.invisible.add(xid)
+  }
+
+  async #certify (
+    { timeline }: Fence, xids: readonly number[]
+  ): Promise<{ xmax: number, committed: ReadonlySet<number> }> {
+    const [row] = await this.#connection.run(CERTIFICATE, [xids.join(' ')], true)
+    if (!row) throw new NotRead('failed', 'The connection was lost')
+    if (!row.standby) throw new NotRead('failed', 'It is a primary, not a standby')
+    if (row.receiver === null) throw new NotRead('failed', 'It is not connected to the primary (it has no WAL receiver)')
+    if (row.receiver === 'hidden') {
+      throw new NotRead('failed', 'Its timeline cannot be read: grant pg_read_all_stats to the database user')
+    }
+    if (row.timeline !== timeline) {
+      const own = row.timeline === null ? `its WAL receiver is ${row.receiver}` : `timeline ${row.timeline}`
+      throw new NotRead('failed', `It does not stream from the primary, which has timeline ${timeline} (${own})`)
+    }
+    const committed = row.committed === '' ? [] : row.committed.split(' ').map(Number)
+    return { xmax: Number(row.xmax), committed: new Set(committed) }
+  }
+}
+
+const noAnswer = () => new NotRead('failed', 'It does not answer')
