@@ -34,20 +34,21 @@ const POSITION = sql<string>`
 /** The timeline of a primary, in hexadecimal digits. */
 export const TIMELINE = sql<string>`left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)`
 
+/** Tells a process of a server from any other, and from itself after a promotion: its timeline, and when it started. */
+export const ORIGIN = sql<string>`${TIMELINE} || ' ' || extract(epoch from pg_postmaster_start_time())::text`
+
 /** Creates the fences of a primary. All callers that wait share a statement: one is in flight, and one next. */
 export function createFences (db: Database): Fences {
   const query = db.selectNoFrom([
     POSITION.as('lsn'),
     sql<string>`pg_current_snapshot()::text`.as('snapshot'),
     TIMELINE.as('timeline'),
-    sql<string>`extract(epoch from pg_postmaster_start_time())::text`.as('started'),
+    ORIGIN.as('origin'),
   ]).compile()
   const read = batchCalls(async (_: 'fence'[]): Promise<Fence[]> => {
     const { rows: [row] } = await db.executeQuery(query)
-    const { lsn, snapshot, timeline, started } = row!
-    return [{
-      lsn, snapshot: parseSnapshot(snapshot), timeline: parseInt(timeline, 16), origin: `${timeline} ${started}`,
-    }]
+    const { lsn, snapshot, timeline, origin } = row!
+    return [{ lsn, snapshot: parseSnapshot(snapshot), timeline: parseInt(timeline, 16), origin }]
   }, { inFlight: 1 })
   return { next: () => read('fence') }
 }

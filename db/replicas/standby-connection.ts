@@ -42,6 +42,8 @@ export interface StandbyDeadlines {
   readonly replicaReplay: number
   /** To answer. */
   readonly replicaAnswer: number
+  /** To answer for the first time. */
+  readonly databaseConnectMax: number
 }
 
 // Waits on the server, so that it takes one round trip. The condition is evaluated before the snapshot of the next
@@ -95,15 +97,16 @@ export class StandbyConnection {
    * @param options.findMark the statement that looks for the mark
    */
   async verify (
-    fence: Fence, { system, mark, findMark }: { system: string, mark: string, findMark: string }
+    fence: Fence, { system, mark, findMark }: { system: string, mark: { readonly id: string }, findMark: string }
   ): Promise<void> {
-    const identity = await this.#connection.run(IDENTITY)
+    // It connects first, which has as much time of its own.
+    const identity = await inTime(this.#connection.run(IDENTITY), 2 * this.#deadlines.databaseConnectMax, noAnswer)
     const { pid, standby, system: own, settings } = identity[0]!
     if (pid !== identity.state.pid) throw new NotRead('failed', 'The address leads to a pooler, not to a standby')
     if (!standby) throw new NotRead('failed', 'It is a primary, not a standby')
     if (own !== system) throw new NotRead('failed', 'It belongs to another cluster (another system identifier)')
     requireSettings(settings)
-    const { rows } = await this.read(fence, { text: findMark, parameters: [mark], prepare: false })
+    const { rows } = await this.read(fence, { text: findMark, parameters: [mark.id], prepare: false })
     if (!rows[0]?.found) {
       throw new NotRead('failed', 'It follows another primary: what was written to this one is missing')
     }

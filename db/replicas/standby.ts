@@ -6,6 +6,7 @@ import type { Log } from '../driver/outages.ts'
 import type { Failure } from '../driver/sockets.ts'
 import { findUnconfirmed, type Shown } from './certificate.ts'
 import type { Fence, Fences } from './fences.ts'
+import { MARK_MS, type Mark } from './marks.ts'
 import { NotRead, StandbyConnection, type StandbyDeadlines } from './standby-connection.ts'
 
 // After so many reads in a row that it has not answered in time, it rests.
@@ -13,6 +14,15 @@ const MAX_LATE = 3
 const FIRST_REST_MS = 100
 const LONGEST_REST_MS = 5000
 const STEP_MS = 1
+
+/** What a standby is verified with. */
+export interface Introduction {
+  /** The identifier of the cluster. */
+  readonly system: string
+  readonly mark: Mark
+  /** The statement that looks for the id of the mark. */
+  readonly findMark: string
+}
 
 export interface StandbyOptions {
   /** Its address without the password, for the log and metrics. */
@@ -23,14 +33,14 @@ export interface StandbyOptions {
   deadlines: StandbyDeadlines
   fences: Fences
   /** Returns what is known of the primary, and a mark that was just written there. */
-  introduce (): Promise<{ system: string, mark: string, findMark: string }>
+  introduce (): Promise<Introduction>
   /** Called with the milliseconds that it took to replay the WAL for a read. */
   onReplay (ms: number): void
   log: Log
 }
 
-/** What a standby was verified with. */
-type Known = Awaited<ReturnType<StandbyOptions['introduce']>> & { origin: string }
+/** An introduction, and until when its mark can be looked for. */
+type Known = Introduction & { until: number }
 
 /** A statement that only reads. */
 export interface Query {
@@ -88,7 +98,7 @@ export class Standby {
     const connection = this.#idle.pop()
     if (!known || !connection) throw new NotRead(known ? 'busy' : 'resting', '')
     try {
-      if (fence.origin !== known.origin) throw new NotRead('failed', 'The primary has changed')
+      if (fence.origin !== known.mark.origin) throw new NotRead('failed', 'The primary has changed')
       const { rows, replayMs, shown } = await connection.read(fence, query)
       await this.#confirm(connection, fence, shown)
       this.#options.onReplay(replayMs)
@@ -131,14 +141,21 @@ export class Standby {
     this.#isOpening = true
     let connection: StandbyConnection | undefined
     try {
-      const known = this.#known ?? await introduce()
+      const until = performance.now() + MARK_MS
+      const known = this.#known && performance.now() < this.#known.until
+        ? this.#known
+        : { ...await introduce(), until }
       const fence = await fences.next()
-      if ('origin' in known && known.origin !== fence.origin) throw new NotRead('failed', 'The primary has changed')
+      if (known.mark.origin !== fence.origin) throw new NotRead('failed', 'The primary has changed')
       connection = new StandbyConnection(options, deadlines)
       this.#open.add(connection)
       await connection.verify(fence, known)
       if (this.#isClosed) throw new NotRead('resting', 'The app closes')
-      if (!this.#known) this.#use({ ...known, origin: fence.origin })
+      // The other connections were verified with the former one.
+      if (this.#known && this.#known.mark.origin !== known.mark.origin) {
+        throw new NotRead('failed', 'The primary has changed')
+      }
+      this.#use(known)
       this.#release(connection)
     } catch (error) {
       if (connection) this.#remove(connection)
@@ -149,7 +166,9 @@ export class Standby {
   }
 
   #use (known: Known): void {
+    const wasUsed = this.isUsed
     this.#known = known
+    if (wasUsed) return
     this.#late = 0
     this.#said = undefined
     this.#options.log.info(`Reads go to the standby ${this.name}`)

@@ -1,9 +1,16 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import t, { type Test } from 'tap'
+import t from 'tap'
+import { parseSettings } from '../../node/settings/settings.ts'
+import { checkReplicas } from '../../node/status/replicas.ts'
 import { createUsher } from '../helpers/app.ts'
+import { testDatabaseUrl } from '../helpers/database.ts'
 import { slow } from '../helpers/deadlines.ts'
 import { startHistory } from '../helpers/history.ts'
+import { countsOf, fallbacks, folderOf, open, optionsOf, readsOf } from '../helpers/nodes-with-standbys.ts'
+import { findPort } from '../helpers/port.ts'
+import { createProxy } from '../helpers/proxy.ts'
 import { startStandbys, type Server } from '../helpers/standbys.ts'
 import { until } from '../helpers/until.ts'
 
@@ -11,12 +18,6 @@ const READS = 1_000_000
 const MEASURED_MS = 5000
 // Of Linux.
 const MS_PER_TICK = 10
-
-// Without an earlier teardown, tap would remove the folder before the servers that use it have stopped.
-const folderOf = (t: Test) => {
-  t.teardown(() => {})
-  return t.testdir()
-}
 
 /** Returns the CPU time of a server's processes in milliseconds, those included that have ended. */
 async function cpuOf (server: Server): Promise<number> {
@@ -34,6 +35,175 @@ async function cpuOf (server: Server): Promise<number> {
 }
 
 const usual = { ...slow, replicaReplay: 20, replicaAnswer: 300 }
+
+t.test('14.7 a standby that is paused, delayed, cut off or does not answer is not used, and nothing is stale', async (t) => {
+  const group = await startStandbys(t, folderOf(t), { count: 1 })
+  const standby = group.standbys[0]!
+  const proxy = await createProxy(t, standby.url)
+  const usher = await open(t, { ...optionsOf(group), replicaUrls: [proxy.url], deadlines: slow })
+  const { id } = await usher.createUser({ name: '0' })
+  let number = 0
+  const change = async () => {
+    t.equal(await usher.rename(id, String(++number)), 200)
+    t.equal(await usher.nameOf(id), String(number), 'what was acknowledged is shown')
+  }
+  const countOf = async (reason: string) => (await fallbacks(usher))[reason]!
+  const untilCounted = async (reason: string) => {
+    const before = await countOf(reason)
+    await until(`it is ${reason}`, async () => {
+      await change()
+      return await countOf(reason) > before
+    })
+  }
+  await usher.untilUsed(1)
+  const { standby: before = 0 } = await readsOf(usher)
+  for (let times = 0; times < 5; times++) t.equal(await usher.nameOf(id), '0')
+  t.equal((await readsOf(usher)).standby, before + 5, 'the standby answers')
+
+  await standby.query('select pg_wal_replay_pause()')
+  await untilCounted('late')
+  await until('it rests', async () => {
+    await change()
+    return usher.lines.some((line) => /Reads do not go to the standby .*has not replayed the WAL in time/.test(line))
+  })
+  await standby.query('select pg_wal_replay_resume()')
+  await usher.untilUsed(1)
+
+  await standby.query("alter system set recovery_min_apply_delay = '1s'")
+  await standby.query('select pg_reload_conf()')
+  await untilCounted('late')
+  await standby.query('alter system reset recovery_min_apply_delay')
+  await standby.query('select pg_reload_conf()')
+  await usher.untilUsed(1)
+
+  standby.link.freeze()
+  await untilCounted('late')
+  standby.link.thaw()
+  await usher.untilUsed(1)
+
+  standby.link.refuse()
+  await until('it is not used', async () => {
+    await change()
+    return Object.values(await countsOf(usher, 'usher_replica_used'))[0] === 0
+  })
+  await standby.link.listen()
+  await usher.untilUsed(1)
+
+  proxy.freeze()
+  await untilCounted('failed')
+  t.ok(usher.lines.some((line) => line.endsWith('It does not answer')))
+  proxy.thaw()
+  await usher.untilUsed(1)
+
+  proxy.refuse()
+  await untilCounted('failed')
+  await proxy.listen()
+  await usher.untilUsed(1)
+  await change()
+})
+
+t.test('14.7 what a standby shows before the primary does is not shown', async (t) => {
+  const group = await startStandbys(t, folderOf(t), { settings: ['synchronous_standby_names=standby_1'] })
+  const [early, synchronous] = group.standbys
+  const usher = await open(t, { ...optionsOf(group), replicaUrls: [early!.url], deadlines: slow })
+  const { id } = await usher.createUser({ name: 'before' })
+  await usher.untilUsed(1)
+
+  // It confirms no commit, so the primary shows none, and the other standby shows all.
+  synchronous!.link.freeze()
+  const renaming = usher.rename(id, 'after')
+  await until('the other standby shows it', async () =>
+    (await early!.query(`select name from "${usher.options.schema}".users where id = '${id}'`))[0]!.name === 'after')
+  for (let times = 0; times < 30; times++) t.equal(await usher.nameOf(id), 'before')
+  t.ok((await fallbacks(usher)).ahead! > 0)
+  synchronous!.link.thaw()
+  t.equal(await renaming, 200)
+  t.equal(await usher.nameOf(id), 'after')
+  await usher.untilUsed(1)
+  t.equal(await usher.nameOf(id), 'after')
+})
+
+t.test('14.7 promotions: a standby that becomes a primary, or follows another one, is not used', async (t) => {
+  const group = await startStandbys(t, folderOf(t), { count: 3 })
+  const [first, second, third] = group.standbys
+  const usher = await open(t, {
+    ...optionsOf(group), databaseUrl: group.primary.url, deadlines: slow,
+  })
+  const { schema } = usher.options
+  const { id } = await usher.createUser({ name: '0' })
+  await usher.untilUsed(3)
+  let number = 0
+  const change = async () => {
+    t.equal(await usher.rename(id, String(++number)), 200)
+    t.equal(await usher.nameOf(id), String(number))
+  }
+  const untilSaid = (reason: RegExp, { port }: { port: number }) => until('the reason is logged', async () => {
+    await change()
+    return usher.lines.some((line) => line.includes(`:${port}: `) && reason.test(line))
+  })
+
+  // It has nothing that the new primary lacks, so it can follow it.
+  second!.link.refuse()
+  await until('it is cut off', async () => (await second!.query('select from pg_stat_wal_receiver')).length === 0)
+  await first!.query('select pg_promote()')
+  await untilSaid(/It is a primary, not a standby/, first!)
+  await second!.follow(first!)
+  // It goes on from there, and its position gets beyond that of the primary.
+  await first!.query('create table public.more as select generate_series(1, 10000)')
+  await first!.query(`update "${schema}".users set name = 'another history' where id = '${id}'`)
+  await until('it follows', async () =>
+    (await second!.query(`select from "${schema}".users where name = 'another history'`)).length === 1)
+  await untilSaid(/does not stream from the primary, which has timeline 1 \(timeline 2\)/, second!)
+  for (let times = 0; times < 20; times++) await change()
+  t.equal((await countsOf(usher, 'usher_replica_used'))[`127.0.0.1:${third!.port}`], 1)
+
+  // The other way round: this one is the primary from now on.
+  await usher.app.close()
+  const other = await open(t, { ...optionsOf(group), schema: schema!, databaseUrl: first!.url, deadlines: slow })
+  await other.untilUsed(1)
+  t.equal((await countsOf(other, 'usher_replica_used'))[`127.0.0.1:${second!.port}`], 1, 'it follows this one')
+  t.equal(await other.nameOf(id), 'another history')
+})
+
+t.test('14.7 status says how far each standby is behind, and why one is not used', async (t) => {
+  const folder = folderOf(t)
+  const { primary, standbys: [standby] } = await startStandbys(t, folder, { count: 1 })
+  await createUsher(t, { databaseUrl: primary.url, replicaUrls: [standby!.url], schema: 'usher' })
+  const check = async (url: string) => {
+    const [checked] = await checkReplicas(parseSettings({ DATABASE_URL: primary.url, REPLICA_URLS: url }))
+    return `${checked!.state}: ${checked!.detail}`
+  }
+  await standby!.catchUp()
+  t.match(await check(standby!.url), /^ok: 0 KiB behind the primary, [1-9]\d* connections? of nodes$/)
+  t.match(await check(primary.url), /^warning: it is a primary, not a standby/)
+  await primary.query('revoke pg_read_all_stats from usher')
+  await standby!.catchUp()
+  t.match(await check(standby!.url), /^warning: its timeline cannot be read: grant pg_read_all_stats/)
+  t.match(await check(await testDatabaseUrl()), /^warning: it is a primary, not a standby/)
+  standby!.link.refuse()
+  await until('it is cut off', async () => (await standby!.query('select from pg_stat_wal_receiver')).length === 0)
+  t.match(await check(standby!.url), /^warning: it is not connected to the primary/)
+  const free = await findPort()
+  t.match(await check(`postgres://u:secret@127.0.0.1:${free}/d`), /^warning: it cannot be used \((?!.*secret)/)
+})
+
+t.test('14.7 a server that is no standby of the primary is not used', async (t) => {
+  const folder = folderOf(t)
+  await mkdir(join(folder, 'one'))
+  await mkdir(join(folder, 'two'))
+  const one = await startStandbys(t, join(folder, 'one'), { count: 1 })
+  const two = await startStandbys(t, join(folder, 'two'), { count: 1 })
+  const usher = await open(t, {
+    databaseUrl: one.primary.url, replicaUrls: [one.primary.url, two.standbys[0]!.url], deadlines: slow,
+  })
+  const untilSaid = (reason: RegExp) => until(`${reason}`, async () => {
+    await usher.app.usher.users.get(usher.admin.id)
+    return usher.lines.some((line) => reason.test(line))
+  })
+  await untilSaid(new RegExp(`:${one.primary.port}: It is a primary, not a standby`))
+  await untilSaid(new RegExp(`:${two.standbys[0]!.port}: It belongs to another cluster`))
+  t.equal((await readsOf(usher)).standby, 0)
+})
 
 t.test('14.7 beside writes on three nodes, a million reads: none is stale, and none goes backwards', async (t) => {
   const { primary, standbys } = await startStandbys(t, folderOf(t), { settings: ['synchronous_standby_names=ANY 1 (*)'] })
