@@ -16,7 +16,6 @@ import { createRoute } from './route.ts'
 import { setSchema } from './postgres.ts'
 import { withParameters } from './session-settings.ts'
 import { setSessions } from './session.ts'
-import { openReplicas } from '../replicas/replicas.ts'
 import type { Tables } from '../tables/index.ts'
 import { TransactionConnection } from './transaction-connection.ts'
 import { createTransactionPool } from './transaction-pool.ts'
@@ -34,8 +33,6 @@ export interface ConnectionOptions {
   deadlines?: Deadlines
   /** The URL to receive notifications from, if statements go through a pooler that does not deliver them. */
   notificationsUrl?: string | undefined
-  /** The URLs of standbys that may answer reads, each of one server. */
-  replicaUrls?: readonly string[]
   /** The PostgreSQL schema that contains Usher's tables. */
   schema: string
   /** Measures statements and connections, and gives statements spans. */
@@ -47,10 +44,6 @@ export interface ConnectionOptions {
 
 export interface Connection {
   readonly db: Kysely<Tables>
-  /** For statements that a standby may answer; the same as `db` if there is none, see `db/replicas/replicas.ts`. */
-  readonly reads: Kysely<Tables>
-  /** Begins to connect to the standbys. */
-  startReplicas (): void
   readonly breaker: CircuitBreaker
   readonly clock: Clock
   readonly notifications: Notifications
@@ -79,7 +72,7 @@ export interface Connection {
  */
 export function openDatabase (
   {
-    database, notificationsUrl, replicaUrls = [], schema, poolSize, deadlines = DEADLINES, telemetry, onStatement, log,
+    database, notificationsUrl, schema, poolSize, deadlines = DEADLINES, telemetry, onStatement, log,
   }: ConnectionOptions
 ): Connection {
   const options = readClientOptions(database, deadlines.statement, deadlines)
@@ -126,13 +119,8 @@ export function openDatabase (
     const connection = withParameters(unshared.connection, { statement_timeout: '0' })
     return new TransactionConnection({ ...unshared, connection } as ClientOptions)
   })
-  const replicas = replicaUrls.length > 0
-    ? openReplicas(db, { urls: replicaUrls, size: poolSize, deadlines, telemetry, log })
-    : undefined
   return {
     db,
-    reads: replicas?.reads ?? db,
-    startReplicas: () => replicas?.start(),
     breaker,
     clock,
     notifications,
@@ -159,7 +147,6 @@ export function openDatabase (
 
     async close () {
       closing.abort()
-      replicas?.close()
       await Promise.all([notifications.close(), heartbeat?.close()])
       // A request whose client was cut off may still run, and its next statement fails as in an outage. Kysely's
       // `destroy` would make it an unexpected error, and has nothing to close.

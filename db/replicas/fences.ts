@@ -11,7 +11,10 @@ export interface Snapshot {
 
 /** What the primary has said about itself at some time. */
 export interface Fence {
-  /** The WAL up to here contains everything that was acknowledged, and everything that was visible on the primary. */
+  /**
+   * The WAL up to here contains everything that was acknowledged, and everything that was visible on the primary, also
+   * if it is not flushed yet.
+   */
   readonly lsn: string
   /** What was visible on the primary. */
   readonly snapshot: Snapshot
@@ -25,32 +28,58 @@ export interface Fences {
   next (): Promise<Fence>
 }
 
-// A commit that is not flushed is acknowledged only with `synchronous_commit = off`. The snapshot is taken first, so
-// whatever it shows is before the position.
-const POSITION = sql<string>`
-  (case current_setting('synchronous_commit') when 'off' then pg_current_wal_insert_lsn()
-    else pg_current_wal_flush_lsn() end)::text`
-
 /** The timeline of a primary, in hexadecimal digits. */
 export const TIMELINE = sql<string>`left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)`
 
 /** Tells a process of a server from any other, and from itself after a promotion: its timeline, and when it started. */
 export const ORIGIN = sql<string>`${TIMELINE} || ' ' || extract(epoch from pg_postmaster_start_time())::text`
 
-/** Creates the fences of a primary. All callers that wait share a statement: one is in flight, and one next. */
+/**
+ * Creates the fences of a primary. All callers that wait share a statement: one is in flight, and one next.
+ *
+ * The position is that of the insertion. That of the flush would not do: a session with `synchronous_commit = off`, of
+ * which there may be one on any node and in any program, is acknowledged before that
+ * (docs/decisions/reads-from-standbys.md). The snapshot is taken first, so whatever it shows is before the position.
+ */
 export function createFences (db: Database): Fences {
   const query = db.selectNoFrom([
-    POSITION.as('lsn'),
+    sql<string>`pg_current_wal_insert_lsn()::text`.as('lsn'),
+    sql<number>`current_setting('wal_block_size')::int`.as('block'),
+    sql<number>`pg_size_bytes(current_setting('wal_segment_size'))::int`.as('segment'),
     sql<string>`pg_current_snapshot()::text`.as('snapshot'),
     TIMELINE.as('timeline'),
     ORIGIN.as('origin'),
   ]).compile()
   const read = batchCalls(async (_: 'fence'[]): Promise<Fence[]> => {
     const { rows: [row] } = await db.executeQuery(query)
-    const { lsn, snapshot, timeline, origin } = row!
-    return [{ lsn, snapshot: parseSnapshot(snapshot), timeline: parseInt(timeline, 16), origin }]
+    const { lsn, block, segment, snapshot, timeline, origin } = row!
+    return [{
+      lsn: endOfRecords(lsn, { block, segment }),
+      snapshot: parseSnapshot(snapshot),
+      timeline: parseInt(timeline, 16),
+      origin,
+    }]
   }, { inFlight: 1 })
   return { next: () => read('fence') }
+}
+
+// The headers of pages, in bytes. That of the first page of a segment is longer.
+const PAGE_HEADER = 24
+const SEGMENT_HEADER = 40
+
+/**
+ * Returns where the last record before a position of the insertion ends. If it ends with its page, that position is
+ * behind the header of the next one, which no standby replays before the next record. After a switch of segments, such
+ * as that of `archive_timeout`, that may take hours.
+ * @param sizes those of pages and of segments, in bytes
+ */
+export function endOfRecords (lsn: string, { block, segment }: { block: number, segment: number }): string {
+  const [high, digits = ''] = lsn.split('/')
+  const low = parseInt(digits, 16)
+  const header = low % segment === SEGMENT_HEADER
+    ? SEGMENT_HEADER
+    : low % block === PAGE_HEADER && low % segment !== PAGE_HEADER ? PAGE_HEADER : 0
+  return `${high}/${(low - header).toString(16).toUpperCase()}`
 }
 
 // The text is `xmin:xmax:` and a list. Numbers of transactions have 64 bits, of which 53 are enough for millennia.

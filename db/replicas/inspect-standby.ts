@@ -23,16 +23,19 @@ export interface StandbyStatus {
 export async function inspectStandby (db: Database, url: string, deadlines = DEADLINES): Promise<StandbyStatus> {
   const connection = new TransactionConnection(readClientOptions(url, deadlines.statement, deadlines))
   try {
-    const { rows: [primary] } = await sql<{ system: string, timeline: string, lsn: string }>`
-      select system_identifier::text as system, ${TIMELINE} as timeline, pg_current_wal_flush_lsn()::text as lsn
+    const { rows: [primary] } = await sql<{ system: string, database: string, timeline: string, lsn: string }>`
+      select system_identifier::text as system, current_database() as database, ${TIMELINE} as timeline, pg_current_wal_flush_lsn()::text as lsn
       from pg_control_system()`.execute(db)
     const noAnswer = () => new Error('it does not answer')
     const [found] = await inTime(connection.run(STATUS, [primary!.lsn]), deadlines.databaseStart, noAnswer)
-    const { standby, system, timeline, receiver, behind, connections } = found!
+    const { standby, system, database, timeline, receiver, behind, connections } = found!
     const own = { behindBytes: Math.max(0, behind), connections }
     if (!standby) return { ...own, problem: 'it is a primary, not a standby' }
     if (system !== primary!.system) {
       return { ...own, problem: 'it belongs to another cluster (another system identifier)' }
+    }
+    if (database !== primary!.database) {
+      return { ...own, problem: `its URL names the database "${database}", and the primary has "${primary!.database}"` }
     }
     if (receiver === null) return { ...own, problem: 'it is not connected to the primary (it has no WAL receiver)' }
     if (receiver === 'hidden') {
@@ -48,7 +51,7 @@ export async function inspectStandby (db: Database, url: string, deadlines = DEA
   }
 }
 
-const STATUS = `select pg_is_in_recovery() as standby,
+const STATUS = `select pg_is_in_recovery() as standby, current_database() as database,
   (select system_identifier::text from pg_control_system()) as system,
   (select coalesce(status, 'hidden') from pg_stat_wal_receiver) as receiver,
   (select received_tli from pg_stat_wal_receiver) as timeline,

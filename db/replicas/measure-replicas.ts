@@ -24,6 +24,11 @@ export function measureReplicas ({ metrics }: Telemetry, standbys: readonly Stan
     () => new Map(standbys.map(({ name, isUsed }) => [name, Number(isUsed)])), { label: 'standby', combine: 'min' }
   )
   metrics.gauge(
+    'usher_replica_lag_bytes', 'WAL that a standby had not replayed when it last answered a read',
+    () => new Map(standbys.flatMap(({ name, lag }) => lag === undefined ? [] : [[name, lag]])),
+    { label: 'standby', combine: 'max' }
+  )
+  metrics.gauge(
     'usher_replica_connections', 'Open connections to a standby',
     () => new Map(standbys.map(({ name, open }) => [name, open])), { label: 'standby' }
   )

@@ -1,6 +1,4 @@
-import {
-  Kysely, PostgresIntrospector, PostgresQueryCompiler, sql, type CompiledQuery, type QueryResult,
-} from 'kysely'
+import { Kysely, PostgresIntrospector, PostgresQueryCompiler, type CompiledQuery, type QueryResult } from 'kysely'
 import type { Deadlines } from '../../schema/options/deadlines.ts'
 import { parseDatabaseUrl } from '../../schema/options/database-url.ts'
 import { readClientOptions } from '../driver/client-options.ts'
@@ -12,7 +10,7 @@ import { createRoute } from '../driver/route.ts'
 import type { Tables } from '../tables/index.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { createFences } from './fences.ts'
-import { findMark, writeMark } from './marks.ts'
+import { createMarks, findMark } from './marks.ts'
 import { measureReplicas, type ReplicaMeasures } from './measure-replicas.ts'
 import { Standby } from './standby.ts'
 import { NotRead, type Fallback } from './standby-connection.ts'
@@ -43,15 +41,15 @@ export function openReplicas (
   primary: Kysely<Tables>, { urls, size, deadlines, telemetry, log }: ReplicasOptions
 ): Replicas {
   const fences = createFences(primary)
+  const marks = createMarks(primary)
   const standbys = urls.map((url) => new Standby({
     name: nameOf(url),
     options: createRoute(readClientOptions(url, deadlines.replicaAnswer, deadlines)).unshared,
     size,
     deadlines,
     fences,
-    introduce: async () => ({
-      system: await readSystem(primary), mark: await writeMark(primary), findMark: findMark(primary),
-    }),
+    marks,
+    findMark: findMark(primary),
     onReplay: (ms) => measures?.replay(ms),
     log,
   }))
@@ -72,11 +70,18 @@ export function openReplicas (
   }
 
   async function readOnStandby ({ sql: text, parameters, query }: CompiledQuery) {
-    const ready = standbys.filter((standby) => standby.isReady())
-    const standby = ready[turn++ % ready.length]
-    if (!standby) throw new NotRead(standbys.some(({ isUsed }) => isUsed) ? 'busy' : 'resting', '')
+    findReady()
     const fence = await fences.next()
-    return standby.read(fence, { text, parameters, prepare: !isReplanned(query) })
+    // Other reads have taken connections meanwhile.
+    const ready = findReady()
+    return ready[turn++ % ready.length]!.read(fence, { text, parameters, prepare: !isReplanned(query) })
+  }
+
+  // Throws if none is ready. Those that are not get ready for later reads.
+  function findReady (): Standby[] {
+    const ready = standbys.filter((standby) => standby.isReady())
+    if (ready.length === 0) throw new NotRead(standbys.some(({ isUsed }) => isUsed) ? 'busy' : 'resting', '')
+    return ready
   }
 
   const connection = {
@@ -108,12 +113,6 @@ export function openReplicas (
 }
 
 const fallbackOf = (error: unknown): Fallback => error instanceof NotRead ? error.fallback : 'failed'
-
-async function readSystem (db: Kysely<Tables>): Promise<string> {
-  const { rows: [row] } = await sql<{ system: string }>`
-    select system_identifier::text as system from pg_control_system()`.execute(db)
-  return row!.system
-}
 
 // The password of a URL is not shown.
 function nameOf (url: string): string {

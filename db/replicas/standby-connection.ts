@@ -1,14 +1,16 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import type { Row, RowList } from 'postgres'
-import { inTime } from '../../schema/runtime/in-time.ts'
+import { inTime, settlesWithin } from '../../schema/runtime/in-time.ts'
 import type { ClientOptions } from '../driver/client.ts'
 import { requireSettings, SESSION_SETTINGS } from '../driver/session-settings.ts'
 import { TransactionConnection } from '../driver/transaction-connection.ts'
 import type { Shown } from './certificate.ts'
 import type { Fence } from './fences.ts'
+import type { Mark } from './marks.ts'
 
 /** Why a standby was not used for a read. The first two are of the moment, the others of the standby. */
 export type Fallback =
-  /** It has not replayed the WAL in time. */
+  /** It has not replayed the WAL in time, or has not said so. */
   | 'late'
   /** It may have shown something that the primary has not shown in time. */
   | 'ahead'
@@ -46,6 +48,9 @@ export interface StandbyDeadlines {
   readonly databaseConnectMax: number
 }
 
+// The share of the time to replay for which the standby waits. The rest is for the network.
+const SHARE = 0.75
+
 // Waits on the server, so that it takes one round trip. The condition is evaluated before the snapshot of the next
 // statement is taken. A server that was promoted still has a position, so the last statement asks whether it was.
 const REPLAY = `
@@ -68,13 +73,28 @@ const CERTIFICATE = `
       where case when xid::xid8 < pg_snapshot_xmax(pg_current_snapshot())
         then coalesce(pg_xact_status(xid::xid8), 'committed') = 'committed' else false end) as committed`
 
-const IDENTITY = `select pg_backend_pid() as pid, pg_is_in_recovery() as standby,
+const IDENTITY = `select pg_backend_pid() as pid, pg_is_in_recovery() as standby, current_database() as database,
   (select system_identifier::text from pg_control_system()) as system, ${SESSION_SETTINGS} as settings`
+
+/** Which database a server has. */
+export interface Identity {
+  readonly system: string
+  readonly database: string
+}
+
+/** What a standby is verified with. */
+export interface Introduction {
+  readonly mark: Mark
+  /** The statement that looks for the id of the mark. */
+  readonly findMark: string
+}
 
 /** A connection to a standby, for one read at a time. */
 export class StandbyConnection {
   readonly #connection: TransactionConnection
   readonly #deadlines: StandbyDeadlines
+  /** Up to where the standby had replayed the WAL when it last answered. */
+  position: string | undefined
   /** Resolves when its statements have been answered. Never rejects. */
   settled: Promise<unknown> = Promise.resolve()
 
@@ -91,21 +111,30 @@ export class StandbyConnection {
     this.#connection.destroy()
   }
 
-  /**
-   * Throws `NotRead` unless the server is a standby of the primary, on its timeline, and shows a mark that was written
-   * there before the fence was asked for.
-   * @param options.findMark the statement that looks for the mark
-   */
-  async verify (
-    fence: Fence, { system, mark, findMark }: { system: string, mark: { readonly id: string }, findMark: string }
-  ): Promise<void> {
+  /** Connects. Throws `NotRead` unless there is a standby at the other end, whose identity it returns. */
+  async identify (): Promise<Identity> {
     // It connects first, which has as much time of its own.
-    const identity = await inTime(this.#connection.run(IDENTITY), 2 * this.#deadlines.databaseConnectMax, noAnswer)
-    const { pid, standby, system: own, settings } = identity[0]!
-    if (pid !== identity.state.pid) throw new NotRead('failed', 'The address leads to a pooler, not to a standby')
+    const rows = await inTime(this.#connection.run(IDENTITY), 2 * this.#deadlines.databaseConnectMax, noAnswer)
+    const { pid, standby, system, database, settings } = rows[0]!
+    if (pid !== rows.state.pid) throw new NotRead('failed', 'The address leads to a pooler, not to a standby')
     if (!standby) throw new NotRead('failed', 'It is a primary, not a standby')
-    if (own !== system) throw new NotRead('failed', 'It belongs to another cluster (another system identifier)')
     requireSettings(settings)
+    return { system, database }
+  }
+
+  /**
+   * Throws `NotRead` unless the server shows a mark that was written to the primary before the fence was asked for.
+   * @param findMark the statement that looks for it
+   */
+  async verify (fence: Fence, { system, database }: Identity, { mark, findMark }: Introduction): Promise<void> {
+    if (system !== mark.system) {
+      throw new NotRead('failed', 'It belongs to another cluster (another system identifier)')
+    }
+    if (database !== mark.database) {
+      throw new NotRead('failed', `Its URL names the database "${database}", and the primary has "${mark.database}"`)
+    }
+    // Tells what is wrong with a standby that could only be late.
+    await inTime(this.#certify(fence, []), this.#deadlines.replicaAnswer, noAnswer)
     const { rows } = await this.read(fence, { text: findMark, parameters: [mark.id], prepare: false })
     if (!rows[0]?.found) {
       throw new NotRead('failed', 'It follows another primary: what was written to this one is missing')
@@ -128,12 +157,17 @@ export class StandbyConnection {
       return result
     })
     // All are sent before the first is answered. The server executes them one after the other.
-    const replay = note('replay', this.#connection.run(REPLAY, [fence.lsn, String(replicaReplay)], true))
+    const replay = note('replay', this.#connection.run(REPLAY, [fence.lsn, String(SHARE * replicaReplay)], true))
     const read = note('read', this.#connection.run(query.text, query.parameters, query.prepare))
     const certificate = note('certificate', this.#certify(fence, running))
     this.settled = Promise.allSettled([replay, read, certificate])
-    // As much again is for the network.
-    const { replayed, took } = (await inTime(replay, 2 * replicaReplay, noAnswer))[0]!
+    // An answer that arrived while this process was busy is read after the timers.
+    if (!await settlesWithin(replay, replicaReplay)) {
+      await turn()
+      if (answered.length === 0) throw new NotRead('late', 'It does not answer in time')
+    }
+    const { replayed, took, lsn } = (await replay)[0]!
+    this.position = lsn
     if (replayed !== true) throw new NotRead('late', 'It has not replayed the WAL in time')
     const [rows, { xmax, committed }] = await inTime(Promise.all([read, certificate]), replicaAnswer, noAnswer)
     // postgres.js returns an empty result for a statement that it accepted on a lost connection and never sent.
@@ -170,4 +204,5 @@ export class StandbyConnection {
   }
 }
 
-const noAnswer = () => new NotRead('failed', 'It does not answer')
+/** Returns the error for a standby of which nothing is heard. */
+export const noAnswer = () => new NotRead('failed', 'It does not answer')

@@ -1,28 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Row, RowList } from 'postgres'
-import { isLoss } from '../driver/circuit-breaker.ts'
+import postgres, { type Row, type RowList } from 'postgres'
+import { settlesWithin } from '../../schema/runtime/in-time.ts'
 import type { ClientOptions } from '../driver/client.ts'
 import type { Log } from '../driver/outages.ts'
 import type { Failure } from '../driver/sockets.ts'
 import { findUnconfirmed, type Shown } from './certificate.ts'
 import type { Fence, Fences } from './fences.ts'
-import { MARK_MS, type Mark } from './marks.ts'
-import { NotRead, StandbyConnection, type StandbyDeadlines } from './standby-connection.ts'
+import type { Marks } from './marks.ts'
+import { NotRead, noAnswer, StandbyConnection, type Introduction, type StandbyDeadlines } from './standby-connection.ts'
 
-// After so many reads in a row that it has not answered in time, it rests.
-const MAX_LATE = 3
+// After so many reads in a row that it has not answered, it rests.
+const MAX_FAILURES = 3
 const FIRST_REST_MS = 100
 const LONGEST_REST_MS = 5000
 const STEP_MS = 1
-
-/** What a standby is verified with. */
-export interface Introduction {
-  /** The identifier of the cluster. */
-  readonly system: string
-  readonly mark: Mark
-  /** The statement that looks for the id of the mark. */
-  readonly findMark: string
-}
+const PRIMARY_CHANGED = 'The primary has changed'
 
 export interface StandbyOptions {
   /** Its address without the password, for the log and metrics. */
@@ -32,15 +24,21 @@ export interface StandbyOptions {
   size: number
   deadlines: StandbyDeadlines
   fences: Fences
-  /** Returns what is known of the primary, and a mark that was just written there. */
-  introduce (): Promise<Introduction>
+  marks: Marks
+  /** The statement that looks for the id of a mark. */
+  findMark: string
   /** Called with the milliseconds that it took to replay the WAL for a read. */
   onReplay (ms: number): void
   log: Log
 }
 
-/** An introduction, and until when its mark can be looked for. */
-type Known = Introduction & { until: number }
+const HIGH = 2 ** 32
+
+// Positions of the WAL have 64 bits, of which 53 are enough for eight petabytes.
+function toBytes (lsn: string): number {
+  const [high = '', low = ''] = lsn.split('/')
+  return parseInt(high, 16) * HIGH + parseInt(low, 16)
+}
 
 /** A statement that only reads. */
 export interface Query {
@@ -59,10 +57,11 @@ export class Standby {
   #idle: StandbyConnection[] = []
   readonly #open = new Set<StandbyConnection>()
   /** What it was verified with; undefined while it rests. */
-  #known: Known | undefined
+  #known: Introduction | undefined
   #isOpening = false
   #isClosed = false
-  #late = 0
+  #failures = 0
+  #lag: number | undefined
   #restMs = FIRST_REST_MS
   #restsUntil = 0
   #said: string | undefined
@@ -75,6 +74,11 @@ export class Standby {
   /** Whether reads go there. */
   get isUsed (): boolean {
     return this.#known !== undefined
+  }
+
+  /** How many bytes of the WAL it lacked at its last answer; undefined if there was none. */
+  get lag (): number | undefined {
+    return this.#lag
   }
 
   get open (): number {
@@ -98,18 +102,24 @@ export class Standby {
     const connection = this.#idle.pop()
     if (!known || !connection) throw new NotRead(known ? 'busy' : 'resting', '')
     try {
-      if (fence.origin !== known.mark.origin) throw new NotRead('failed', 'The primary has changed')
+      if (fence.origin !== known.mark.origin) throw new NotRead('failed', PRIMARY_CHANGED)
       const { rows, replayMs, shown } = await connection.read(fence, query)
       await this.#confirm(connection, fence, shown)
       this.#options.onReplay(replayMs)
-      this.#late = 0
+      this.#failures = 0
       this.#restMs = FIRST_REST_MS
       return rows
     } catch (error) {
-      this.#fail(error as Failure)
+      // Otherwise it rests already, which has closed the connection.
+      if (this.#open.has(connection)) this.#fail(error as Failure)
       throw error
     } finally {
-      void connection.settled.then(() => this.#release(connection))
+      if (connection.position !== undefined) this.#lag = Math.max(0, toBytes(fence.lsn) - toBytes(connection.position))
+      void settlesWithin(connection.settled, this.#options.deadlines.replicaAnswer)
+        .then((isSettled) => {
+          if (isSettled) this.#release(connection)
+          else if (this.#open.has(connection)) this.#rest(noAnswer())
+        })
     }
   }
 
@@ -131,55 +141,54 @@ export class Standby {
       if (performance.now() > until) throw new NotRead('ahead', 'The primary has not shown in time what it shows')
       if (round > 1) await delay(STEP_MS)
       now = await fences.next()
-      if (now.origin !== fence.origin) throw new NotRead('failed', 'The primary has changed')
+      if (now.origin !== fence.origin) throw new NotRead('failed', PRIMARY_CHANGED)
     }
   }
 
   // Opens and verifies one more connection. The first one after a rest decides whether reads go there again.
   async #connect (): Promise<void> {
-    const { options, deadlines, fences, introduce } = this.#options
+    const { options, deadlines, fences, marks, findMark } = this.#options
+    const connection = new StandbyConnection(options, deadlines)
+    this.#open.add(connection)
     this.#isOpening = true
-    let connection: StandbyConnection | undefined
     try {
-      const until = performance.now() + MARK_MS
-      const known = this.#known && performance.now() < this.#known.until
-        ? this.#known
-        : { ...await introduce(), until }
+      const identity = await connection.identify()
+      const mark = await marks.of((await fences.next()).origin)
+      // It is of a time after the mark was written.
       const fence = await fences.next()
-      if (known.mark.origin !== fence.origin) throw new NotRead('failed', 'The primary has changed')
-      connection = new StandbyConnection(options, deadlines)
-      this.#open.add(connection)
-      await connection.verify(fence, known)
-      if (this.#isClosed) throw new NotRead('resting', 'The app closes')
-      // The other connections were verified with the former one.
-      if (this.#known && this.#known.mark.origin !== known.mark.origin) {
-        throw new NotRead('failed', 'The primary has changed')
-      }
-      this.#use(known)
+      // The other connections were verified with the mark of another server.
+      const isOther = this.#known !== undefined && this.#known.mark.origin !== mark.origin
+      if (isOther || mark.origin !== fence.origin) throw new NotRead('failed', PRIMARY_CHANGED)
+      await connection.verify(fence, identity, { mark, findMark })
+      if (!this.#open.has(connection)) return
+      this.#use({ mark, findMark })
       this.#release(connection)
     } catch (error) {
-      if (connection) this.#remove(connection)
-      if (!this.#isClosed) this.#rest(error as Failure)
+      // A rest that began meanwhile has removed it, and goes on.
+      if (this.#open.has(connection)) this.#rest(error as Failure)
     } finally {
       this.#isOpening = false
     }
   }
 
-  #use (known: Known): void {
+  #use (introduction: Introduction): void {
     const wasUsed = this.isUsed
-    this.#known = known
+    this.#known = introduction
     if (wasUsed) return
-    this.#late = 0
+    this.#failures = 0
     this.#said = undefined
     this.#options.log.info(`Reads go to the standby ${this.name}`)
   }
 
+  // Beside what makes a standby unusable at once, there are reads that are late, conflicts with the recovery, and
+  // errors that only the standby has, such as a missing permission. If it gives no answer in between, it rests.
   #fail (error: Failure): void {
-    if (error instanceof NotRead && (error.fallback === 'late' || error.fallback === 'ahead')) {
-      if (++this.#late >= MAX_LATE) this.#rest(error)
-    } else if (error instanceof NotRead || isLoss(error)) {
-      this.#rest(error)
-    }
+    const isOfMoment = error instanceof NotRead
+      ? error.fallback === 'late' || error.fallback === 'ahead'
+      : error instanceof postgres.PostgresError && error.severity !== 'FATAL'
+    // The primary has the same error, and clients can cause it.
+    if (error instanceof postgres.PostgresError && error.code.startsWith('22')) return
+    if (!isOfMoment || ++this.#failures >= MAX_FAILURES) this.#rest(error)
   }
 
   #rest (error: Failure): void {

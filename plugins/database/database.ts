@@ -39,13 +39,20 @@ export async function openDatabase (app: FastifyInstance) {
   const { log } = app
   const onStatement = slowStatementMs === undefined ? undefined : createSlowLog(app, slowStatementMs)
   const connection = openConnections({
-    database, notificationsUrl, replicaUrls, schema, poolSize, deadlines, telemetry, onStatement, log,
+    database, notificationsUrl, schema, poolSize, deadlines, telemetry, onStatement, log,
   })
   measureNotifications(app, connection.notifications)
-  const { db, reads, startReplicas, breaker, clock, notifications, heartbeat, setServing, close } = connection
+  const { db, breaker, clock, notifications, heartbeat, setServing, close } = connection
   const along: (() => Promise<void>)[] = []
   let hasAnswered = false
   app.addHook('onClose', close)
+  // Apps without standbys do not load the modules for them.
+  const replicas = replicaUrls.length > 0
+    ? (await import('../../db/replicas/replicas.ts')).openReplicas(db, {
+        urls: replicaUrls, size: poolSize, deadlines, telemetry, log,
+      })
+    : undefined
+  app.addHook('onClose', async () => replicas?.close())
   const atStart = await whileFailingOver(prepare, { outages: true }).catch(giveUp)
 
   async function prepare (): Promise<Partial<AtStart>> {
@@ -124,7 +131,7 @@ export async function openDatabase (app: FastifyInstance) {
 
   /** Starts listening to notifications. Throws if the database or `notificationsUrl` cannot be used. */
   async function start (): Promise<void> {
-    startReplicas()
+    replicas?.start()
     const outages = { outages: true }
     await Promise.all([
       ...along.map((work) => inHook(work, outages)),
@@ -150,7 +157,8 @@ export async function openDatabase (app: FastifyInstance) {
 
   return {
     db,
-    reads,
+    /** For statements that a standby may answer; the same as `db` if there is none. */
+    reads: replicas?.reads ?? db,
     breaker,
     clock,
     notifications,

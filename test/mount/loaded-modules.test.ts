@@ -18,9 +18,10 @@ const modulesOf: Record<Part, RegExp> = {
 }
 const parts = Object.keys(modulesOf) as Part[]
 
-// Only requests to the reference need these, or the option `s3`, or a host that imports `node:http`: then Node.js loads
-// undici with it.
-const lazy = /plugins\/uploads\/(s3\/|moving\.)|@node-rs\/bcrypt|schema\/openapi\.|\/@fastify\/swagger|deps\/undici\/undici$/
+// Only requests to the reference need these, or the options `s3` and `replicaUrls`, or a host that imports `node:http`:
+// then Node.js loads undici with it.
+const lazy =
+  /db\/replicas\/|plugins\/uploads\/(s3\/|moving\.)|@node-rs\/bcrypt|schema\/openapi\.|\/@fastify\/swagger|deps\/undici\/undici$/
 
 async function modulesWith (options: UsherOptions): Promise<string[]> {
   const script = join(import.meta.dirname, 'fixtures/loaded-modules.ts')
@@ -29,7 +30,7 @@ async function modulesWith (options: UsherOptions): Promise<string[]> {
   return JSON.parse((await promisify(execFile)(process.execPath, [script, JSON.stringify(options)], { env })).stdout)
 }
 
-t.test('9 a host with all parts loads at its start neither the reference nor an S3 nor the HTTP client of Node.js', async (t) => {
+t.test('9 a host with all parts loads at its start neither the reference, an S3, standbys nor the HTTP client of Node.js', async (t) => {
   const { options } = await createUsher(t)
   const loaded = await modulesWith(options)
   t.ok(loaded.some((url) => url.endsWith('/routes/docs.ts')))

@@ -90,8 +90,10 @@ t.test('14.7 a standby that is paused, delayed, cut off or does not answer is no
   await usher.untilUsed(1)
 
   proxy.freeze()
-  await untilCounted('failed')
-  t.ok(usher.lines.some((line) => line.endsWith('It does not answer')))
+  await until('it rests', async () => {
+    await change()
+    return usher.lines.some((line) => line.endsWith('It does not answer'))
+  })
   proxy.thaw()
   await usher.untilUsed(1)
 
@@ -100,27 +102,6 @@ t.test('14.7 a standby that is paused, delayed, cut off or does not answer is no
   await proxy.listen()
   await usher.untilUsed(1)
   await change()
-})
-
-t.test('14.7 what a standby shows before the primary does is not shown', async (t) => {
-  const group = await startStandbys(t, folderOf(t), { settings: ['synchronous_standby_names=standby_1'] })
-  const [early, synchronous] = group.standbys
-  const usher = await open(t, { ...optionsOf(group), replicaUrls: [early!.url], deadlines: slow })
-  const { id } = await usher.createUser({ name: 'before' })
-  await usher.untilUsed(1)
-
-  // It confirms no commit, so the primary shows none, and the other standby shows all.
-  synchronous!.link.freeze()
-  const renaming = usher.rename(id, 'after')
-  await until('the other standby shows it', async () =>
-    (await early!.query(`select name from "${usher.options.schema}".users where id = '${id}'`))[0]!.name === 'after')
-  for (let times = 0; times < 30; times++) t.equal(await usher.nameOf(id), 'before')
-  t.ok((await fallbacks(usher)).ahead! > 0)
-  synchronous!.link.thaw()
-  t.equal(await renaming, 200)
-  t.equal(await usher.nameOf(id), 'after')
-  await usher.untilUsed(1)
-  t.equal(await usher.nameOf(id), 'after')
 })
 
 t.test('14.7 promotions: a standby that becomes a primary, or follows another one, is not used', async (t) => {
@@ -149,7 +130,7 @@ t.test('14.7 promotions: a standby that becomes a primary, or follows another on
   await untilSaid(/It is a primary, not a standby/, first!)
   await second!.follow(first!)
   // It goes on from there, and its position gets beyond that of the primary.
-  await first!.query('create table public.more as select generate_series(1, 10000)')
+  await first!.query('create table public.more as select generate_series(1, 300000)')
   await first!.query(`update "${schema}".users set name = 'another history' where id = '${id}'`)
   await until('it follows', async () =>
     (await second!.query(`select from "${schema}".users where name = 'another history'`)).length === 1)
