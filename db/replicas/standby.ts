@@ -100,11 +100,13 @@ export class Standby {
   async read (fence: Fence, query: Query): Promise<RowList<Row[]>> {
     const known = this.#known
     const connection = this.#idle.pop()
+    let isAnswered = false
     if (!known || !connection) throw new NotRead(known ? 'busy' : 'resting', '')
     try {
       if (fence.origin !== known.mark.origin) throw new NotRead('failed', PRIMARY_CHANGED)
       const { rows, replayMs, shown } = await connection.read(fence, query)
       await this.#confirm(connection, fence, shown)
+      isAnswered = true
       this.#options.onReplay(replayMs)
       this.#failures = 0
       this.#restMs = FIRST_REST_MS
@@ -115,17 +117,20 @@ export class Standby {
       throw error
     } finally {
       if (connection.position !== undefined) this.#lag = Math.max(0, toBytes(fence.lsn) - toBytes(connection.position))
-      void settlesWithin(connection.settled, this.#options.deadlines.replicaAnswer)
-        .then((isSettled) => {
-          if (isSettled) this.#release(connection)
-          else if (this.#open.has(connection)) this.#rest(noAnswer())
-        })
+      // The next read of the same client finds it idle.
+      if (isAnswered) this.#release(connection)
+      else void this.#settle(connection)
     }
   }
 
   close (): void {
     this.#isClosed = true
     this.#drop()
+  }
+
+  async #settle (connection: StandbyConnection): Promise<void> {
+    if (await settlesWithin(connection.settled, this.#options.deadlines.replicaAnswer)) this.#release(connection)
+    else if (this.#open.has(connection)) this.#rest(noAnswer())
   }
 
   // Waits until the primary shows everything that the standby has shown, so that nothing goes backwards when another

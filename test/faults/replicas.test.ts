@@ -18,14 +18,18 @@ t.test('14.7 a standby that is late is not used, and nothing is stale', async (t
   const { id } = await usher.createUser({ name: '0' })
   await usher.untilUsed(1)
   const { standby: before = 0 } = await readsOf(usher)
-  for (let times = 0; times < 5; times++) t.equal(await usher.nameOf(id), '0')
-  t.equal((await readsOf(usher)).standby, before + 5, 'the standby answers')
+  await until('the standby answers', async () => {
+    t.equal(await usher.nameOf(id), '0')
+    return (await readsOf(usher)).standby! >= before + 5
+  })
 
   await standby.query(PAUSE)
-  for (let number = 1; Object.values(await countsOf(usher, 'usher_replica_used'))[0] === 1; number++) {
+  const isUsed = async () => Object.values(await countsOf(usher, 'usher_replica_used'))[0] === 1
+  for (let number = 1; number <= 20 && await isUsed(); number++) {
     t.equal(await usher.rename(id, String(number)), 200)
     t.equal(await usher.nameOf(id), String(number), 'what was acknowledged is shown')
   }
+  t.notOk(await isUsed(), 'it rests')
   t.ok((await fallbacks(usher)).late! > 0)
   t.ok(usher.lines.some((line) => /Reads do not go to the standby .*has not replayed the WAL in time/.test(line)))
   await standby.query(RESUME)
@@ -44,15 +48,22 @@ t.test('14.7 a standby answers each kind of read, also right after a switch of s
     [graphql(`{ post(id: "${postId}") { title } }`)], [graphql(`{ posts(authorId: "${id}") { nodes { title } } }`)],
   ]
   const { failed } = await fallbacks(usher)
-  await primary.query('select pg_switch_wal()')
   for (const [url, more] of requests) {
     const { standby: before = 0 } = await readsOf(usher)
-    const { statusCode, body } = await usher.inject('GET', url, { headers: { ...headers, ...more } })
-    t.equal(statusCode, more ? 304 : 200, `${url} ${body}`)
-    t.notMatch(body, /"errors"/)
+    // The primary answers if its own clean-ups write at this moment.
+    for (let times = 0; times < 10 && (await readsOf(usher)).standby === before; times++) {
+      await primary.query('select pg_switch_wal()')
+      const { statusCode, body } = await usher.inject('GET', url, { headers: { ...headers, ...more } })
+      t.equal(statusCode, more ? 304 : 200, `${url} ${body}`)
+      t.notMatch(body, /"errors"/)
+    }
     t.ok((await readsOf(usher)).standby! > before, url)
   }
   t.equal((await fallbacks(usher)).failed, failed, 'the standby has no errors')
+  const metrics = (await usher.app.usher.metrics()).filter(({ name }) => name.startsWith('usher_replica'))
+  t.strictSame(metrics.map(({ name }) => name.slice('usher_replica_'.length)), [
+    'reads_total', 'fallbacks_total', 'replay_seconds', 'used', 'lag_bytes', 'connections',
+  ])
 })
 
 t.test('14.7 what was acknowledged before it was flushed is shown', async (t) => {
