@@ -153,6 +153,28 @@ t.test('18.3 a token opens the console only if its user was authenticated recent
   t.equal(cross.statusCode, 403)
 })
 
+t.test('18.3 the cookie of the console is worth nothing to the API, and a token without it opens no page', async (t) => {
+  const cookie = await open(admin)
+  const [, value] = cookie.split('=')
+  for (const path of ['/api/admin/overview', '/api/auth/sessions', '/api/audit', '/api/users?disabled=true']) {
+    const headers = [{ cookie }, { cookie: `usher_session=${value}` }, { authorization: `Bearer ${value}` }]
+    for (const given of headers) t.equal((await inject('GET', path, { headers: given })).statusCode, 401, path)
+  }
+  t.equal((await inject('GET', '/console/users', { headers: admin.headers })).statusCode, 303)
+  const twice = await read('/console', `${cookie}; usher_console=${randomUUID()}.x`)
+  t.equal(twice.statusCode, 303, 'of two cookies of this name, nobody knows which one is genuine')
+  for (const origin of [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'none' }]) {
+    const login = await send('/console/login', admin, origin)
+    t.equal(login.statusCode, 403, 'a login that another site has caused')
+    t.equal(login.headers['set-cookie'], undefined)
+  }
+  for (const page of ['/login', '/nothing', '']) {
+    const { headers } = await read(`/console${page}`)
+    t.equal(headers['cache-control'], 'no-store', page)
+    t.match(headers['content-security-policy'], "frame-ancestors 'none'")
+  }
+})
+
 t.test('18.3 a form of another site is refused, whatever it is', async (t) => {
   const cookie = await open(admin)
   const origins = [
