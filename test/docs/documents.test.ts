@@ -57,6 +57,14 @@ t.test('every file that a document names exists, and every link leads to an exis
   }
 })
 
+t.test('15.2 the tests that docs/decisions/pages.md names exist', async (t) => {
+  const sources = globSync(['test/**/*.test.ts', 'test/browser/*.ts'], { cwd: root }).map(read).join('\n')
+  const titles = [...read('docs/decisions/pages.md').matchAll(/`(\d+\.\d [^`]+)`/g)].map(([, title]) => title!)
+  t.ok(titles.length > 20)
+  // One of these is a test for each language.
+  t.strictSame(titles.filter((title) => !sources.includes(title) && !title.endsWith(', in en')), [])
+})
+
 t.test('9 docs/options.md lists every option with its default', async (t) => {
   const { throttle, live, graphql, pages: { texts: _, ...pages }, deadlines, ...options } =
     readOptions({ databaseUrl: 'postgres://localhost/usher' })

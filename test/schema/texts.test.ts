@@ -2,6 +2,7 @@ import t from 'tap'
 import { readCatalogue } from '../../schema/texts/catalogues.ts'
 import { en } from '../../schema/texts/en.ts'
 import { formatText } from '../../schema/texts/format.ts'
+import { mailTexts } from '../../schema/texts/mails/index.ts'
 import { languageTags } from '../../schema/texts/languages.ts'
 import { describeUserAgent } from '../../schema/text/user-agent.ts'
 
@@ -65,4 +66,15 @@ t.test('15.2 sessions are in words: browser and system, for what is known of any
   for (const [userAgent, browser, system] of known) {
     t.strictSame(describeUserAgent(userAgent), { browser, system }, userAgent.slice(0, 80))
   }
+})
+
+t.test('15.2 one term for each thing in texts of pages and mails', async (t) => {
+  const textsOf = async (tag: 'en' | 'de') => [
+    ...Object.values(await readCatalogue(tag)),
+    ...Object.values(mailTexts[tag]).flatMap((mail) => Object.values<string>(mail)),
+    // The name of a value is none.
+  ].map((text) => text.replaceAll(/\{\w+\}/g, ''))
+  const strays = async (tag: 'en' | 'de', pattern: RegExp) => (await textsOf(tag)).filter((text) => pattern.test(text))
+  t.strictSame(await strays('en', /\bsign(ed)?[ -]?in\b|\blog ?on\b|\bemails?\b|\bregist/i), [])
+  t.strictSame(await strays('de', /\beinlog|\blogin\b|\be-?mail-?add?ress\b|\bemails?\b/i), [])
 })
