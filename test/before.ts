@@ -16,7 +16,7 @@ await writeFile(`${folder}runs/${process.ppid}`, '')
 
 async function start () {
   await prepare()
-  const settings = { fsync: 'off', max_connections: '400' }
+  const settings = { fsync: 'off', full_page_writes: 'off', max_connections: '400' }
   return startEmbedded({ dataDir: folder, tcp: true, settings, deadlines: slowNode })
 }
 
@@ -41,15 +41,20 @@ async function prepare (): Promise<void> {
 }
 
 // Proxies need TCP.
-const { tcpUrl: url = '' } = await start().catch(async () => {
+const { url: socketUrl, tcpUrl: url = '' } = await start().catch(async () => {
   // Without fsync, a crash of the machine can corrupt the database, and a killed run can leave an incomplete template.
   // Neither is needed, so both are created again.
   for (const name of ['postgres', 'template']) await rm(`${folder}${name}`, { recursive: true, force: true })
   return start()
 })
 await prepareSchemas(url)
-await writeFile(`${folder}url.${process.pid}`, url)
-await rename(`${folder}url.${process.pid}`, `${folder}url`)
+await write('socket-url', socketUrl.replace(/\?.*/, ''))
+await write('url', url)
+
+async function write (name: string, content: string): Promise<void> {
+  await writeFile(`${folder}${name}.${process.pid}`, content)
+  await rename(`${folder}${name}.${process.pid}`, `${folder}${name}`)
+}
 
 // The server keeps running on purpose.
 process.exit()

@@ -5,6 +5,7 @@ import t from 'tap'
 import { listAuditEntries, type ListAuditQuery } from '../../db/audit/audit.ts'
 import type { Tables } from '../../db/tables/index.ts'
 import { createUsher } from '../helpers/app.ts'
+import { socketOf } from '../helpers/database.ts'
 
 const ENTRIES = 100_000
 const RARE = 7
@@ -25,7 +26,9 @@ t.test('4 a page of the account log reads few other entries, whatever the filter
   const usher = await createUsher(t)
   const { databaseUrl = '', schema = '' } = usher.options
   // One connection, so that all is in one transaction, after which the table is empty again.
-  const client = postgres(databaseUrl, { max: 1, onnotice: () => {}, connection: { search_path: schema } })
+  const client = postgres(databaseUrl, {
+    ...socketOf(databaseUrl), max: 1, onnotice: () => {}, connection: { search_path: schema },
+  })
   t.teardown(() => client.end())
   const sent: CompiledQuery[] = []
   const db = new Kysely<Tables>({

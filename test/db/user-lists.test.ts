@@ -6,6 +6,7 @@ import { setSchema } from '../../db/driver/postgres.ts'
 import type { Tables } from '../../db/tables/index.ts'
 import { EVERYBODY, listUsers, placeOf, type ListUsersQuery } from '../../db/users/list-users.ts'
 import { createUsher } from '../helpers/app.ts'
+import { socketOf } from '../helpers/database.ts'
 
 const USERS = 20_000
 const LIMIT = 20
@@ -26,7 +27,9 @@ t.test('10.5 what a page costs', async (t) => {
   const usher = await createUsher(t)
   const { databaseUrl = '', schema = '' } = usher.options
   // One connection, because settings belong to it.
-  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {}, connection: { search_path: schema } })
+  const sql = postgres(databaseUrl, {
+    ...socketOf(databaseUrl), max: 1, onnotice: () => {}, connection: { search_path: schema },
+  })
   t.teardown(() => sql.end())
   const sent: CompiledQuery[] = []
   const db =

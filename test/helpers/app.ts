@@ -6,7 +6,7 @@ import Fastify, {
 import type { Test } from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
 import { slow } from './deadlines.ts'
-import { testDatabaseUrl } from './database.ts'
+import { testSocketUrl } from './database.ts'
 import { openDocument, type Check } from './openapi.ts'
 import { takeSchema } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
@@ -50,7 +50,7 @@ export async function createUsher (
   t: Test, options: UsherOptions = {}, server: FastifyServerOptions = {}
 ): Promise<TestUsher> {
   const given: UsherOptions = {
-    databaseUrl: await testDatabaseUrl(),
+    databaseUrl: await testSocketUrl(),
     schema: options.schema ?? await takeSchema(t),
     uploadsDir: options.uploadsDir ?? temporaryFolder(),
     poolSize: 4,

@@ -1,6 +1,7 @@
 import postgres, { type Sql } from 'postgres'
 import type { Test } from 'tap'
 import type { TestUsher } from './app.ts'
+import { socketOf } from './database.ts'
 import { until } from './until.ts'
 
 /**
@@ -8,7 +9,10 @@ import { until } from './until.ts'
  * when the test ends.
  */
 export function openSql (t: Test, { options }: Pick<TestUsher, 'options'>, max = 2): Sql {
-  const sql = postgres(options.databaseUrl!, { max, onnotice: () => {}, connection: { search_path: options.schema! } })
+  const { databaseUrl, schema } = options
+  const sql = postgres(databaseUrl!, {
+    ...socketOf(databaseUrl!), max, onnotice: () => {}, connection: { search_path: schema! },
+  })
   t.teardown(() => sql.end({ timeout: 1 }))
   return sql
 }

@@ -203,7 +203,7 @@ t.test('4 the keys are created once and shared by all nodes', async (t) => {
     await pass(openSql(t, first), '1 hour')
     const statements: string[] = []
     const client = postgres(
-      first.options.databaseUrl!, { max: 4, onnotice: () => {}, debug: (_, query) => { statements.push(query) } }
+      await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, query) => { statements.push(query) } }
     )
     t.teardown(() => client.end({ timeout: 1 }))
     const { app } = await createUsher(t, { schema: first.options.schema, databaseUrl: undefined, sql: client })

@@ -2,6 +2,7 @@ import postgres from 'postgres'
 import t from 'tap'
 import { WebSocket } from 'ws'
 import { createUsher } from '../../helpers/app.ts'
+import { testDatabaseUrl } from '../../helpers/database.ts'
 import { createPost, openSocket, post, protocols, titles } from '../../helpers/graphql.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
@@ -193,7 +194,7 @@ t.test('7.7 a node without subscribers reads no posts', async (t) => {
   const statements: string[] = []
   const usher = await createUsher(t)
   const client = postgres(
-    usher.options.databaseUrl!, { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } }
+    await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } }
   )
   t.teardown(() => client.end())
   const watched = await createUsher(t, { ...usher.options, databaseUrl: undefined, sql: client })
