@@ -119,7 +119,10 @@ t.test('8 a new schema is created with few statements, and equals one that was m
     return rows.map(({ described }) => described.replaceAll(schema, 'ours'))
   }
   // What nodes of the previous release use remains where they may serve.
-  const ofPrevious = ['users_name', 'users_role_name', 'users_role_email', 'users_words', 'sign_ups_email']
+  const ofPrevious = [
+    'users_name', 'users_role_name', 'users_role_email', 'users_words', 'sign_ups_email', 'users_disabled',
+    'users_service', 'users_verified',
+  ]
   for (const index of ofPrevious) await query(`drop index "${stepwise}".${index}`)
   const described = await describe(together)
   t.ok(described.length > 100)
