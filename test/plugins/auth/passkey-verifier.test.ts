@@ -279,9 +279,8 @@ function getLong (get: (behaviour: Behaviour) => AuthenticationResponse, behavio
     const response = get(behaviour)
     const signature = Buffer.from(response.response.signature, 'base64url')
     const length = signature[3]!
-    if ([length, signature[5 + length]!].every((octets) => octets === 32 || octets === 33) || signature.length > MAX_ES256) {
-      return response
-    }
+    const isLong = [length, signature[5 + length]!].every((octets) => octets === 32 || octets === 33)
+    if (isLong || signature.length > MAX_ES256) return response
   }
 }
 
