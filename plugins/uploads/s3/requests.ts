@@ -1,4 +1,5 @@
 import type { Agent, ClientRequest, IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { pipeline } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { S3Options } from '../../../schema/options/s3.ts'
@@ -13,7 +14,7 @@ const https = process.getBuiltinModule('node:https')
 
 // Connections of downloads wait for their readers, so they must not be those that uploads need.
 export const MAX_DOWNLOADS = 1024
-const MAX_OTHERS = 64
+export const MAX_OTHERS = 64
 const FREE_SOCKETS = 16
 const ATTEMPTS = 4
 const PAUSE_MS = 200
@@ -118,6 +119,8 @@ export function createRequests ({ s3, timeoutMs, connectMs, counts }: RequestsOp
   const createAgent = (maxSockets: number) =>
     new (isTls ? https.Agent : http.Agent)({ keepAlive: true, maxSockets, maxFreeSockets: FREE_SOCKETS })
   const agents = { downloads: createAgent(MAX_DOWNLOADS), others: createAgent(MAX_OTHERS) }
+  // `reusedSocket` is false for a request that has waited for a connection and then got one of another request.
+  const connected = new WeakSet<Socket>()
   const partsOf = ({ method, key = '', query = {} }: Pick<StoreRequest, 'method' | 'key' | 'query'>) =>
     ({ method, host, path: pathOf(`${base}/${key}`), query })
   const urlOf = ({ path, query }: ReturnType<typeof partsOf>) =>
@@ -165,9 +168,12 @@ export function createRequests ({ s3, timeoutMs, connectMs, counts }: RequestsOp
         clearTimeout(timer)
         timer = setTimeout(late('The store has not answered', total), total)
       }
-      if (sending.reusedSocket) return answering()
+      if (connected.has(socket)) return answering()
       timer = setTimeout(late('The store could not be connected', connectMs), connectMs)
-      socket.once(isTls ? 'secureConnect' : 'connect', answering)
+      socket.once(isTls ? 'secureConnect' : 'connect', () => {
+        connected.add(socket)
+        answering()
+      })
     })
     sending.on('response', () => clearTimeout(timer))
     sending.on('close', () => clearTimeout(timer))

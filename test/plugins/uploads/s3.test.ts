@@ -2,8 +2,10 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { request as sendRequest } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { openBackends } from '../../../plugins/uploads/open-backend.ts'
+import { MAX_OTHERS } from '../../../plugins/uploads/s3/requests.ts'
 import { PART_BYTES } from '../../../plugins/uploads/s3/writing.ts'
 import type { UsherOptions } from '../../../schema/options/options.ts'
 import { readOptions } from '../../../schema/options/read-options.ts'
@@ -150,6 +152,23 @@ t.test('13.3 a store that does not work gets 507 for uploads and 503 for downloa
   const { secretAccessKey } = store.options
   for (const line of lines) t.notOk(line.includes(secretAccessKey) || line.includes('Signature'), 'no secret in the log')
   t.ok(lines.some((line) => line.includes('ExpiredToken')), 'the log names the cause')
+})
+
+t.test('13.3 a request that has waited for a connection has as much time for its answer as others', async (t) => {
+  const connectMs = 2000
+  const { store, usher } = await open(t, { deadlines: { ...slow, storageConnect: connectMs } })
+  const sent = MAX_OTHERS + 4
+  const all = Promise.withResolvers<void>()
+  let arrived = 0
+  store.misbehave(({ method }) => {
+    if (method !== 'PUT') return undefined
+    if (++arrived === MAX_OTHERS) all.resolve()
+    return arrived > MAX_OTHERS ? delay(1.5 * connectMs) : all.promise
+  })
+  const responses = await Promise.all(Array.from({ length: sent }, (_, index) =>
+    post(usher, [filePart(`file ${index}`), fieldPart('description', 'x')])))
+  t.same(new Set(responses.map(({ statusCode }) => statusCode)), new Set([200]))
+  t.equal(arrived, sent, 'no request was repeated')
 })
 
 t.test('13.3 a download goes on when the connection to the store is cut, and never has other bytes', async (t) => {
