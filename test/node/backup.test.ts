@@ -74,6 +74,7 @@ const fillTables = (database: string, userId: string) => withSql(database, async
   await sql`insert into used_ceremonies (hash, expires_at) values (${hash}, ${later})`
   await sql`insert into user_imports (file_hash, position) values (${hash}, 9007199254740993)`
   await sql`insert into password_kinds (kind, signer_key) values ('$2b$10$', ${text})`
+  await sql`insert into replica_marks (id) values (${userId})`
 })
 
 t.test('14.4 every table of the schema is either backed up or deliberately left out', { buffered: true }, async (t) => {
