@@ -102,7 +102,7 @@ async function select<Row> (db: Database, query: ListUsersQuery, columns: Column
   if (near.length > limit) return { rows: near }
   // A short list, such as that of a rare filter, is looked through. No index of words is as fast.
   const end = await findEnd(db, query, length)
-  if (!end) return { rows: await filter<Row>(db, query, columns, selectKeyed(db, query)) }
+  if (!end) return { rows: await filter<Row>(db, query, columns, selectKeyed(db, query, { max: 2 * length })) }
   return await searchByWords<Row>(db, query, columns) ?? await searchInOrder<Row>(db, query, columns)
 }
 
@@ -135,7 +135,7 @@ async function searchByWords<Row> (
 // Looks through a part of the list. Its end is read first, because the users may change meanwhile.
 async function searchInOrder<Row> (db: Database, query: ListUsersQuery, columns: Columns): Promise<Found<Row>> {
   const end = await findEnd(db, query, LONG_WINDOW)
-  const rows = await filter<Row>(db, query, columns, selectKeyed(db, query, { upTo: end }))
+  const rows = await filter<Row>(db, query, columns, selectKeyed(db, query, { upTo: end, max: 2 * LONG_WINDOW }))
   return end && rows.length <= query.limit ? { rows, end } : { rows }
 }
 
@@ -146,7 +146,11 @@ async function findEnd (db: Database, query: ListUsersQuery, length: number): Pr
   return last && placeOf(last as UserRow, query.sort)
 }
 
-/** Which part of a list is read: at most `max` users, or those up to a position; otherwise all. */
+/**
+ * Which part of a list is read: at most `max` users of each state, and those up to a position; otherwise all. Where the
+ * part is known to be shorter, twice its length leaves room for users who are created meanwhile. Without a limit,
+ * PostgreSQL may prefer to walk through all users.
+ */
 interface Part { max?: number, upTo?: UserPlace | undefined }
 
 const selectKeyed = (db: Database, query: ListUsersQuery, part?: Part) =>
