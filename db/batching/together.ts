@@ -1,4 +1,5 @@
-import { Kysely, PostgresIntrospector, PostgresQueryCompiler, sql, type CompiledQuery, type QueryResult } from 'kysely'
+import { sql, type CompiledQuery, type Kysely, type QueryResult } from 'kysely'
+import { executedBy } from '../driver/executed-by.ts'
 import type { Tables } from '../tables/index.ts'
 
 // Statements without rows in their answers.
@@ -32,27 +33,7 @@ export async function defineTogether<Result> (
     return trx.executeQuery<Row>(query as CompiledQuery<Row>)
   }
 
-  const connection = {
-    executeQuery,
-    async * streamQuery (): AsyncGenerator<never> { throw new Error('Streaming is not supported') },
-  }
-  const db = new Kysely<Tables>({
-    dialect: {
-      // What is known of a database is known by its adapter.
-      createAdapter: () => trx.getExecutor().adapter,
-      createDriver: () => ({
-        async init () {},
-        acquireConnection: async () => connection,
-        async beginTransaction () { throw new Error('There is a transaction already') },
-        async commitTransaction () {},
-        async rollbackTransaction () {},
-        async releaseConnection () {},
-        async destroy () {},
-      }),
-      createIntrospector: (kysely) => new PostgresIntrospector(kysely),
-      createQueryCompiler: () => new PostgresQueryCompiler(),
-    },
-  })
+  const db = executedBy(trx, executeQuery, 'There is a transaction already')
   const result = await work(db)
   await flush()
   return result
