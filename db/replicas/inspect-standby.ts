@@ -5,6 +5,7 @@ import { readClientOptions } from '../driver/client-options.ts'
 import { TransactionConnection } from '../driver/transaction-connection.ts'
 import type { Database } from '../tables/index.ts'
 import { TIMELINE } from './fences.ts'
+import { findForeign, findReceiverProblem, IS_PRIMARY } from './standby-problems.ts'
 
 /** What can be said about a standby at a moment. */
 export interface StandbyStatus {
@@ -24,23 +25,16 @@ export async function inspectStandby (db: Database, url: string, deadlines = DEA
   const connection = new TransactionConnection(readClientOptions(url, deadlines.statement, deadlines))
   try {
     const { rows: [primary] } = await sql<{ system: string, database: string, timeline: string, lsn: string }>`
-      select system_identifier::text as system, current_database() as database, ${TIMELINE} as timeline, pg_current_wal_flush_lsn()::text as lsn
+      select system_identifier::text as system, current_database() as database, ${TIMELINE} as timeline,
+        pg_current_wal_flush_lsn()::text as lsn
       from pg_control_system()`.execute(db)
     const noAnswer = () => new Error('it does not answer')
     const [found] = await inTime(connection.run(STATUS, [primary!.lsn]), deadlines.databaseStart, noAnswer)
     const { standby, system, database, timeline, receiver, behind, connections } = found!
     const own = { behindBytes: Math.max(0, behind), connections }
-    if (!standby) return { ...own, problem: 'it is a primary, not a standby' }
-    if (system !== primary!.system) {
-      return { ...own, problem: 'it belongs to another cluster (another system identifier)' }
-    }
-    if (database !== primary!.database) {
-      return { ...own, problem: `its URL names the database "${database}", and the primary has "${primary!.database}"` }
-    }
-    if (receiver === null) return { ...own, problem: 'it is not connected to the primary (it has no WAL receiver)' }
-    if (receiver === 'hidden') {
-      return { ...own, problem: 'its timeline cannot be read: grant pg_read_all_stats to the database user' }
-    }
+    if (!standby) return { ...own, problem: IS_PRIMARY }
+    const problem = findForeign({ system, database }, primary!) ?? findReceiverProblem(receiver)
+    if (problem !== undefined) return { ...own, problem }
     const expected = parseInt(primary!.timeline, 16)
     if (timeline !== expected) {
       return { ...own, problem: `it has timeline ${timeline}, and the primary has timeline ${expected}` }

@@ -2,19 +2,17 @@ import { sql } from 'kysely'
 import { schemaOf } from '../driver/postgres.ts'
 import type { Database } from '../tables/index.ts'
 import { ORIGIN } from './fences.ts'
+import type { Identity } from './standby-problems.ts'
 
 /** For how long a mark can be looked for, in milliseconds. It is removed later, also by nodes with other clocks. */
 const MARK_MS = 30 * 60_000
 
 /** What shows that a standby has replayed what was written to a primary, and which database of which cluster it is. */
-export interface Mark {
+export interface Mark extends Identity {
   /** A UUID. */
   readonly id: string
   /** The primary it was written to, as in a fence. */
   readonly origin: string
-  /** The identifier of the cluster, which its standbys and copies share. */
-  readonly system: string
-  readonly database: string
 }
 
 /** The marks of a primary. */

@@ -1,8 +1,9 @@
-import { Kysely, PostgresIntrospector, PostgresQueryCompiler, type CompiledQuery, type QueryResult } from 'kysely'
+import type { CompiledQuery, Kysely, QueryResult } from 'kysely'
 import type { Deadlines } from '../../schema/options/deadlines.ts'
-import { parseDatabaseUrl } from '../../schema/options/database-url.ts'
+import { hostOfUrl } from '../../schema/options/database-url.ts'
 import { readClientOptions } from '../driver/client-options.ts'
 import { isRead, takeRows } from '../driver/dialect.ts'
+import { executedBy } from '../driver/executed-by.ts'
 import type { Log } from '../driver/outages.ts'
 import { isReplanned } from '../driver/replanned.ts'
 import { schemaOf } from '../driver/postgres.ts'
@@ -43,7 +44,7 @@ export function openReplicas (
   const fences = createFences(primary)
   const marks = createMarks(primary)
   const standbys = urls.map((url) => new Standby({
-    name: nameOf(url),
+    name: hostOfUrl(url),
     options: createRoute(readClientOptions(url, deadlines.replicaAnswer, deadlines)).unshared,
     size,
     deadlines,
@@ -84,27 +85,7 @@ export function openReplicas (
     return ready
   }
 
-  const connection = {
-    executeQuery,
-    async * streamQuery (): AsyncGenerator<never> { throw new Error('Streaming is not supported') },
-  }
-  const reads = new Kysely<Tables>({
-    dialect: {
-      // What is known of a database is known by its adapter.
-      createAdapter: () => primary.getExecutor().adapter,
-      createDriver: () => ({
-        async init () {},
-        acquireConnection: async () => connection,
-        async beginTransaction () { throw new Error('Transactions are for the primary') },
-        async commitTransaction () {},
-        async rollbackTransaction () {},
-        async releaseConnection () {},
-        async destroy () {},
-      }),
-      createIntrospector: (kysely) => new PostgresIntrospector(kysely),
-      createQueryCompiler: () => new PostgresQueryCompiler(),
-    },
-  }).withSchema(schemaOf(primary))
+  const reads = executedBy(primary, executeQuery, 'Transactions are for the primary').withSchema(schemaOf(primary))
   return {
     reads,
     start () { for (const standby of standbys) standby.isReady() },
@@ -113,9 +94,3 @@ export function openReplicas (
 }
 
 const fallbackOf = (error: unknown): Fallback => error instanceof NotRead ? error.fallback : 'failed'
-
-// The password of a URL is not shown.
-function nameOf (url: string): string {
-  const { hosts: [host = 'localhost'], ports: [port = 5432] } = parseDatabaseUrl(url)
-  return `${host}:${port}`
-}

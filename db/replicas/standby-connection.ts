@@ -7,6 +7,7 @@ import { TransactionConnection } from '../driver/transaction-connection.ts'
 import type { Shown } from './certificate.ts'
 import type { Fence } from './fences.ts'
 import type { Mark } from './marks.ts'
+import { findForeign, findReceiverProblem, IS_PRIMARY, type Identity } from './standby-problems.ts'
 
 /** Why a standby was not used for a read. The first two are of the moment, the others of the standby. */
 export type Fallback =
@@ -76,12 +77,6 @@ const CERTIFICATE = `
 const IDENTITY = `select pg_backend_pid() as pid, pg_is_in_recovery() as standby, current_database() as database,
   (select system_identifier::text from pg_control_system()) as system, ${SESSION_SETTINGS} as settings`
 
-/** Which database a server has. */
-export interface Identity {
-  readonly system: string
-  readonly database: string
-}
-
 /** What a standby is verified with. */
 export interface Introduction {
   readonly mark: Mark
@@ -117,7 +112,7 @@ export class StandbyConnection {
     const rows = await inTime(this.#connection.run(IDENTITY), 2 * this.#deadlines.databaseConnectMax, noAnswer)
     const { pid, standby, system, database, settings } = rows[0]!
     if (pid !== rows.state.pid) throw new NotRead('failed', 'The address leads to a pooler, not to a standby')
-    if (!standby) throw new NotRead('failed', 'It is a primary, not a standby')
+    if (!standby) throw unusable(IS_PRIMARY)
     requireSettings(settings)
     return { system, database }
   }
@@ -126,13 +121,9 @@ export class StandbyConnection {
    * Throws `NotRead` unless the server shows a mark that was written to the primary before the fence was asked for.
    * @param findMark the statement that looks for it
    */
-  async verify (fence: Fence, { system, database }: Identity, { mark, findMark }: Introduction): Promise<void> {
-    if (system !== mark.system) {
-      throw new NotRead('failed', 'It belongs to another cluster (another system identifier)')
-    }
-    if (database !== mark.database) {
-      throw new NotRead('failed', `Its URL names the database "${database}", and the primary has "${mark.database}"`)
-    }
+  async verify (fence: Fence, identity: Identity, { mark, findMark }: Introduction): Promise<void> {
+    const problem = findForeign(identity, mark)
+    if (problem !== undefined) throw unusable(problem)
     // Tells what is wrong with a standby that could only be late.
     await inTime(this.#certify(fence, []), this.#deadlines.replicaAnswer, noAnswer)
     const { rows } = await this.read(fence, { text: findMark, parameters: [mark.id], prepare: false })
@@ -190,11 +181,8 @@ export class StandbyConnection {
   ): Promise<{ xmax: number, committed: ReadonlySet<number> }> {
     const [row] = await this.#connection.run(CERTIFICATE, [xids.join(' ')], true)
     if (!row) throw new NotRead('failed', 'The connection was lost')
-    if (!row.standby) throw new NotRead('failed', 'It is a primary, not a standby')
-    if (row.receiver === null) throw new NotRead('failed', 'It is not connected to the primary (it has no WAL receiver)')
-    if (row.receiver === 'hidden') {
-      throw new NotRead('failed', 'Its timeline cannot be read: grant pg_read_all_stats to the database user')
-    }
+    const problem = row.standby ? findReceiverProblem(row.receiver) : IS_PRIMARY
+    if (problem !== undefined) throw unusable(problem)
     if (row.timeline !== timeline) {
       const own = row.timeline === null ? `its WAL receiver is ${row.receiver}` : `timeline ${row.timeline}`
       throw new NotRead('failed', `It does not stream from the primary, which has timeline ${timeline} (${own})`)
@@ -203,6 +191,9 @@ export class StandbyConnection {
     return { xmax: Number(row.xmax), committed: new Set(committed) }
   }
 }
+
+// The log has whole sentences.
+const unusable = (problem: string) => new NotRead('failed', `${problem[0]!.toUpperCase()}${problem.slice(1)}`)
 
 /** Returns the error for a standby of which nothing is heard. */
 export const noAnswer = () => new NotRead('failed', 'It does not answer')

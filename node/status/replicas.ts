@@ -1,6 +1,6 @@
 import { openDatabase } from '../../db/driver/connection.ts'
 import { inspectStandby } from '../../db/replicas/inspect-standby.ts'
-import { parseDatabaseUrl } from '../../schema/options/database-url.ts'
+import { hostOfUrl } from '../../schema/options/database-url.ts'
 import { multiplyDeadlines } from '../../schema/options/deadlines.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -19,7 +19,7 @@ export async function checkReplicas (settings: Settings): Promise<Check[]> {
   const { schema } = readOptions({ databaseUrl: DATABASE_URL })
   const { db, close } = openDatabase({ database: DATABASE_URL, schema, poolSize: 2, deadlines, log })
   try {
-    return await Promise.all(urls.map((url) => check(`replica ${nameOf(url)}`, async () => {
+    return await Promise.all(urls.map((url) => check(`replica ${hostOfUrl(url)}`, async () => {
       try {
         const { problem, behindBytes, connections } = await inspectStandby(db, url, deadlines)
         if (problem !== undefined) return warning(`${problem}: the primary answers instead`)
@@ -32,9 +32,4 @@ export async function checkReplicas (settings: Settings): Promise<Check[]> {
   } finally {
     await close()
   }
-}
-
-function nameOf (url: string): string {
-  const { hosts: [host = 'localhost'], ports: [port = 5432] } = parseDatabaseUrl(url)
-  return `${host}:${port}`
 }

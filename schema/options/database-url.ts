@@ -70,6 +70,12 @@ const DRIVER_NUMBERS = [
 ]
 const DRIVER_WORDS = ['prepare', 'debug', 'fetch_types', 'publications', 'ssl', 'sslnegotiation']
 
+/** Returns the first host of a valid URL and its port, such as `db.example.com:5432`, for people. */
+export function hostOfUrl (url: string): string {
+  const { hosts: [host = 'localhost'], ports: [port = DEFAULT_PORT] } = parseDatabaseUrl(url)
+  return `${host}:${port}`
+}
+
 /**
  * Parses the URL of a database as libpq does, with all of its parameters. What libpq does not know is an option of
  * postgres.js or a setting of PostgreSQL, which rejects those that it does not know either. Throws a `TypeError`, whose
