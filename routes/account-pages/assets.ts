@@ -8,7 +8,7 @@ import { readDesign } from '../pages/components.ts'
 import { failureTexts, type PageText } from '../../schema/options/page-texts.ts'
 import { describeUserAgent } from '../../schema/text/user-agent.ts'
 import type { Texts } from '../../schema/texts/en.ts'
-import { describeInput } from '../../schema/texts/describe-input.ts'
+import { describeInput, inputText } from '../../schema/texts/describe-input.ts'
 import { formatText } from '../../schema/texts/format.ts'
 
 const FOLDER = join(import.meta.dirname, 'assets')
@@ -35,7 +35,8 @@ export function serveAssets (
     readdirSync(FOLDER).sort().map((name) => [name, withColors(readFileSync(join(FOLDER, name), 'utf8'))])
   )
   assets.set('design.css', readDesign(color))
-  assets.set('functions.js', [formatText, describeUserAgent, describeInput].map((given) => `export ${given}\n`).join('\n'))
+  const functions = [formatText, describeUserAgent, describeInput, inputText]
+  assets.set('functions.js', functions.map((given) => `export ${given}\n`).join('\n'))
   const texts = new Map([...languages].map(([language, given]) => [
     language, `export const { texts, failures } = ${JSON.stringify(textsOfScripts(given))}\n`,
   ]))
@@ -72,7 +73,8 @@ const SHOWN: readonly PageText[] = [
   'keyCopied', 'keyDeleteConfirm', 'keyDeleted',
   'filePublic', 'filePrivate', 'fileMakePublic', 'fileMakePrivate', 'fileChanged', 'fileDeleteConfirm', 'fileDeleted',
   'linkUnnamed', 'linkRevoked', 'tooManyWait', 'sentAgain', 'sendAgainLimit', 'loggedInAs', 'typedKept',
-  'valueMissing', 'valueCharacters', 'valueLong', 'invalidForm', 'deviceOn', 'activeNow', 'lastUsed', 'othersEnded', 'recoveryLeft', 'exportDone', 'deleteConfirm',
+  'valueMissing', 'valueCharacters', 'valueLong', 'invalidForm',
+  'deviceOn', 'activeNow', 'lastUsed', 'othersEnded', 'recoveryLeft', 'exportDone', 'deleteConfirm',
 ]
 
 function textsOfScripts (texts: Texts) {

@@ -6,7 +6,7 @@ import type { Provider } from '../../schema/auth/provider.ts'
 import { TooManyRequests } from '../../schema/http/errors.ts'
 import { failureTexts, pageTexts } from '../../schema/options/page-texts.ts'
 import type { Texts } from '../../schema/texts/en.ts'
-import { describeInput } from '../../schema/texts/describe-input.ts'
+import { inputText } from '../../schema/texts/describe-input.ts'
 import { formatText } from '../../schema/texts/format.ts'
 import { directionOf } from '../../schema/texts/languages.ts'
 import type { MailLink, Page } from './page-list.ts'
@@ -126,14 +126,6 @@ export function explainAtFields (error: Failure, texts: Texts, language: string)
 function relativeTime (seconds: number, language: string): string {
   const format = new Intl.RelativeTimeFormat(language)
   return seconds < 60 ? format.format(seconds, 'second') : format.format(Math.ceil(seconds / 60), 'minute')
-}
-
-// What a sentence of the API says about an input, in the language of the page.
-function inputText (sentence: string, texts: Texts, language: string): string | undefined {
-  const problem = describeInput(sentence)
-  if (!problem) return undefined
-  const count = new Intl.NumberFormat(language).format(problem.count ?? 0)
-  return formatText(texts[problem.text], { count }, language)
 }
 
 // Each sentence, with the field that it is about.

@@ -24,9 +24,7 @@ const isOwn = (tag: string): tag is LanguageTag => (languageTags as readonly str
  * so they make the pages have that one only: the option `language`, or English. Throws an `Error` if a name is neither
  * a text nor a language.
  */
-export async function createLanguages (
-  { pages: { language, texts } }: { pages: Pick<Options['pages'], 'language' | 'texts'> }
-): Promise<PageLanguages> {
+export async function createLanguages ({ pages: { language, texts } }: Pick<Options, 'pages'>): Promise<PageLanguages> {
   const all: Given = Object.fromEntries(Object.entries(texts).filter(([, text]) => typeof text === 'string'))
   const byLanguage = new Map<string, Given>()
   for (const [tag, given] of Object.entries<string | Given | undefined>(texts)) {

@@ -1,6 +1,6 @@
 // What the scripts of all pages use. Texts from users and from the service are set as `textContent` and as values of
 // fields only.
-import { describeInput, formatText } from './functions.js'
+import { formatText, inputText } from './functions.js'
 import { failures, texts } from './texts.js'
 
 export { texts }
@@ -76,7 +76,7 @@ function failureOf (response, data) {
   const wait = Number(response.headers.get('retry-after'))
   const textOf = (name) => Object.hasOwn(failures, name) ? failures[name] : undefined
   const parts = errors.map((sentence) => ({
-    text: textOf(code) ?? textOf(sentence) ?? inputText(sentence) ??
+    text: textOf(code) ?? textOf(sentence) ?? inputText(sentence ?? '', texts, lang) ??
       (sentence ? `${sentence[0].toUpperCase()}${sentence.slice(1)}.` : texts.failed),
     field: FIELDS[code] ?? (data.errors ? /^\w+/.exec(sentence)?.[0] : undefined),
   }))
@@ -84,12 +84,6 @@ function failureOf (response, data) {
   const failure = new Failure(parts.map(({ text }) => text).join(' '), response.status, data)
   failure.parts = parts
   return failure
-}
-
-// What a sentence of the API says about an input, in the language of the page.
-function inputText (sentence) {
-  const { text, count = 0 } = describeInput(sentence ?? '') ?? {}
-  return text && formatText(texts[text], { count: new Intl.NumberFormat(lang).format(count) }, lang)
 }
 
 function waitText (seconds) {
