@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises'
 import type { AddressInfo } from 'node:net'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../app.ts'
+import { readOptions } from '../schema/options/read-options.ts'
 import pipelining from '../plugins/http/raw/pipelining.ts'
 import { explainConnectionLimit } from './http/connection-limit.ts'
 import { explain, openData, type Data } from './data.ts'
@@ -141,11 +142,12 @@ async function serve (
   const notice = createFirstAdminNotice()
   const shown = settings.CONSOLE ? await listSettings() : []
   const { mailer, close } = await openMailer(settings)
+  const options = serviceOptions(settings)
   // `onClose` hooks run in reverse order. This one is added before Usher is registered, so it runs after Usher has
   // closed.
   app.addHook('onClose', async () => close())
   await app.register(usher, {
-    ...serviceOptions(settings),
+    ...options,
     replicaUrls: settings.REPLICA_URLS,
     databaseUrl: data.url,
     poolSize: settings.POOL_SIZE ?? handover?.poolSize,
@@ -172,7 +174,7 @@ async function serve (
   })
   if (settings.file) await addRoutes(app, settings.file, deadlines)
   // Beside those of the file, which may have a page of its own at /.
-  await app.register(home, { pages: serviceOptions(settings).pages })
+  await app.register(home, { pages: readOptions({ databaseUrl: data.url, pages: options.pages }).pages })
   const url = await listen(app, settings, deadlines, handover?.port)
   const served = `Usher listens on ${url}`
   if (!announces) return served

@@ -7,7 +7,7 @@ import { card, list, listRow, page, readDesign } from '../../routes/pages/compon
 import { html } from '../../routes/pages/html.ts'
 import { readFileOfPage, wantsPage } from '../../routes/pages/pages.ts'
 import { NotFound } from '../../schema/http/errors.ts'
-import type { GivenPages } from '../../schema/options/pages.ts'
+import type { Options } from '../../schema/options/options.ts'
 import type { Texts } from '../../schema/texts/en.ts'
 import { directionOf } from '../../schema/texts/languages.ts'
 
@@ -17,14 +17,9 @@ const policy = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-// What the options that a node may lack are by default.
-const USUAL = { productName: 'Usher', color: '#1d4ed8' }
-
-const home: FastifyPluginAsync<{ pages?: GivenPages }> = async (app, { pages = {} }) => {
-  const { enabled = true, productName = USUAL.productName, color = USUAL.color, logo, language } = pages
-  // As the options of the plugin, which has checked them.
-  const texts = (pages.texts ?? {}) as Parameters<typeof createLanguages>[0]['pages']['texts']
-  const languages = await createLanguages({ pages: { language, texts } })
+const home: FastifyPluginAsync<Pick<Options, 'pages'>> = async (app, { pages }) => {
+  const { enabled, productName, color, logo } = pages
+  const languages = await createLanguages({ pages })
   const icon = await readFile(new URL('favicon.ico', import.meta.url))
   const files = {
     '/favicon.ico': ['image/x-icon', icon],
@@ -32,10 +27,10 @@ const home: FastifyPluginAsync<{ pages?: GivenPages }> = async (app, { pages = {
     [STYLE]: ['text/css; charset=utf-8', readDesign(color)],
   } as const
 
-  function render (language: string): string {
+  function render (texts: Texts, language: string): string {
     const {
       homeUp, homeReference, homeReferenceHint, homeGraphiqlHint, accountTitle, logIn, skipToContent,
-    } = languages.texts.get(language)! satisfies Texts
+    } = texts
     const links: [href: string, text: string, hint: string][] = [
       ['docs', homeReference, homeReferenceHint],
       ['graphql', 'GraphiQL', homeGraphiqlHint],
@@ -57,6 +52,8 @@ ${list(links.map(([href, text, hint]) => listRow({ title: html`<a href="${href}"
     })}`
   }
 
+  const rendered = new Map([...languages.texts].map(([language, texts]) => [language, render(texts, language)]))
+
   // Those of a configuration file take precedence.
   const isFree = (url: string) => !app.hasRoute({ method: 'GET', url })
   if (isFree('/')) {
@@ -67,7 +64,7 @@ ${list(links.map(([href, text, hint]) => listRow({ title: html`<a href="${href}"
       const language = languages.of(request)
       return reply
         .headers({ 'content-security-policy': policy, 'cache-control': 'no-cache', 'content-language': language })
-        .type('text/html; charset=utf-8').send(render(language))
+        .type('text/html; charset=utf-8').send(rendered.get(language))
     })
   }
   for (const [path, [type, content]] of Object.entries(files).filter(([path]) => isFree(path))) {

@@ -4,14 +4,19 @@ import design from '../../node/pages/design.ts'
 import home from '../../node/pages/home.ts'
 import httpDefaults from '../../node/http/defaults.ts'
 import { createHeaders } from '../../node/http/security-headers.ts'
+import type { GivenPages } from '../../schema/options/pages.ts'
+import { readOptions } from '../../schema/options/read-options.ts'
 
 const HTML = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+
+const withPages = (pages?: GivenPages) =>
+  ({ pages: readOptions({ databaseUrl: 'postgres://127.0.0.1/none', pages }).pages })
 
 const app = Fastify({ pluginTimeout: 0 })
 t.teardown(() => app.close())
 const origins = ['https://app.example.com']
 await app.register(httpDefaults, { origins, setHeaders: createHeaders(origins) })
-await app.register(home)
+await app.register(home, withPages())
 
 t.test('15.1 / is a page for browsers, with links to the other pages', async (t) => {
   for (const method of ['GET', 'HEAD'] as const) {
@@ -38,11 +43,9 @@ t.test('15.1 / is in the language of the reader, and has the name, the color and
   const node = Fastify({ pluginTimeout: 0 })
   t.teardown(() => node.close())
   await node.register(httpDefaults, { origins, setHeaders: createHeaders(origins) })
-  await node.register(home, {
-    pages: {
-      enabled: false, productName: 'A < B', color: '#0f766e', logo: '/logo.svg', texts: { ar: { homeUp: 'OK <b>' } },
-    }
-  })
+  await node.register(home, withPages({
+    enabled: false, productName: 'A < B', color: '#0f766e', logo: '/logo.svg', texts: { ar: { homeUp: 'OK <b>' } },
+  }))
   const read = (language: string) =>
     node.inject({ url: '/', headers: { accept: HTML, 'accept-language': language } })
   const german = await read('de-AT')
