@@ -1,14 +1,10 @@
-import { execFile } from 'node:child_process'
-import { appendFile, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
 import type { Test } from 'tap'
-import { environment, findPrograms, run } from '../../node/embedded/binaries.ts'
-import { openCluster } from '../../node/embedded/cluster.ts'
-import { openSql } from './sql.ts'
+import { run } from '../../node/embedded/binaries.ts'
 import { findPort } from './port.ts'
-import { runProgram } from './program.ts'
 import { createProxy } from './proxy.ts'
+import { prepareReplication } from './replication.ts'
+import { openSql } from './sql.ts'
 import { until } from './until.ts'
 
 export interface Replicas {
@@ -28,36 +24,15 @@ export interface Replicas {
   promote (): Promise<void>
 }
 
-const SETTINGS = [
-  'fsync=off', 'listen_addresses=127.0.0.1', 'unix_socket_directories=', 'superuser_reserved_connections=0',
-  'log_min_messages=fatal',
-]
-
 /** Starts a primary and a standby until the test ends. With `synchronous`, the standby confirms each commit. */
 export async function startReplicas (t: Test, folder: string, { synchronous = true } = {}): Promise<Replicas> {
-  const programs = await findPrograms()
-  const cluster = await openCluster(join(folder, 'primary'), programs, false, () => {})
-  const { runAs, password, data } = cluster
-  await run(
-    [...runAs.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres'],
-    runAs,
-    'alter role usher replication\ngrant pg_monitor to usher\n'
-  )
-  await appendFile(join(data, 'pg_hba.conf'), 'host replication usher 127.0.0.1/32 scram-sha-256\n')
-  const copy = join(folder, 'standby')
-  await mkdir(copy)
-  await promisify(execFile)('cp', ['-a', data, copy])
-  const standby = join(copy, 'data')
-  await writeFile(join(standby, 'standby.signal'), '')
-
+  const { programs, runAs, password, data, standbys: [standby = ''], start } = await prepareReplication(t, folder, {
+    count: 1,
+    prepare: () => 'alter role usher replication\ngrant pg_monitor to usher\n',
+    hba: 'host replication usher 127.0.0.1/32 scram-sha-256\n',
+    settings: ['superuser_reserved_connections=0'],
+  })
   const [primaryPort, standbyPort] = [await findPort(), await findPort()]
-  const start = (data: string, port: number, settings: string[]) => {
-    const words = [
-      ...runAs.before, programs.postgres, '-D', data, '-p', String(port),
-      ...[...SETTINGS, ...settings].flatMap((setting) => ['-c', setting]),
-    ]
-    return runProgram(t, port, words, { ...runAs.options, env: environment(), cwd: '/', stop: 'SIGINT' })
-  }
   const primary = await start(data, primaryPort, synchronous ? ['synchronous_standby_names=*'] : [])
   const proxy = await createProxy(t, `tcp://127.0.0.1:${primaryPort}`)
   await start(

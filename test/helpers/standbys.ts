@@ -1,14 +1,10 @@
-import { execFile } from 'node:child_process'
-import { appendFile, mkdir, writeFile } from 'node:fs/promises'
+import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import type { Test } from 'tap'
-import { environment, findPrograms, run } from '../../node/embedded/binaries.ts'
-import { openCluster } from '../../node/embedded/cluster.ts'
 import { query } from './embedded.ts'
 import { findPort } from './port.ts'
-import { runProgram } from './program.ts'
 import { createProxy, type Proxy } from './proxy.ts'
+import { prepareReplication } from './replication.ts'
 import { until } from './until.ts'
 
 /** A server of a group of servers that replicate. */
@@ -35,7 +31,6 @@ export interface StandbyGroup {
 }
 
 const SETTINGS = [
-  'fsync=off', 'listen_addresses=127.0.0.1', 'unix_socket_directories=', 'log_min_messages=fatal',
   // A standby that was away for a while continues.
   'wal_keep_size=1GB', 'max_wal_senders=10', 'wal_receiver_status_interval=1', 'wal_retrieve_retry_interval=50',
 ]
@@ -47,27 +42,17 @@ const SETTINGS = [
 export async function startStandbys (
   t: Test, folder: string, { count = 2, settings = [] }: { count?: number, settings?: string[] } = {}
 ): Promise<StandbyGroup> {
-  const programs = await findPrograms()
-  const cluster = await openCluster(join(folder, 'primary'), programs, false, () => {})
-  const { runAs, password, data } = cluster
-  await run(
-    [...runAs.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres'],
-    runAs,
-    `create role boss superuser replication login password '${password}'\ngrant pg_read_all_stats to usher\n`
-  )
-  await appendFile(join(data, 'pg_hba.conf'), 'host all boss 127.0.0.1/32 trust\nhost replication boss 127.0.0.1/32 trust\n')
-  const copies = Array.from({ length: count }, (_, index) => join(folder, `standby-${index}`))
-  for (const copy of copies) {
-    await mkdir(copy)
-    await promisify(execFile)('cp', ['-a', data, copy])
-    await writeFile(join(copy, 'data/standby.signal'), '')
-  }
+  const { password, data, standbys: copies, start } = await prepareReplication(t, folder, {
+    count,
+    prepare: (password) => `create role boss superuser replication login password '${password}'
+grant pg_read_all_stats to usher
+`,
+    hba: 'host all boss 127.0.0.1/32 trust\nhost replication boss 127.0.0.1/32 trust\n',
+    settings: SETTINGS,
+  })
   const startServer = async (data: string, more: readonly string[] = []) => {
     const port = await findPort()
-    const words = [...SETTINGS, ...more].flatMap((setting) => ['-c', setting])
-    await runProgram(t, port, [...runAs.before, programs.postgres, '-D', data, '-p', String(port), ...words], {
-      ...runAs.options, env: environment(), cwd: '/', stop: 'SIGINT',
-    })
+    await start(data, port, more)
     const urlOf = (user: string) => `postgres://${user}:${password}@127.0.0.1:${port}/usher`
     return { port, url: urlOf('usher'), query: (text: string) => query(urlOf('boss'), text) }
   }
@@ -78,9 +63,9 @@ export async function startStandbys (
     // In a file, so that it can be changed.
     const conninfo = (port: number | string) => `host=127.0.0.1 port=${port} user=boss application_name=${name}`
     await appendFile(
-      join(copy, 'data/postgresql.conf'), `\nprimary_conninfo = '${conninfo(new URL(link.url).port)}'\n`
+      join(copy, 'postgresql.conf'), `\nprimary_conninfo = '${conninfo(new URL(link.url).port)}'\n`
     )
-    const server = await startServer(join(copy, 'data'))
+    const server = await startServer(copy)
     return {
       ...server,
       link,
