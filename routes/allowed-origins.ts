@@ -34,7 +34,8 @@ export function createAllowedOrigins ({ usherOptions: { publicUrl, origins } }: 
      */
     mayConnect (request: FastifyRequest): boolean {
       const { origin } = request.headers
-      return !origin || isOpen || isAtOwnHost(request, 'https', origin) || isAtOwnHost(request, 'http', origin) || isAllowed(origin)
+      return !origin || isOpen || isAllowed(origin) ||
+        ['https', 'http'].some((scheme) => isAtOwnHost(request, scheme, origin))
     },
   }
 }

@@ -28,7 +28,7 @@ async function addApps (db: Kysely<Tables>, schema: string): Promise<void> {
   await sql`
     create or replace trigger renew_row_version before update on ${users}
     for each row when (old.has_app = new.has_app) execute function ${sql.id(schema, 'renew_row_version')}()`.execute(db)
-  // Whoever writes to `totp` has locked the user, so two of them do not wait for each other.
+  // A transaction that writes to `totp` has locked the user before, so two of them cannot block each other here.
   await sql`
     create or replace function ${setHasApp}() returns trigger language plpgsql as $$
     begin

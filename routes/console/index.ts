@@ -234,7 +234,11 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
 }
 
 const titles: Readonly<Record<number, string>> = {
-  403: 'Not permitted', 404: 'Not found', 412: 'Changed meanwhile', 429: 'Too many requests', 503: 'Not available at the moment',
+  403: 'Not permitted',
+  404: 'Not found',
+  412: 'Changed meanwhile',
+  429: 'Too many requests',
+  503: 'Not available at the moment',
 }
 
 // The heading of a page that says what went wrong.

@@ -47,7 +47,7 @@ const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[v
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 const rowsOf = (plan: Plan) => (plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0)) * plan['Actual Loops']
 
-// What there is of each kind is rare and old, so that whoever walks through the list from its end finds it last. Nearly
+// Rare users, such as those who are disabled, are among the oldest: a walk from the newest finds them last. Nearly
 // everybody has an authenticator app, or with APPS=few nearly nobody.
 async function fill (): Promise<void> {
   await sql.unsafe(`

@@ -150,7 +150,7 @@ t.test('18.1 users are filtered, also with a search, both orders by time, and cu
   t.equal(seen[0].id, service.id, 'anybody sees who is a service')
 })
 
-t.test('18.2 a list by second factor knows of an app that is confirmed, replaced or removed, whoever writes that', async (t) => {
+t.test('18.2 a list by second factor follows an app that is confirmed, replaced or removed, also by SQL', async (t) => {
   const { id } = await createUser()
   const hasApp = async () => {
     const { headers } = await inject('GET', `/api/users/${id}`, { headers: admin.headers })
