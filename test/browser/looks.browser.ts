@@ -297,6 +297,8 @@ for (const language of LANGUAGES.split(',')) {
     await look('step-up-code')
     await page.keyboard.press('Escape')
     await press('#log-out')
+    // The page that is left has fields and messages of the same names.
+    await page.waitForURL('**/login?out')
     await text('[role=status]')
     await page.fill('#email', user.email)
     await page.fill('#password', user.password)
