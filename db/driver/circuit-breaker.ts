@@ -65,7 +65,8 @@ export function createCircuitBreaker (
 
   function fail (reject: (error: Error) => void): void {
     waiting.delete(reject)
-    reject(new DatabaseUnavailable({ cause: new Error('The database did not answer in time') }))
+    const cause = Object.assign(new Error('The database did not answer in time'), { code: 'ETIMEDOUT' })
+    reject(new DatabaseUnavailable({ cause }))
   }
 
   return {

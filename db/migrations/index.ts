@@ -33,7 +33,7 @@ import { addWaysToSignIn } from './ways-to-sign-in.ts'
 import { addColumns, listMissingColumns } from '../users/field-columns.ts'
 import { buildIndexes, createIndexes, type IndexesOf } from './indexes.ts'
 import { defineTogether } from '../batching/together.ts'
-import { inShortTransaction, whileAlone, type ReportStep } from './steps.ts'
+import { inShortTransaction, whileAlone, type Limit, type ReportStep } from './steps.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { allowPauses, lock } from '../driver/postgres.ts'
 import { conflict, OLDEST_POSTGRESQL, StartError } from '../driver/start-errors.ts'
@@ -61,6 +61,8 @@ export interface MigrateOptions {
   report?: ReportStep
   /** Called when all tables have been found, and it is being read whether they are up to date. */
   onTables?: () => void
+  /** Limits how long statements may take that wait for no other transaction. By default they have no limit. */
+  limit?: Limit
 }
 
 /** What `migrate` has found and done. */
@@ -86,22 +88,25 @@ export interface Migrated {
  */
 export async function migrate (
   db: Kysely<Tables>, schema: string,
-  { fields = noFields, oldest = OLDEST_POSTGRESQL, report = () => {}, onTables = () => {} }: MigrateOptions = {}
+  { fields = noFields, oldest = OLDEST_POSTGRESQL, report = () => {}, onTables = () => {}, limit = (work) => work }:
+  MigrateOptions = {}
 ): Promise<Migrated> {
   // Usually there is nothing to do, so do not wait for the lock.
-  const found = await find(db, schema, oldest)
+  const found = await limit(find(db, schema, oldest))
   if (found.hasTables) onTables()
   const isNew = !found.isOurs
   const [ran, missing] = isNew
     ? [new Set<string>(), undefined] as const
-    : await Promise.all([readRan(db, schema), listMissingColumns(db, schema, fields).catch((error: Error) => error)])
+    : await limit(Promise.all([
+      readRan(db, schema), listMissingColumns(db, schema, fields).catch((error: Error) => error),
+    ]))
   const unchanged = { newer: listNewer(ran, schema), hasChanged: false, isStandby: found.isStandby }
   if (Object.keys(migrations).every((name) => ran.has(name))) {
     if (missing instanceof Error) throw missing
     if (missing?.length === 0) return unchanged
   }
   if (ran.size > 0 || !await create(db, schema, fields)) {
-    await whileAlone(db, schema, () => change(db, schema, fields, report), () => report({ state: 'waiting' }))
+    await whileAlone(db, schema, () => change(db, schema, fields, report), () => report({ state: 'waiting' }), limit)
   }
   return { ...unchanged, hasChanged: true }
 }

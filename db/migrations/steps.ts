@@ -21,6 +21,9 @@ export interface MigrationStep {
 /** Receives what a migration is doing. */
 export type ReportStep = (step: MigrationStep) => void
 
+/** Rejects if work is not done in time. */
+export type Limit = <Result>(work: Promise<Result>) => Promise<Result>
+
 // While a statement waits for a lock on a table, every later statement on the table waits behind it, so it must not
 // wait for long.
 const LOCK_TIMEOUT_MS = 200
@@ -76,13 +79,13 @@ function isLocked (error: unknown): boolean {
  * it would hold a snapshot, and the node that has the lock could wait for the end of that snapshot to build an index.
  */
 export async function whileAlone (
-  db: Kysely<Tables>, schema: string, work: () => Promise<void>, onWait: () => void
+  db: Kysely<Tables>, schema: string, work: () => Promise<void>, onWait: () => void, limit: Limit
 ): Promise<void> {
   const session = openSession(db)
   try {
-    await session.run('begin')
-    await session.run('set local idle_in_transaction_session_timeout = 0')
-    for (let waits = 0; !await tryLock(); waits++) {
+    await limit(session.run('begin'))
+    await limit(session.run('set local idle_in_transaction_session_timeout = 0'))
+    for (let waits = 0; !await limit(tryLock()); waits++) {
       if (waits === 0) onWait()
       await delay(POLL_MS)
     }

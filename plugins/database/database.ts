@@ -23,6 +23,7 @@ export type OpenDatabase = Awaited<ReturnType<typeof openDatabase>>
 const messages = { started: 'has started', building: 'builds an index', ended: 'has ended' }
 const WAITS = 'the database accepts no writes: the start waits for a failover to end'
 const RETRY_MS = 500
+const WATCH_MS = 100
 // What a hook has of the time that Fastify gives it, so that its own error is the one that is seen.
 const SHARE_OF_HOOK = 0.8
 
@@ -54,6 +55,8 @@ export async function openDatabase (app: FastifyInstance) {
     : undefined
   app.addHook('onClose', async () => replicas?.close())
   const atStart = await whileFailingOver(prepare, { outages: true }).catch(giveUp)
+  const stopWatching = watchStatements()
+  app.addHook('onClose', async () => stopWatching())
 
   async function prepare (): Promise<Partial<AtStart>> {
     await whileAnswering(connection.connect())
@@ -62,7 +65,8 @@ export async function openDatabase (app: FastifyInstance) {
     // They are read along with the names of the migrations, and once more if the tables had to be migrated.
     const onTables = () => { reading = read().catch(() => undefined) }
     const [{ newer, hasChanged, isStandby }] = await Promise.all([
-      migrate(db, schema, { fields: userFields, report, onTables }), whileAnswering(connection.measureClock()),
+      migrate(db, schema, { fields: userFields, report, onTables, limit: whileAnswering }),
+      whileAnswering(connection.measureClock()),
     ])
     if (isStandby) {
       throw new DatabaseUnavailable({ cause: new StartFailure('The database accepts no writes', 'READ_ONLY') })
@@ -78,10 +82,16 @@ export async function openDatabase (app: FastifyInstance) {
     return rows
   }
 
-  // Nothing else limits how long statements wait before there are heartbeats.
+  // Before there are heartbeats, nothing else limits how long statements wait. Those that migrate may take long.
   function whileAnswering<Result> (work: Promise<Result>): Promise<Result> {
     return inTime(work, deadlines.databaseStart, () =>
       new DatabaseUnavailable({ cause: new StartFailure('The database does not answer', 'ETIMEDOUT') }))
+  }
+
+  // The same for the statements that other parts of the start send.
+  function watchStatements (): () => void {
+    const timer = setInterval(() => breaker.expire(deadlines.databaseStart), WATCH_MS).unref()
+    return () => clearInterval(timer)
   }
 
   /**
@@ -139,6 +149,7 @@ export async function openDatabase (app: FastifyInstance) {
       // A wrong `notificationsUrl` has no outage.
       inHook(() => notifications.start(), { outages: notificationsUrl === undefined }).catch(explainNotifications),
     ]).catch(giveUp)
+    stopWatching()
   }
 
   function explainNotifications (error: Error): never {

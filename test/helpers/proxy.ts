@@ -39,6 +39,8 @@ export interface Proxy {
    * Forwards nothing on open and new connections until `thaw` is called. Both ends believe that the other one is there.
    */
   freeze (): void
+  /** Freezes when the given number of round trips from now on has ended. The last reply is delivered. */
+  freezeAfter (rounds: number): void
   thaw (): void
   /** Delays what the server sends by this many milliseconds from now on. */
   delayReplies (milliseconds: number): void
@@ -54,7 +56,7 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
   const pairs = new Set<[Socket, Socket]>()
   let [frozen, hangingUp, dialed, port] = [false, false, 0, 0]
   const delays = { replies: 0, requests: 0 }
-  let [requests, rounds] = [0, 0]
+  let [requests, rounds, lastRound] = [0, 0, Infinity]
   let server = await open()
   t.teardown(refuse)
 
@@ -82,6 +84,7 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
     function deliver (to: Socket, chunk: Buffer): void {
       if (to === client) rounds = Math.max(rounds, round)
       to.write(chunk)
+      if (rounds >= lastRound) freeze()
     }
 
     function join (from: Socket, to: Socket, direction: keyof typeof delays): void {
@@ -125,6 +128,11 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
 
   const all = (action: (socket: Socket) => void) => { for (const pair of pairs) pair.forEach(action) }
 
+  function freeze (): void {
+    frozen = true
+    all((socket) => socket.pause())
+  }
+
   return {
     url: Object.assign(new URL(databaseUrl), { hostname: '127.0.0.1', port: String(port) }).href,
     get dialed () { return dialed },
@@ -144,13 +152,12 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
       cut()
     },
 
-    freeze () {
-      frozen = true
-      all((socket) => socket.pause())
-    },
+    freeze,
+    freezeAfter (more) { lastRound = rounds + more },
 
     thaw () {
       frozen = false
+      lastRound = Infinity
       all((socket) => socket.resume())
     },
 

@@ -84,15 +84,23 @@ t.test('14.3 a host with the defaults of Fastify waits for migrations of another
   t.equal((await sql`select from ${sql(schema)}.migrations where name = '0022-outbox-owners'`).length, 1)
 })
 
-t.test('12.11 a database that stops answering while a host starts ends the start with a sentence', async (t) => {
+t.test('12.11 a database that stops answering while a host starts ends the start, wherever it was', async (t) => {
   const options = await mountOptions(t)
   const proxy = await createProxy(t, options.databaseUrl!)
   await migrate({ databaseUrl: options.databaseUrl!, schema: options.schema! })
-  const { app } = openDefaultHost(t)
-  const deadlines = { databaseStart: 300 }
-  const starting = app.register(usher, { ...options, databaseUrl: proxy.url, deadlines })
-  const failed = t.rejects(async () => starting, { message: 'usher: the database cannot be reached (ETIMEDOUT)' })
-  await until('it has connected', () => proxy.rounds >= 4)
-  proxy.freeze()
-  await failed
+  const deadlines = { databaseStart: 300, databaseFailover: 300 }
+  let [hasStarted, rounds] = [false, 0]
+  while (!hasStarted) {
+    const { app } = openDefaultHost(t)
+    rounds++
+    proxy.thaw()
+    proxy.freezeAfter(rounds)
+    try {
+      await app.register(usher, { ...options, databaseUrl: proxy.url, deadlines })
+      hasStarted = true
+    } catch (error) {
+      t.equal((error as Error).message, 'usher: the database cannot be reached (ETIMEDOUT)', `after ${rounds} round trips`)
+    }
+  }
+  t.ok(rounds > 4, `${rounds} round trips`)
 })
