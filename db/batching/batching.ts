@@ -3,6 +3,7 @@ import { InvalidToken } from '../../schema/auth/login.ts'
 import { ClientDisconnected, Overloaded } from '../../schema/http/errors.ts'
 import { DEADLINES } from '../../schema/options/deadlines.ts'
 import type { BatchTelemetry } from '../telemetry/batch.ts'
+import type { Tracing } from '../telemetry/tracing.ts'
 
 // The number of turns of the event loop in which a batch gathers its items. Larger batches are cheaper, because each
 // statement costs a write to the socket and wakes a PostgreSQL process.
@@ -29,6 +30,8 @@ export interface BatchOptions<Item = never> {
   gathering?: number
   /** Measures the batches, and gives their statements spans. */
   telemetry?: BatchTelemetry
+  /** Gives the statements of batches that are not measured spans. */
+  tracing?: Tracing | undefined
 }
 
 /**
@@ -82,10 +85,9 @@ export function batchCalls<Item, Result> (
   run: (items: Item[]) => Promise<(Result | Error | typeof postponed)[]>,
   {
     inFlight: limit = 2, size = 1000, weigh, waiting: maxWaiting = 10_000, timeoutMs = DEADLINES.batch,
-    gathering = GATHER_MS, telemetry,
+    gathering = GATHER_MS, telemetry, tracing = telemetry?.tracing,
   }: BatchOptions<Item> = {}
 ): (item: Item, client?: Client) => Promise<Result> {
-  const tracing = telemetry?.tracing
   let waiting = new Map<Item, Waiting<Result>>()
   let inFlight = 0
   let scheduled = false
@@ -136,12 +138,12 @@ export function batchCalls<Item, Result> (
 
   function send (sent: Map<Item, Waiting<Result>>): ReturnType<typeof run> {
     const items = [...sent.keys()]
-    if (!telemetry) return run(items)
+    if (!telemetry && !tracing) return run(items)
     const entries = [...sent.values()]
-    telemetry.sent(items.length, entries[0]!.since)
+    telemetry?.sent(items.length, entries[0]!.since)
     if (!tracing) return run(items)
     const spans = entries.flatMap((entry) => entry.spans ?? [])
-    return tracing.runBatch({ name: telemetry.name, size: items.length, spans }, () => run(items))
+    return tracing.runBatch({ name: telemetry?.name, size: items.length, spans }, () => run(items))
   }
 
   // Puts items back in front of those that were added since. If an equal item was added, both get the same result.

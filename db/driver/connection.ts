@@ -19,6 +19,7 @@ import { setSessions } from './session.ts'
 import type { Tables } from '../tables/index.ts'
 import { TransactionConnection } from './transaction-connection.ts'
 import { createTransactionPool } from './transaction-pool.ts'
+import { observeStatements, type OnStatement } from '../telemetry/observe-statements.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { measureDatabase, measureStatements } from './measure-database.ts'
 
@@ -37,8 +38,8 @@ export interface ConnectionOptions {
   schema: string
   /** Measures statements and connections, and gives statements spans. */
   telemetry?: Telemetry
-  /** Called after each statement with its text and its duration in milliseconds. Without it, nothing is measured. */
-  onStatement?: ((text: string, ms: number) => void) | undefined
+  /** Without it, nothing is measured. */
+  onStatement?: OnStatement | undefined
   log: Log
 }
 
@@ -110,7 +111,8 @@ export function openDatabase (
     if (seconds === 0) transactions.destroy()
   }
 
-  const pools = { reads, writes, transactions, route, backends, onStatement, tracing: telemetry?.tracing }
+  const observe = observeStatements({ onStatement, tracing: telemetry?.tracing })
+  const pools = { reads, writes, transactions, route, backends, observe }
   const db = new Kysely<Tables>({ dialect: createDialect(pools, breaker, log) }).withSchema(schema)
   setSchema(db, schema)
   setClock(db, clock)

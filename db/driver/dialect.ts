@@ -15,7 +15,7 @@ import { send } from './send.ts'
 import type { Failure } from './sockets.ts'
 import type { TransactionConnection } from './transaction-connection.ts'
 import type { TransactionPool } from './transaction-pool.ts'
-import type { Tracing } from '../telemetry/tracing.ts'
+import type { ObserveStatement } from '../telemetry/observe-statements.ts'
 
 /** The connections that the dialect sends statements on. */
 export interface Pools {
@@ -27,12 +27,8 @@ export interface Pools {
   readonly route: Route
   /** The PostgreSQL processes that serve these connections. */
   readonly backends: Backends
-  /**
-   * Called after each statement with its text and its duration in milliseconds. Undefined if slow ones are not logged.
-   */
-  readonly onStatement: ((text: string, ms: number) => void) | undefined
-  /** Gives statements spans, if the process has an OpenTelemetry SDK. */
-  readonly tracing: Tracing | undefined
+  /** Runs each statement, to record it. */
+  readonly observe: ObserveStatement | undefined
 }
 
 /**
@@ -138,21 +134,8 @@ class PipeliningConnection implements DatabaseConnection {
   }
 
   executeQuery<Row> (query: CompiledQuery): Promise<QueryResult<Row>> {
-    const { tracing, onStatement } = this.#pools
-    // Most apps have neither, and every statement comes here.
-    if (!tracing && !onStatement) return this.#execute(query)
-    const execute = () => onStatement ? this.#time<Row>(query, onStatement) : this.#execute<Row>(query)
-    return tracing ? tracing.runStatement(query.sql, execute) : execute()
-  }
-
-  // Those that fail are of interest, too: a statement that the database cancels because it takes too long was slow.
-  async #time<Row> (query: CompiledQuery, onStatement: (text: string, ms: number) => void): Promise<QueryResult<Row>> {
-    const since = performance.now()
-    try {
-      return await this.#execute<Row>(query)
-    } finally {
-      onStatement(query.sql, performance.now() - since)
-    }
+    const { observe } = this.#pools
+    return observe ? observe(query.sql, () => this.#execute<Row>(query)) : this.#execute(query)
   }
 
   async #execute<Row> ({ sql: text, parameters, query }: CompiledQuery): Promise<QueryResult<Row>> {

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { batchCalls } from '../batching/batching.ts'
 import type { Database } from '../tables/index.ts'
+import type { Tracing } from '../telemetry/tracing.ts'
 
 /** Which transactions are visible: those before `xmax` that do not run. */
 export interface Snapshot {
@@ -41,7 +42,7 @@ export const ORIGIN = sql<string>`${TIMELINE} || ' ' || extract(epoch from pg_po
  * which there may be one on any node and in any program, is acknowledged before that
  * (docs/decisions/reads-from-standbys.md). The snapshot is taken first, so whatever it shows is before the position.
  */
-export function createFences (db: Database): Fences {
+export function createFences (db: Database, tracing?: Tracing): Fences {
   const query = db.selectNoFrom([
     sql<string>`pg_current_wal_insert_lsn()::text`.as('lsn'),
     sql<number>`current_setting('wal_block_size')::int`.as('block'),
@@ -59,7 +60,7 @@ export function createFences (db: Database): Fences {
       timeline: parseInt(timeline, 16),
       origin,
     }]
-  }, { inFlight: 1 })
+  }, { inFlight: 1, tracing })
   return { next: () => read('fence') }
 }
 

@@ -1,11 +1,12 @@
 import { sql } from 'kysely'
-import { schemaOf } from '../driver/postgres.ts'
+import { hasSqlState, schemaOf } from '../driver/postgres.ts'
 import type { Database } from '../tables/index.ts'
 import { ORIGIN } from './fences.ts'
 import type { Identity } from './standby-problems.ts'
 
 /** For how long a mark can be looked for, in milliseconds. It is removed later, also by nodes with other clocks. */
 const MARK_MS = 30 * 60_000
+const UNDEFINED_TABLE = '42P01'
 
 /** What shows that a standby has replayed what was written to a primary, and which database of which cluster it is. */
 export interface Mark extends Identity {
@@ -58,6 +59,21 @@ async function writeMark (db: Database): Promise<Mark> {
       'id', ORIGIN.as('origin'), sql<string>`current_database()`.as('database'),
       sql<string>`(select system_identifier::text from pg_control_system())`.as('system'),
     ]).executeTakeFirstOrThrow()
+}
+
+/**
+ * Returns the id of the newest mark of any node, or undefined if there is none, as in a database whose tables are not
+ * migrated yet. Changes nothing.
+ */
+export async function findNewestMark (db: Database): Promise<string | undefined> {
+  try {
+    const newest = await db.selectFrom('replica_marks').select('id').orderBy('created_at', 'desc').limit(1)
+      .executeTakeFirst()
+    return newest?.id
+  } catch (error) {
+    if (hasSqlState(error, UNDEFINED_TABLE)) return undefined
+    throw error
+  }
 }
 
 /** Returns the statement that returns as `found` whether the mark whose id is the parameter has been replayed. */

@@ -9,6 +9,7 @@ import { isReplanned } from '../driver/replanned.ts'
 import { schemaOf } from '../driver/postgres.ts'
 import { createRoute } from '../driver/route.ts'
 import type { Tables } from '../tables/index.ts'
+import { observeStatements, type OnStatement } from '../telemetry/observe-statements.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { createFences } from './fences.ts'
 import { createMarks, findMark } from './marks.ts'
@@ -23,6 +24,7 @@ export interface ReplicasOptions {
   size: number
   deadlines: Deadlines
   telemetry?: Telemetry | undefined
+  onStatement?: OnStatement | undefined
   log: Log
 }
 
@@ -39,21 +41,27 @@ export interface Replicas {
 
 /** Opens the replicas of a database, whose primary answers what they do not (contract 14.7). */
 export function openReplicas (
-  primary: Kysely<Tables>, { urls, size, deadlines, telemetry, log }: ReplicasOptions
+  primary: Kysely<Tables>, { urls, size, deadlines, telemetry, onStatement, log }: ReplicasOptions
 ): Replicas {
-  const fences = createFences(primary)
+  const tracing = telemetry?.tracing
+  const fences = createFences(primary, tracing)
   const marks = createMarks(primary)
-  const standbys = urls.map((url) => new Standby({
-    name: hostOfUrl(url),
-    options: createRoute(readClientOptions(url, deadlines.replicaAnswer, deadlines)).unshared,
-    size,
-    deadlines,
-    fences,
-    marks,
-    findMark: findMark(primary),
-    onReplay: (ms) => measures?.replay(ms),
-    log,
-  }))
+  const standbys = urls.map((url) => {
+    const name = hostOfUrl(url)
+    return new Standby({
+      name,
+      options: createRoute(readClientOptions(url, deadlines.replicaAnswer, deadlines)).unshared,
+      size,
+      deadlines,
+      fences,
+      marks,
+      findMark: findMark(primary),
+      onReplay: (ms) => measures?.replay(ms),
+      observe: observeStatements({ onStatement, tracing }, name),
+      detached: tracing?.detached ?? ((run) => run()),
+      log,
+    })
+  })
   const measures: ReplicaMeasures | undefined = telemetry && measureReplicas(telemetry, standbys)
   let turn = 0
 

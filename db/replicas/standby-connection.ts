@@ -4,10 +4,13 @@ import { inTime, settlesWithin } from '../../schema/runtime/in-time.ts'
 import type { ClientOptions } from '../driver/client.ts'
 import { requireSettings, SESSION_SETTINGS } from '../driver/session-settings.ts'
 import { TransactionConnection } from '../driver/transaction-connection.ts'
+import type { ObserveStatement } from '../telemetry/observe-statements.ts'
 import type { Shown } from './certificate.ts'
 import type { Fence } from './fences.ts'
 import type { Mark } from './marks.ts'
-import { findForeign, findReceiverProblem, IS_PRIMARY, type Identity } from './standby-problems.ts'
+import {
+  findDetached, findForeign, FOLLOWING, FOLLOWING_FROM, IS_PRIMARY, type Identity,
+} from './standby-problems.ts'
 
 /** Why a standby was not used for a read. The first two are of the moment, the others of the standby. */
 export type Fallback =
@@ -22,13 +25,17 @@ export type Fallback =
   /** It is not used at the moment. */
   | 'resting'
 
-/** A read that a standby has not answered. The message says why, for the log. */
+/** A read that a standby has not answered. The message is a sentence that says why, for the log. */
 export class NotRead extends Error {
   readonly fallback: Fallback
+  /** The same for a place behind a colon. */
+  readonly problem: string
 
-  constructor (fallback: Fallback, message: string, cause?: unknown) {
-    super(message, { cause })
+  /** @param problem a sentence that begins in lower case, without a full stop */
+  constructor (fallback: Fallback, problem: string) {
+    super(`${problem.charAt(0).toUpperCase()}${problem.slice(1)}`)
     this.fallback = fallback
+    this.problem = problem
   }
 }
 
@@ -65,17 +72,20 @@ const REPLAY = `
     (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000)::float8 as took from polls`
 
 // Follows a read, and so sees at least what that has seen. Asks which of the given transactions were committed: one
-// that is not yet is not visible to the read. Only a member of pg_read_all_stats sees the timeline.
+// that is not yet is not visible to the read.
 const CERTIFICATE = `
-  select pg_is_in_recovery() as standby, pg_snapshot_xmax(pg_current_snapshot())::text as xmax,
-    (select coalesce(status, 'hidden') from pg_stat_wal_receiver) as receiver,
-    (select received_tli from pg_stat_wal_receiver where status = 'streaming') as timeline,
+  select ${FOLLOWING}, pg_snapshot_xmax(pg_current_snapshot())::text as xmax,
     (select coalesce(string_agg(xid, ' '), '') from unnest(string_to_array($1::text, ' ')) as xid
       where case when xid::xid8 < pg_snapshot_xmax(pg_current_snapshot())
-        then coalesce(pg_xact_status(xid::xid8), 'committed') = 'committed' else false end) as committed`
+        then coalesce(pg_xact_status(xid::xid8), 'committed') = 'committed' else false end) as committed
+  from ${FOLLOWING_FROM}`
 
 const IDENTITY = `select pg_backend_pid() as pid, pg_is_in_recovery() as standby, current_database() as database,
   (select system_identifier::text from pg_control_system()) as system, ${SESSION_SETTINGS} as settings`
+
+const LAG = `select pg_wal_lsn_diff($1::text::pg_lsn, pg_last_wal_replay_lsn())::float8 as behind,
+  (select count(*)::int from pg_stat_activity where application_name = 'usher' and pid <> pg_backend_pid())
+    as connections`
 
 /** What a standby is verified with. */
 export interface Introduction {
@@ -88,14 +98,16 @@ export interface Introduction {
 export class StandbyConnection {
   readonly #connection: TransactionConnection
   readonly #deadlines: StandbyDeadlines
+  readonly #observe: ObserveStatement | undefined
   /** Up to where the standby had replayed the WAL when it last answered. */
   position: string | undefined
   /** Resolves when its statements have been answered. Never rejects. */
   settled: Promise<unknown> = Promise.resolve()
 
-  constructor (options: ClientOptions, deadlines: StandbyDeadlines) {
+  constructor (options: ClientOptions, deadlines: StandbyDeadlines, observe?: ObserveStatement) {
     this.#connection = new TransactionConnection(options)
     this.#deadlines = deadlines
+    this.#observe = observe
   }
 
   get usable (): boolean {
@@ -109,27 +121,37 @@ export class StandbyConnection {
   /** Connects. Throws `NotRead` unless there is a standby at the other end, whose identity it returns. */
   async identify (): Promise<Identity> {
     // It connects first, which has as much time of its own.
-    const rows = await inTime(this.#connection.run(IDENTITY), 2 * this.#deadlines.databaseConnectMax, noAnswer)
+    const rows = await inTime(this.#run(IDENTITY), 2 * this.#deadlines.databaseConnectMax, noAnswer)
     const { pid, standby, system, database, settings } = rows[0]!
-    if (pid !== rows.state.pid) throw new NotRead('failed', 'The address leads to a pooler, not to a standby')
+    if (pid !== rows.state.pid) throw unusable('the address leads to a pooler, not to a standby')
     if (!standby) throw unusable(IS_PRIMARY)
     requireSettings(settings)
     return { system, database }
   }
 
   /**
-   * Throws `NotRead` unless the server shows a mark that was written to the primary before the fence was asked for.
-   * @param findMark the statement that looks for it
+   * Throws `NotRead` unless the server shows a mark that was written to the primary before the fence was asked for. A
+   * mark without an id is not looked for.
    */
-  async verify (fence: Fence, identity: Identity, { mark, findMark }: Introduction): Promise<void> {
+  async verify (
+    fence: Fence, identity: Identity,
+    { mark, findMark }: { mark: Identity & { readonly id: string | undefined }, findMark: string }
+  ): Promise<void> {
     const problem = findForeign(identity, mark)
     if (problem !== undefined) throw unusable(problem)
     // Tells what is wrong with a standby that could only be late.
     await inTime(this.#certify(fence, []), this.#deadlines.replicaAnswer, noAnswer)
+    if (mark.id === undefined) return
     const { rows } = await this.read(fence, { text: findMark, parameters: [mark.id], prepare: false })
     if (!rows[0]?.found) {
-      throw new NotRead('failed', 'It follows another primary: what was written to this one is missing')
+      throw unusable('it follows another primary: what was written to this one is missing')
     }
+  }
+
+  /** Returns how many bytes of the WAL it lacks, and how many connections of Usher it has beside this one. */
+  async measure ({ lsn }: Fence): Promise<{ behindBytes: number, connections: number }> {
+    const [row] = await inTime(this.#run(LAG, [lsn]), this.#deadlines.replicaAnswer, noAnswer)
+    return { behindBytes: Math.max(0, row!.behind), connections: row!.connections }
   }
 
   /**
@@ -148,22 +170,22 @@ export class StandbyConnection {
       return result
     })
     // All are sent before the first is answered. The server executes them one after the other.
-    const replay = note('replay', this.#connection.run(REPLAY, [fence.lsn, String(SHARE * replicaReplay)], true))
-    const read = note('read', this.#connection.run(query.text, query.parameters, query.prepare))
+    const replay = note('replay', this.#run(REPLAY, [fence.lsn, String(SHARE * replicaReplay)], true))
+    const read = note('read', this.#run(query.text, query.parameters, query.prepare))
     const certificate = note('certificate', this.#certify(fence, running))
     this.settled = Promise.allSettled([replay, read, certificate])
     // An answer that arrived while this process was busy is read after the timers.
     if (!await settlesWithin(replay, replicaReplay)) {
       await turn()
-      if (answered.length === 0) throw new NotRead('late', 'It does not answer in time')
+      if (answered.length === 0) throw new NotRead('late', 'it does not answer in time')
     }
     const { replayed, took, lsn } = (await replay)[0]!
     this.position = lsn
-    if (replayed !== true) throw new NotRead('late', 'It has not replayed the WAL in time')
+    if (replayed !== true) throw new NotRead('late', 'it has not replayed the WAL in time')
     const [rows, { xmax, committed }] = await inTime(Promise.all([read, certificate]), replicaAnswer, noAnswer)
     // postgres.js returns an empty result for a statement that it accepted on a lost connection and never sent.
     if (!rows.command || answered.join(' ') !== 'replay read certificate') {
-      throw new NotRead('failed', 'The connection was lost')
+      throw connectionLost()
     }
     return { rows, replayMs: took, shown: { xmax, invisible: new Set(running.filter((xid) => !committed.has(xid))) } }
   }
@@ -179,21 +201,22 @@ export class StandbyConnection {
   async #certify (
     { timeline }: Fence, xids: readonly number[]
   ): Promise<{ xmax: number, committed: ReadonlySet<number> }> {
-    const [row] = await this.#connection.run(CERTIFICATE, [xids.join(' ')], true)
-    if (!row) throw new NotRead('failed', 'The connection was lost')
-    const problem = row.standby ? findReceiverProblem(row.receiver) : IS_PRIMARY
+    const [row] = await this.#run(CERTIFICATE, [xids.join(' ')], true)
+    if (!row) throw connectionLost()
+    const { standby, receiver, timeline: own, xmax, committed } = row
+    const problem = findDetached({ standby, receiver, timeline: own }, timeline)
     if (problem !== undefined) throw unusable(problem)
-    if (row.timeline !== timeline) {
-      const own = row.timeline === null ? `its WAL receiver is ${row.receiver}` : `timeline ${row.timeline}`
-      throw new NotRead('failed', `It does not stream from the primary, which has timeline ${timeline} (${own})`)
-    }
-    const committed = row.committed === '' ? [] : row.committed.split(' ').map(Number)
-    return { xmax: Number(row.xmax), committed: new Set(committed) }
+    return { xmax: Number(xmax), committed: new Set(committed === '' ? [] : committed.split(' ').map(Number)) }
+  }
+
+  #run (text: string, parameters: readonly unknown[] = [], prepare = false): Promise<RowList<Row[]>> {
+    const run = () => this.#connection.run(text, parameters, prepare)
+    return this.#observe ? this.#observe(text, run) : run()
   }
 }
 
-// The log has whole sentences.
-const unusable = (problem: string) => new NotRead('failed', `${problem[0]!.toUpperCase()}${problem.slice(1)}`)
+const unusable = (problem: string) => new NotRead('failed', problem)
+const connectionLost = () => unusable('the connection was lost')
 
 /** Returns the error for a standby of which nothing is heard. */
-export const noAnswer = () => new NotRead('failed', 'It does not answer')
+export const noAnswer = () => unusable('it does not answer')

@@ -4,6 +4,7 @@ import { settlesWithin } from '../../schema/runtime/in-time.ts'
 import type { ClientOptions } from '../driver/client.ts'
 import type { Log } from '../driver/outages.ts'
 import type { Failure } from '../driver/sockets.ts'
+import type { ObserveStatement } from '../telemetry/observe-statements.ts'
 import { findUnconfirmed, type Shown } from './certificate.ts'
 import type { Fence, Fences } from './fences.ts'
 import type { Marks } from './marks.ts'
@@ -14,7 +15,7 @@ const MAX_FAILURES = 3
 const FIRST_REST_MS = 100
 const LONGEST_REST_MS = 5000
 const STEP_MS = 1
-const PRIMARY_CHANGED = 'The primary has changed'
+const PRIMARY_CHANGED = 'the primary has changed'
 
 export interface StandbyOptions {
   /** Its address without the password, for the log and metrics. */
@@ -29,6 +30,10 @@ export interface StandbyOptions {
   findMark: string
   /** Called with the milliseconds that it took to replay the WAL for a read. */
   onReplay (ms: number): void
+  /** Runs each statement that it is sent, to record it. */
+  observe: ObserveStatement | undefined
+  /** Runs what no request waits for. */
+  detached (run: () => void): void
   log: Log
 }
 
@@ -89,7 +94,7 @@ export class Standby {
   isReady (): boolean {
     if (this.#known && this.#idle.length > 0) return true
     if (!this.#isOpening && !this.#isClosed && this.#open.size < this.#options.size &&
-      performance.now() >= this.#restsUntil) void this.#connect()
+      performance.now() >= this.#restsUntil) this.#options.detached(() => { void this.#connect() })
     return false
   }
 
@@ -143,7 +148,7 @@ export class Standby {
       // Those of which the standby was not asked, because they are newer than the fence.
       if (before !== undefined && before.length > 0 && round > 0) await connection.ask(now, shown, before)
       if (findUnconfirmed(shown, now.snapshot)?.length === 0) return
-      if (performance.now() > until) throw new NotRead('ahead', 'The primary has not shown in time what it shows')
+      if (performance.now() > until) throw new NotRead('ahead', 'the primary has not shown in time what it shows')
       if (round > 1) await delay(STEP_MS)
       now = await fences.next()
       if (now.origin !== fence.origin) throw new NotRead('failed', PRIMARY_CHANGED)
@@ -152,8 +157,8 @@ export class Standby {
 
   // Opens and verifies one more connection. The first one after a rest decides whether reads go there again.
   async #connect (): Promise<void> {
-    const { options, deadlines, fences, marks, findMark } = this.#options
-    const connection = new StandbyConnection(options, deadlines)
+    const { options, deadlines, fences, marks, findMark, observe } = this.#options
+    const connection = new StandbyConnection(options, deadlines, observe)
     this.#open.add(connection)
     this.#isOpening = true
     try {

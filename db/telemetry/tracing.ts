@@ -1,6 +1,6 @@
 import {
-  context, createContextKey, isSpanContextValid, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags, type Span,
-  type Tracer,
+  context, createContextKey, isSpanContextValid, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags,
+  type Attributes, type Span, type Tracer,
 } from '@opentelemetry/api'
 
 const NAME = 'fastify-usher'
@@ -54,8 +54,11 @@ function createTracing (tracer: Tracer) {
       )
     },
 
-    /** Runs a statement in a span. Statements that no request waits for, such as regular clean-ups, have none. */
-    async runStatement<Result> (text: string, run: () => Promise<Result>): Promise<Result> {
+    /**
+     * Runs a statement in a span. Statements that no request waits for, such as regular clean-ups, have none.
+     * @param standby the address of the standby that it is sent to, if it is not sent to the primary
+     */
+    async runStatement<Result> (text: string, run: () => Promise<Result>, standby?: string): Promise<Result> {
       const active = context.active()
       const parent = trace.getSpan(active)
       if (!parent) return run()
@@ -69,6 +72,7 @@ function createTracing (tracer: Tracer) {
           // The text has placeholders and no values.
           'db.query.text': text.slice(0, TEXT_LENGTH),
           ...batch && batch.size > 1 && { 'db.operation.batch.size': batch.size },
+          ...standby !== undefined && addressOf(standby),
         },
         ...batch && { links: batch.spans.map((request) => ({ context: request.spanContext() })) },
       }, active)
@@ -93,6 +97,12 @@ function createTracing (tracer: Tracer) {
      */
     detached: <Result>(run: () => Result): Result => context.with(ROOT_CONTEXT, run),
   }
+}
+
+// The port follows the last colon, also behind an address of IPv6.
+function addressOf (server: string): Attributes {
+  const end = server.lastIndexOf(':')
+  return { 'server.address': server.slice(0, end), 'server.port': Number(server.slice(end + 1)) }
 }
 
 const isSampled = (span: Span): boolean => (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0

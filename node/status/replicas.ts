@@ -21,8 +21,9 @@ export async function checkReplicas (settings: Settings): Promise<Check[]> {
   try {
     return await Promise.all(urls.map((url) => check(`replica ${hostOfUrl(url)}`, async () => {
       try {
-        const { problem, behindBytes, connections } = await inspectStandby(db, url, deadlines)
-        if (problem !== undefined) return warning(`${problem}: the primary answers instead`)
+        const status = await inspectStandby(db, url, deadlines)
+        if (status.problem !== undefined) return warning(`${status.problem}: the primary answers instead`)
+        const { behindBytes, connections } = status
         const used = `${connections} connection${connections === 1 ? '' : 's'} of nodes`
         return ok(`${Math.ceil(behindBytes / KIB)} KiB behind the primary, ${used}`)
       } catch (error) {

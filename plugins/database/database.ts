@@ -11,6 +11,7 @@ import { migrate } from '../../db/migrations/index.ts'
 import type { MigrationStep } from '../../db/migrations/steps.ts'
 import { loadConsumed } from '../../db/outbox/consumed.ts'
 import { explainStart, isReadOnly } from '../../db/driver/start-errors.ts'
+import type { OnStatement } from '../../db/telemetry/observe-statements.ts'
 import { DatabaseUnavailable } from '../../schema/http/errors.ts'
 import { inTime } from '../../schema/runtime/in-time.ts'
 import { createSampler } from '../support/sampler.ts'
@@ -50,7 +51,7 @@ export async function openDatabase (app: FastifyInstance) {
   // Apps without standbys do not load the modules for them.
   const replicas = replicaUrls.length > 0
     ? (await import('../../db/replicas/replicas.ts')).openReplicas(db, {
-        urls: replicaUrls, size: poolSize, deadlines, telemetry, log,
+        urls: replicaUrls, size: poolSize, deadlines, telemetry, onStatement, log,
       })
     : undefined
   app.addHook('onClose', async () => replicas?.close())
@@ -193,12 +194,14 @@ class StartFailure extends Error {
   }
 }
 
-// Logs the texts of slow statements, which have placeholders and no values.
-function createSlowLog ({ log }: FastifyInstance, slowMs: number): (text: string, ms: number) => void {
+// Logs the texts of slow statements, which have placeholders and no values. What is slow on one server is also logged
+// for another one.
+function createSlowLog ({ log }: FastifyInstance, slowMs: number): OnStatement {
   const isNew = createSampler()
-  return (text, ms) => {
-    if (ms < slowMs || !isNew(text)) return
-    log.warn({ ms: Math.round(ms), statement: text.slice(0, STATEMENT_LENGTH) }, 'A statement was slow')
+  return (text, ms, standby) => {
+    if (ms < slowMs || !isNew(`${standby ?? ''} ${text}`)) return
+    const server = standby === undefined ? {} : { standby }
+    log.warn({ ms: Math.round(ms), ...server, statement: text.slice(0, STATEMENT_LENGTH) }, 'A statement was slow')
   }
 }
 

@@ -1,8 +1,14 @@
+import { context, trace } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import {
+  BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor, type ReadableSpan,
+} from '@opentelemetry/sdk-trace-base'
 import t from 'tap'
 import { slow } from '../helpers/deadlines.ts'
 import { createPost } from '../helpers/graphql.ts'
 import { startHistory } from '../helpers/history.ts'
 import { countsOf, fallbacks, folderOf, open, optionsOf, readsOf } from '../helpers/nodes-with-standbys.ts'
+import { openSql } from '../helpers/sql.ts'
 import { startStandbys } from '../helpers/standbys.ts'
 import { until } from '../helpers/until.ts'
 
@@ -10,7 +16,11 @@ import { until } from '../helpers/until.ts'
 const group = await startStandbys(t, folderOf(t), { count: 1 })
 const { primary } = group
 const standby = group.standbys[0]!
-const usher = await open(t, { ...optionsOf(group), deadlines: slow })
+const address = `127.0.0.1:${standby.port}`
+// A read that waits on the standby ends by what the test does, and not by the deadline.
+const deadlines = { ...slow, replicaAnswer: 60_000 }
+const usher = await open(t, { ...optionsOf(group), deadlines, slowStatementMs: 100 })
+const { schema = '' } = usher.options
 const PAUSE = 'select pg_wal_replay_pause()'
 const RESUME = 'select pg_wal_replay_resume()'
 
@@ -34,6 +44,13 @@ t.test('14.7 a standby that is late is not used, and nothing is stale', async (t
   t.ok(usher.lines.some((line) => /Reads do not go to the standby .*has not replayed the WAL in time/.test(line)))
   await standby.query(RESUME)
   await usher.untilUsed(1)
+
+  const there = usher.slow.filter((entry) => entry.standby === address)
+  t.ok(there.some(({ statement }) => /^\s*with recursive polls/.test(statement)), 'its slow statements are logged')
+  const read = there.find(({ statement }) => /"users"/.test(statement))!
+  t.match(read, { level: 40, statement: /\$1/ })
+  t.ok(read.ms >= 100)
+  t.notMatch(JSON.stringify(there), id, 'without values')
 })
 
 t.test('14.7 a standby answers each kind of read, also right after a switch of segments', async (t) => {
@@ -74,8 +91,7 @@ t.test('14.7 what was acknowledged before it was flushed is shown', async (t) =>
   const pid = Number(writer!.pid)
   process.kill(pid, 'SIGSTOP')
   try {
-    await primary.query(`set synchronous_commit = off; update "${usher.options.schema}".users set name = 'after'
-      where id = '${id}'`)
+    await primary.query(`set synchronous_commit = off; update "${schema}".users set name = 'after' where id = '${id}'`)
     t.equal(await usher.nameOf(id), 'after')
   } finally {
     process.kill(pid, 'SIGCONT')
@@ -90,7 +106,7 @@ t.test('14.7 what a standby shows before the primary does is not shown', async (
   await primary.query('select pg_reload_conf()')
   const renaming = usher.rename(id, 'after')
   await until('the standby shows it', async () =>
-    (await standby.query(`select name from "${usher.options.schema}".users where id = '${id}'`))[0]!.name === 'after')
+    (await standby.query(`select name from "${schema}".users where id = '${id}'`))[0]!.name === 'after')
   for (let times = 0; times < 5; times++) t.equal(await usher.nameOf(id), 'before')
   t.ok((await fallbacks(usher)).ahead! > 0)
   await primary.query('alter system reset synchronous_standby_names')
@@ -99,20 +115,108 @@ t.test('14.7 what a standby shows before the primary does is not shown', async (
   t.equal(await usher.nameOf(id), 'after')
 })
 
-t.test('14.7 a server that is no standby is not used', async (t) => {
-  const { url, port } = primary
-  const usher = await open(t, { databaseUrl: url, replicaUrls: [url], deadlines: slow })
-  await until('the reason is logged', async () => {
-    await usher.app.usher.users.get(usher.admin.id)
-    return usher.lines.some((line) => line.endsWith(`:${port}: It is a primary, not a standby`))
+t.test('14.7 the primary answers a read that is cancelled on the standby by a vacuum or by a lock of the primary', async (t) => {
+  const { id } = await usher.createUser({ name: '0' })
+  const sql = openSql(t, { options: { databaseUrl: standby.url, schema } }, 1)
+  await standby.query("alter system set max_standby_streaming_delay = '0'")
+  await standby.query('select pg_reload_conf()')
+  // On the standby, each row waits for a lock that the test has there.
+  await primary.query(`
+    create function "${schema}".wait () returns boolean language plpgsql as $$ begin
+      if pg_is_in_recovery() then
+        perform pg_advisory_lock_shared(1);
+        perform pg_advisory_unlock_shared(1);
+      end if;
+      return true;
+    end $$;
+    create policy waits on "${schema}".users using ("${schema}".wait());
+    alter table "${schema}".users enable row level security, force row level security`)
+  const causes = [
+    `update "${schema}".users set name = '1' where id = '${id}'; vacuum "${schema}".users`,
+    `update "${schema}".users set name = '2' where id = '${id}';
+      alter table "${schema}".users disable row level security`,
+  ]
+  for (const [index, cause] of causes.entries()) {
+    const { failed = 0 } = await fallbacks(usher)
+    // Outside of a transaction, which might be cancelled as well.
+    await sql`select pg_advisory_lock(1)`
+    let reading: Promise<string> | undefined
+    await until('a read waits on the standby', async () => {
+      reading ??= usher.nameOf(id).finally(() => { reading = undefined })
+      return (await standby.query("select from pg_locks where locktype = 'advisory' and not granted")).length > 0
+    })
+    const answered = reading!
+    for (const statement of cause.split(';')) await primary.query(statement)
+    t.equal(await answered, String(index + 1))
+    await sql`select pg_advisory_unlock(1)`
+    t.equal((await fallbacks(usher)).failed, failed + 1)
+    const { standby: before = 0 } = await readsOf(usher)
+    await until('the standby answers others', async () => {
+      t.equal(await usher.nameOf(id), String(index + 1))
+      return (await readsOf(usher)).standby! > before
+    })
+  }
+})
+
+// The two nodes of the history have one database.
+const exporter = new InMemorySpanExporter()
+context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }))
+const wrong = standby.url.replace(/\/usher$/, '/postgres')
+const traced = await open(t, {
+  databaseUrl: primary.url, replicaUrls: [primary.url, wrong, standby.url], schema, deadlines,
+})
+
+t.test('14.7 a server that is no standby, or has another database, is not used', async (t) => {
+  const reasons = [
+    `:${primary.port}: It is a primary, not a standby`,
+    `:${standby.port}: Its URL names the database "postgres", and the primary has "usher"`,
+  ]
+  await until('the reasons are logged', async () => {
+    await traced.app.usher.users.get(traced.admin.id)
+    return reasons.every((reason) => traced.lines.some((line) => line.endsWith(reason)))
   })
-  t.equal((await readsOf(usher)).standby, 0)
+  await traced.untilUsed(1)
+  t.equal((await countsOf(traced, 'usher_replica_used'))[`127.0.0.1:${primary.port}`], 0)
+})
+
+t.test('14.2 statements on standbys have spans that name the standby', async (t) => {
+  const textOf = ({ attributes }: ReadableSpan) => String(attributes['db.query.text'])
+  const isOf = (part: string) => (span: ReadableSpan) => textOf(span).includes(part)
+  const { headers, id } = traced.admin
+  const paths = [`/api/users/${id}`, '/api/users?limit=5', '/api/users?limit=6', '/api/uploads']
+  await until('one more connection is opened for requests', async () => {
+    exporter.reset()
+    await Promise.all(paths.map((path) => traced.inject('GET', path, { headers })))
+    return (await countsOf(traced, 'usher_replica_connections'))[address]! > 1
+  })
+  await until('standbys answer', async () => {
+    await Promise.all(paths.map((path) => traced.inject('GET', path, { headers })))
+    return exporter.getFinishedSpans().some((span) => isOf('"users"')(span) && 'server.port' in span.attributes)
+  })
+  const spans = exporter.getFinishedSpans()
+  const there = spans.filter(({ attributes }) => attributes['server.port'] !== undefined)
+  for (const { attributes } of there) {
+    t.match(attributes, { 'server.address': '127.0.0.1', 'server.port': standby.port, 'db.system.name': 'postgresql' })
+  }
+  const read = there.find(isOf('"users"'))!
+  t.match(read.name, /^select users\./)
+  const around = there.filter((span) => span.parentSpanContext?.spanId === read.parentSpanContext!.spanId)
+  t.ok(around.some(isOf('with recursive polls')), 'that which waits for the WAL')
+  t.ok(around.some(isOf('pg_xact_status')), 'that which says what was visible')
+  const positions = spans.filter(isOf('pg_current_wal_insert_lsn'))
+  t.ok(positions.length > 0)
+  t.ok(positions.every(({ attributes }) => !('server.port' in attributes)), 'the primary has no address')
+  const linked = new Set(positions.flatMap(({ links }) => links.map(({ context }) => context.spanId)))
+  for (const { parentSpanContext: parent } of there) t.ok(linked.has(parent!.spanId), 'all requests share a position')
+  t.notOk(spans.some(isOf('pg_backend_pid')), 'no request waits for a connection')
+  await exporter.shutdown()
 })
 
 t.test('14.7 beside writes on two nodes, no read is stale, and none goes backwards', async (t) => {
-  const one = await open(t, { ...optionsOf(group), deadlines: slow, poolSize: 4 })
-  const nodes = [one, await open(t, { ...optionsOf(group), schema: one.options.schema!, deadlines: slow, poolSize: 4 })]
-  const ids = await Promise.all(Array.from({ length: 8 }, async () => (await one.createUser({ name: '0' })).id))
+  const nodes = [usher, traced]
+  const ids = await Promise.all(Array.from({ length: 8 }, async () => (await usher.createUser({ name: '0' })).id))
+  const before = await Promise.all(nodes.map(readsOf))
   for (const node of nodes) await node.untilUsed(1)
   const { history, stop } = startHistory(nodes, {
     ids, readers: 12, writers: 2, rename: async (node, id, name) => await nodes[node]!.rename(id, name) === 200,
@@ -122,12 +226,12 @@ t.test('14.7 beside writes on two nodes, no read is stale, and none goes backwar
     const since = history.reads
     return until('reads go on', () => history.reads > since + more || history.faults.length > 0)
   }
-  await untilRead(300)
+  await untilRead(150)
   await standby.query(PAUSE)
-  await untilRead(100)
+  await untilRead(80)
   await standby.query(RESUME)
-  await untilRead(300)
+  await untilRead(150)
   await stop()
   t.strictSame(history.faults, [])
-  for (const node of nodes) t.ok((await readsOf(node)).standby! > 0)
+  for (const [index, node] of nodes.entries()) t.ok((await readsOf(node)).standby! > before[index]!.standby!)
 })

@@ -24,6 +24,8 @@ export const readsOf = (usher: TestUsher) => countsOf(usher, 'usher_replica_read
 /** A node that uses standbys. */
 export interface Opened extends TestUsher {
   readonly lines: string[]
+  /** The statements that were logged as slow. */
+  readonly slow: { readonly statement: string, readonly standby?: string, readonly ms: number }[]
   /** Changes the name of a user. */
   rename (id: string, name: string): Promise<number>
   nameOf (id: string): Promise<string>
@@ -34,13 +36,19 @@ export interface Opened extends TestUsher {
 /** Starts a node until the test ends. */
 export async function open (t: Test, options: UsherOptions): Promise<Opened> {
   const lines: string[] = []
-  const stream = { write: (line: string) => { lines.push(JSON.parse(line).msg) } }
-  const usher = await createUsher(t, options, { logger: { level: 'info', stream } })
+  const slow: Opened['slow'] = []
+  const write = (line: string) => {
+    const entry = JSON.parse(line)
+    lines.push(entry.msg)
+    if (entry.msg === 'A statement was slow') slow.push(entry)
+  }
+  const usher = await createUsher(t, options, { logger: { level: 'info', stream: { write } } })
   const { headers } = usher.admin
   const nameOf = async (id: string) => (await usher.inject('GET', `/api/users/${id}`, { headers })).json().name
   return {
     ...usher,
     lines,
+    slow,
     nameOf,
     rename: async (id, name) =>
       (await usher.inject('PATCH', `/api/users/${id}`, { headers, payload: { name } })).statusCode,

@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { environment, findPrograms, run } from '../../node/embedded/binaries.ts'
 import { openCluster } from '../../node/embedded/cluster.ts'
+import { template } from './database.ts'
 import { runProgram } from './program.ts'
 
 const SETTINGS = [
@@ -30,6 +31,8 @@ export async function prepareReplication (
   t: Test, folder: string, { count, prepare, hba, settings }: ReplicationOptions
 ) {
   const programs = await findPrograms()
+  await mkdir(join(folder, 'primary'))
+  await promisify(execFile)('cp', ['-a', `${template}/postgres`, join(folder, 'primary')])
   const { runAs, password, data } = await openCluster(join(folder, 'primary'), programs, false, () => {})
   const single = [...runAs.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres']
   await run(single, runAs, prepare(password))
