@@ -1,4 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
+
+const REFUSED_MS = 10
 
 /** The history of values of which each is a number that only grows, as it is seen from outside. */
 export interface History {
@@ -101,6 +104,8 @@ export function startHistory (
       }
     } catch (error) {
       if ((error as { statusCode?: number }).statusCode !== 503) throw error
+      // While there is no primary, it is refused at once.
+      await delay(REFUSED_MS)
     }
   }
 
@@ -111,7 +116,11 @@ export function startHistory (
   async function writeAlways (own: readonly string[]): Promise<void> {
     for (let index = 0; !stopping.signal.aborted; index++) {
       const id = own[index % own.length]!
-      await history.write(id, (value) => rename(turn(), id, String(value)))
+      await history.write(id, async (value) => {
+        const isWritten = await rename(turn(), id, String(value))
+        if (!isWritten) await delay(REFUSED_MS)
+        return isWritten
+      })
     }
   }
 

@@ -6,6 +6,7 @@ import type { Test } from 'tap'
 import { environment, findPrograms, run } from '../../node/embedded/binaries.ts'
 import { openCluster } from '../../node/embedded/cluster.ts'
 import { template } from './database.ts'
+import type { NewCluster } from './debian-postgres.ts'
 import { runProgram } from './program.ts'
 
 const SETTINGS = [
@@ -21,6 +22,15 @@ export interface ReplicationOptions {
   hba: string
   /** Settings of all servers in addition, such as `max_wal_senders=10`. */
   settings: readonly string[]
+  /** The cluster of the primary, if it is not one of the embedded PostgreSQL. */
+  cluster?: NewCluster & { readonly password: string } | undefined
+}
+
+async function copyTemplate (folder: string): Promise<NonNullable<ReplicationOptions['cluster']>> {
+  const programs = await findPrograms()
+  await mkdir(folder)
+  await promisify(execFile)('cp', ['-a', `${template}/postgres`, folder])
+  return { programs, ...await openCluster(folder, programs, false, () => {}) }
 }
 
 /**
@@ -28,12 +38,9 @@ export interface ReplicationOptions {
  * `start` runs the server of one of the folders `data` and `standbys` until the test ends.
  */
 export async function prepareReplication (
-  t: Test, folder: string, { count, prepare, hba, settings }: ReplicationOptions
+  t: Test, folder: string, { count, prepare, hba, settings, cluster }: ReplicationOptions
 ) {
-  const programs = await findPrograms()
-  await mkdir(join(folder, 'primary'))
-  await promisify(execFile)('cp', ['-a', `${template}/postgres`, join(folder, 'primary')])
-  const { runAs, password, data } = await openCluster(join(folder, 'primary'), programs, false, () => {})
+  const { programs, runAs, password, data } = cluster ?? await copyTemplate(join(folder, 'primary'))
   const single = [...runAs.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres']
   await run(single, runAs, prepare(password))
   await appendFile(join(data, 'pg_hba.conf'), hba)

@@ -1,18 +1,28 @@
-import { appendFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { once } from 'node:events'
+import { appendFile, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import type { Test } from 'tap'
+import { run } from '../../node/embedded/binaries.ts'
 import { query } from './embedded.ts'
 import { findPort } from './port.ts'
 import { createProxy, type Proxy } from './proxy.ts'
-import { prepareReplication } from './replication.ts'
+import { prepareReplication, type ReplicationOptions } from './replication.ts'
 import { until } from './until.ts'
 
 /** A server of a group of servers that replicate. */
 export interface Server {
   /** Its URL for Usher, whose role is no superuser. */
   readonly url: string
+  readonly port: number
   /** Runs a statement as a superuser. */
   query (text: string): Promise<Record<string, unknown>[]>
+  /** Ends it as a crash does: at once, with a recovery at the next start. */
+  crash (): Promise<void>
+  /**
+   * Starts it again after a crash as a standby of another server, which was promoted meanwhile. What it has and that
+   * server lacks is removed by pg_rewind, which Debian's PostgreSQL has and the embedded one has not.
+   */
+  rejoin (server: Server): Promise<void>
 }
 
 export interface StandbyServer extends Server {
@@ -20,13 +30,12 @@ export interface StandbyServer extends Server {
   readonly link: Proxy
   /** Lets it follow another server. */
   follow (server: { readonly port: number }): Promise<void>
-  readonly port: number
   /** Resolves when it has everything that the primary has flushed. */
   catchUp (): Promise<void>
 }
 
 export interface StandbyGroup {
-  readonly primary: Server & { readonly port: number }
+  readonly primary: Server
   readonly standbys: readonly StandbyServer[]
 }
 
@@ -38,39 +47,60 @@ const SETTINGS = [
 /**
  * Starts a primary and standbys until the test ends.
  * @param options.settings those of the primary in addition
+ * @param options.cluster that of the primary, if it is not one of the embedded PostgreSQL
  */
 export async function startStandbys (
-  t: Test, folder: string, { count = 2, settings = [] }: { count?: number, settings?: string[] } = {}
+  t: Test, folder: string, { count = 2, settings = [], cluster }: { count?: number, settings?: string[] } &
+    Pick<ReplicationOptions, 'cluster'> = {}
 ): Promise<StandbyGroup> {
-  const { password, data, standbys: copies, start } = await prepareReplication(t, folder, {
+  const { programs, runAs, password, data, standbys: copies, start } = await prepareReplication(t, folder, {
     count,
+    cluster,
     prepare: (password) => `create role boss superuser replication login password '${password}'
 grant pg_read_all_stats to usher
 `,
     hba: 'host all boss 127.0.0.1/32 trust\nhost replication boss 127.0.0.1/32 trust\n',
     settings: SETTINGS,
   })
-  const startServer = async (data: string, more: readonly string[] = []) => {
+  // In a file, so that it can be changed.
+  const conninfo = (port: number | string, name: string) =>
+    `primary_conninfo = 'host=127.0.0.1 port=${port} user=boss application_name=${name}'`
+  const startServer = async (data: string, more: readonly string[] = []): Promise<Server> => {
     const port = await findPort()
-    await start(data, port, more)
+    let child = await start(data, port, more)
     const urlOf = (user: string) => `postgres://${user}:${password}@127.0.0.1:${port}/usher`
-    return { port, url: urlOf('usher'), query: (text: string) => query(urlOf('boss'), text) }
+    return {
+      port,
+      url: urlOf('usher'),
+      query: (text: string) => query(urlOf('boss'), text),
+      async crash () {
+        const ended = once(child, 'close')
+        child.kill('SIGQUIT')
+        await ended
+      },
+      async rejoin (server) {
+        // pg_rewind recognises the timeline by the last checkpoint.
+        await server.query('checkpoint')
+        const source = `host=127.0.0.1 port=${server.port} user=boss dbname=usher`
+        const rewind = [join(dirname(programs.postgres), 'pg_rewind'), '-D', data, '--source-server', source]
+        await run([...runAs.before, ...rewind], runAs)
+        await appendFile(join(data, 'postgresql.auto.conf'), `${conninfo(server.port, 'rejoined')}\n`)
+        await writeFile(join(data, 'standby.signal'), '')
+        child = await start(data, port, more)
+      },
+    }
   }
   const primary = await startServer(data, settings)
 
   async function startStandby (copy: string, name: string): Promise<StandbyServer> {
     const link = await createProxy(t, `tcp://127.0.0.1:${primary.port}`)
-    // In a file, so that it can be changed.
-    const conninfo = (port: number | string) => `host=127.0.0.1 port=${port} user=boss application_name=${name}`
-    await appendFile(
-      join(copy, 'postgresql.conf'), `\nprimary_conninfo = '${conninfo(new URL(link.url).port)}'\n`
-    )
+    await appendFile(join(copy, 'postgresql.conf'), `\n${conninfo(new URL(link.url).port, name)}\n`)
     const server = await startServer(copy)
     return {
       ...server,
       link,
       async follow ({ port }) {
-        await server.query(`alter system set primary_conninfo = '${conninfo(port)}'`)
+        await server.query(`alter system set ${conninfo(port, name)}`)
         await server.query('select pg_reload_conf()')
       },
       async catchUp () {

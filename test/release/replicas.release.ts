@@ -4,8 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { parseSettings } from '../../node/settings/settings.ts'
 import { checkReplicas } from '../../node/status/replicas.ts'
-import { createUsher } from '../helpers/app.ts'
+import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
+import { createDebianCluster } from '../helpers/debian-postgres.ts'
 import { slow } from '../helpers/deadlines.ts'
 import { startHistory } from '../helpers/history.ts'
 import { countsOf, fallbacks, folderOf, open, optionsOf, readsOf } from '../helpers/nodes-with-standbys.ts'
@@ -32,6 +33,14 @@ async function cpuOf (server: Server): Promise<number> {
     else if (parent === row!.pid) ticks += user + system
   }
   return ticks * MS_PER_TICK
+}
+
+/** Returns what `status` says of a standby. */
+async function statusOf (primary: Server, standby: string): Promise<string> {
+  const [checked] = await checkReplicas(parseSettings({
+    DATABASE_URL: primary.url, REPLICA_URLS: standby, DEADLINE_FACTOR: '10',
+  }))
+  return `${checked!.state}: ${checked!.detail}`
 }
 
 const usual = { ...slow, replicaReplay: 20, replicaAnswer: 300 }
@@ -109,10 +118,11 @@ t.test('14.7 a standby that is paused, delayed, cut off or does not answer is no
 t.test('14.7 promotions: a standby that becomes a primary, or follows another one, is not used', async (t) => {
   const group = await startStandbys(t, folderOf(t), { count: 3 })
   const [first, second, third] = group.standbys
+  // That of status.
+  const schema = 'usher'
   const usher = await open(t, {
-    ...optionsOf(group), databaseUrl: group.primary.url, deadlines: slow,
+    ...optionsOf(group), databaseUrl: group.primary.url, schema, deadlines: slow,
   })
-  const { schema } = usher.options
   const { id } = await usher.createUser({ name: '0' })
   await usher.untilUsed(3)
   let number = 0
@@ -136,26 +146,126 @@ t.test('14.7 promotions: a standby that becomes a primary, or follows another on
   await first!.query(`update "${schema}".users set name = 'another history' where id = '${id}'`)
   await until('it follows', async () =>
     (await second!.query(`select from "${schema}".users where name = 'another history'`)).length === 1)
-  await untilSaid(/does not stream from the primary, which has timeline 1 \(timeline 2\)/, second!)
+  await untilSaid(/It has timeline 2, and the primary has timeline 1$/, second!)
   for (let times = 0; times < 20; times++) await change()
   t.equal((await countsOf(usher, 'usher_replica_used'))[`127.0.0.1:${third!.port}`], 1)
 
   // The other way round: this one is the primary from now on.
   await usher.app.close()
-  const other = await open(t, { ...optionsOf(group), schema: schema!, databaseUrl: first!.url, deadlines: slow })
+  const other = await open(t, { ...optionsOf(group), schema, databaseUrl: first!.url, deadlines: slow })
   await other.untilUsed(1)
   t.equal((await countsOf(other, 'usher_replica_used'))[`127.0.0.1:${second!.port}`], 1, 'it follows this one')
   t.equal(await other.nameOf(id), 'another history')
+  await other.app.close()
+
+  // Both have timeline 2 now, and the standby of the first one is ahead of the third one.
+  third!.link.refuse()
+  await until('it is cut off', async () => (await third!.query('select from pg_stat_wal_receiver')).length === 0)
+  await third!.query('select pg_promote()')
+  const foreign = 'follows another primary: what was written to this one is missing'
+  const last = await open(t, { databaseUrl: third!.url, replicaUrls: [second!.url], schema, deadlines: slow })
+  await until('the reason is logged', async () => {
+    t.equal(await last.nameOf(id), String(number))
+    return last.lines.some((line) => line.endsWith(`:${second!.port}: It ${foreign}`))
+  })
+  t.match(await statusOf(third!, second!.url), `warning: it ${foreign}`)
+})
+
+t.test('14.7 reads and status have one rule for the WAL receiver: one that does not stream is not used', async (t) => {
+  const group = await startStandbys(t, folderOf(t), { count: 2 })
+  const { primary, standbys: [first, second] } = group
+  await second!.follow(first!)
+  const untilReceives = (state: string) => until(`the receiver is ${state}`, async () =>
+    (await second!.query(`select from pg_stat_wal_receiver where status = '${state}' and sender_port = ${first!.port}`))
+      .length === 1)
+  await untilReceives('streaming')
+  const usher = await open(t, { databaseUrl: primary.url, replicaUrls: [second!.url], schema: 'usher', deadlines: slow })
+  await usher.untilUsed(1)
+  t.match(await statusOf(primary, second!.url), /^ok: /, 'through another standby')
+
+  // The process that would let it stream from the next timeline.
+  const [startup] = await second!.query("select pid from pg_stat_activity where backend_type = 'startup'")
+  const pid = Number(startup!.pid)
+  process.kill(pid, 'SIGSTOP')
+  try {
+    await first!.query('select pg_promote()')
+    await untilReceives('waiting')
+    const problem = 'does not stream from the primary (the state of its WAL receiver is waiting)'
+    t.match(await statusOf(primary, second!.url), `warning: it ${problem}`)
+    await until('the reason is logged', async () => {
+      await usher.app.usher.users.get(usher.admin.id)
+      return usher.lines.some((line) => line.endsWith(`: It ${problem}`))
+    })
+  } finally {
+    process.kill(pid, 'SIGCONT')
+  }
+})
+
+t.test('14.7 while the database fails over and the former primary rejoins, no read is stale, and none goes backwards', async (t) => {
+  const folder = folderOf(t)
+  const group = await startStandbys(t, folder, {
+    settings: ['synchronous_standby_names=ANY 1 (*)', 'wal_log_hints=on'], cluster: await createDebianCluster(folder),
+  })
+  const former = group.primary
+  const servers = [former, ...group.standbys]
+  const databaseUrl = former.url.replace(/@[^/]+/, `@${servers.map(({ port }) => `127.0.0.1:${port}`).join()}`)
+  const options = { databaseUrl, replicaUrls: servers.map(({ url }) => url), deadlines: usual, poolSize: 10 }
+  const one = await open(t, options)
+  const nodes = [one, await open(t, { ...options, schema: one.options.schema! })]
+  const ids = await Promise.all(Array.from({ length: 20 }, async () => (await one.createUser({ name: '0' })).id))
+  for (const node of nodes) await node.untilUsed(2)
+  const { history, stop } = startHistory(nodes, {
+    ids, readers: 40, writers: 4, rename: async (node, id, name) => await nodes[node]!.rename(id, name) === 200,
+  })
+  t.teardown(stop)
+  const untilMore = async () => {
+    const { reads, writes } = history
+    await until('reads and writes go on', () =>
+      (history.reads > reads + 2000 && history.writes > writes + 20) || history.faults.length > 0, 20)
+  }
+  const usedOf = async (node: TestUsher, { port }: Server) =>
+    (await countsOf(node, 'usher_replica_used'))[`127.0.0.1:${port}`] === 1
+  const untilUsed = (server: Server) => until('it is used', async () =>
+    (await Promise.all(nodes.map((node) => usedOf(node, server)))).every(Boolean))
+  await untilMore()
+
+  await former.crash()
+  // That which has received more has every change that was acknowledged.
+  const received = await Promise.all(group.standbys.map(async (server) => {
+    await until('it has received all', async () => (await server.query('select from pg_stat_wal_receiver')).length === 0)
+    const [row] = await server.query("select pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::float8 as bytes")
+    return { server, bytes: Number(row!.bytes) }
+  }))
+  const [next, other] = received.sort((a, b) => b.bytes - a.bytes).map(({ server }) => server)
+  await next!.query('select pg_promote()')
+  await other!.follow(next!)
+  await untilUsed(other!)
+  await untilMore()
+  for (const node of nodes) t.notOk(await usedOf(node, former), 'the former primary is not there')
+  for (const node of nodes) t.notOk(await usedOf(node, next!), 'the new primary is not read as a standby')
+
+  await former.rejoin(next!)
+  await untilUsed(former)
+  await untilMore()
+  // The other standby does not answer any more.
+  await other!.query('select pg_wal_replay_pause()')
+  await until('it is not used', async () =>
+    !(await Promise.all(nodes.map((node) => usedOf(node, other!)))).some(Boolean))
+  const before = await Promise.all(nodes.map(readsOf))
+  await untilMore()
+  for (const [index, node] of nodes.entries()) {
+    t.ok((await readsOf(node)).standby! > before[index]!.standby!, 'the former primary answers reads')
+  }
+  await stop()
+  t.strictSame(history.faults, [])
+  t.comment(`${history.reads} reads, ${history.writes} writes`)
 })
 
 t.test('14.7 status says how far each standby is behind, and why one is not used', async (t) => {
   const folder = folderOf(t)
   const { primary, standbys: [standby] } = await startStandbys(t, folder, { count: 1 })
   await createUsher(t, { databaseUrl: primary.url, replicaUrls: [standby!.url], schema: 'usher' })
-  const check = async (url: string) => {
-    const [checked] = await checkReplicas(parseSettings({ DATABASE_URL: primary.url, REPLICA_URLS: url }))
-    return `${checked!.state}: ${checked!.detail}`
-  }
+  const check = (url: string) => statusOf(primary, url)
   await standby!.catchUp()
   t.match(await check(standby!.url), /^ok: 0 KiB behind the primary, [1-9]\d* connections? of nodes$/)
   t.match(await check(primary.url), /^warning: it is a primary, not a standby/)
@@ -163,6 +273,10 @@ t.test('14.7 status says how far each standby is behind, and why one is not used
   await standby!.catchUp()
   t.match(await check(standby!.url), /^warning: its timeline cannot be read: grant pg_read_all_stats/)
   t.match(await check(await testDatabaseUrl()), /^warning: it is a primary, not a standby/)
+  t.match(
+    await check(standby!.url.replace(/\/usher$/, '/postgres')),
+    /^warning: its URL names the database "postgres", and the primary has "usher"/
+  )
   standby!.link.refuse()
   await until('it is cut off', async () => (await standby!.query('select from pg_stat_wal_receiver')).length === 0)
   t.match(await check(standby!.url), /^warning: it is not connected to the primary/)
