@@ -27,7 +27,9 @@ async function createCluster (folder: string, superuser: string): Promise<NewClu
   }
   const runAs = await chooseRunAs(account, initdb, data)
   await run(
-    [...runAs.before, initdb, '-D', data, '-U', superuser, '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'],
+    [...runAs.before, initdb, '-D', data, '-U', superuser, '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync',
+      // For pg_rewind.
+      '--data-checksums'],
     runAs
   )
   return { programs: { initdb, postgres: initdb.replace(/initdb$/, 'postgres') }, runAs, data }

@@ -204,7 +204,7 @@ t.test('14.7 reads and status have one rule for the WAL receiver: one that does 
 t.test('14.7 while the database fails over and the former primary rejoins, no read is stale, and none goes backwards', async (t) => {
   const folder = folderOf(t)
   const group = await startStandbys(t, folder, {
-    settings: ['synchronous_standby_names=ANY 1 (*)', 'wal_log_hints=on'], cluster: await createDebianCluster(folder),
+    settings: ['synchronous_standby_names=ANY 1 (*)'], cluster: await createDebianCluster(folder),
   })
   const former = group.primary
   const servers = [former, ...group.standbys]
@@ -267,7 +267,7 @@ t.test('14.7 status says how far each standby is behind, and why one is not used
   await createUsher(t, { databaseUrl: primary.url, replicaUrls: [standby!.url], schema: 'usher' })
   const check = (url: string) => statusOf(primary, url)
   await standby!.catchUp()
-  t.match(await check(standby!.url), /^ok: 0 KiB behind the primary, [1-9]\d* connections? of nodes$/)
+  t.match(await check(standby!.url), /^ok: [01] KiB behind the primary, [1-9]\d* connections? of nodes$/)
   t.match(await check(primary.url), /^warning: it is a primary, not a standby/)
   await primary.query('revoke pg_read_all_stats from usher')
   await standby!.catchUp()
