@@ -118,8 +118,6 @@ t.test('14.7 what a standby shows before the primary does is not shown', async (
 t.test('14.7 the primary answers a read that is cancelled on the standby by a vacuum or by a lock of the primary', async (t) => {
   const { id } = await usher.createUser({ name: '0' })
   const sql = openSql(t, { options: { databaseUrl: standby.url, schema } }, 1)
-  await standby.query("alter system set max_standby_streaming_delay = '0'")
-  await standby.query('select pg_reload_conf()')
   // On the standby, each row waits for a lock that the test has there.
   await primary.query(`
     create function "${schema}".wait () returns boolean language plpgsql as $$ begin
@@ -138,7 +136,6 @@ t.test('14.7 the primary answers a read that is cancelled on the standby by a va
   ]
   for (const [index, cause] of causes.entries()) {
     const { failed = 0 } = await fallbacks(usher)
-    // Outside of a transaction, which might be cancelled as well.
     await sql`select pg_advisory_lock(1)`
     let reading: Promise<string> | undefined
     await until('a read waits on the standby', async () => {
@@ -146,8 +143,13 @@ t.test('14.7 the primary answers a read that is cancelled on the standby by a va
       return (await standby.query("select from pg_locks where locktype = 'advisory' and not granted")).length > 0
     })
     const answered = reading!
+    // It would cancel what the test itself asks the standby.
+    await standby.query("alter system set max_standby_streaming_delay = '0'")
+    await standby.query('select pg_reload_conf()')
     for (const statement of cause.split(';')) await primary.query(statement)
     t.equal(await answered, String(index + 1))
+    await standby.query('alter system reset max_standby_streaming_delay')
+    await standby.query('select pg_reload_conf()')
     await sql`select pg_advisory_unlock(1)`
     t.equal((await fallbacks(usher)).failed, failed + 1)
     const { standby: before = 0 } = await readsOf(usher)

@@ -209,7 +209,7 @@ t.test('14.7 while the database fails over and the former primary rejoins, no re
   const former = group.primary
   const servers = [former, ...group.standbys]
   const databaseUrl = former.url.replace(/@[^/]+/, `@${servers.map(({ port }) => `127.0.0.1:${port}`).join()}`)
-  const options = { databaseUrl, replicaUrls: servers.map(({ url }) => url), deadlines: usual, poolSize: 10 }
+  const options = { databaseUrl, replicaUrls: servers.map(({ url }) => url), deadlines: slow, poolSize: 10 }
   const one = await open(t, options)
   const nodes = [one, await open(t, { ...options, schema: one.options.schema! })]
   const ids = await Promise.all(Array.from({ length: 20 }, async () => (await one.createUser({ name: '0' })).id))
