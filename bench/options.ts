@@ -4,13 +4,13 @@ import { compared } from './load.ts'
 /** The parts besides the comparison, in the order in which they run. */
 export const parts = [
   'revalidate', 'fanout', 'flow', 'comeback', 'idle', 'scale', 'lists', 'overload', 'outbox', 'keyed', 'quotas',
-  'metrics', 'api-keys', 'database-socket', 'uploads', 'soak',
+  'metrics', 'api-keys', 'database-socket', 'uploads', 'soak', 'long-run',
 ] as const
 export type Part = typeof parts[number]
 
 const works = [...compared, ...parts]
-// The soak takes long, so it only runs if it is requested.
-const usual = works.filter((work) => work !== 'soak')
+// These take long, so they only run if they are requested.
+const usual = works.filter((work) => work !== 'soak' && work !== 'long-run')
 
 /** The options of the command line. All numbers are positive. */
 export type Options = ReturnType<typeof readOptions>
@@ -30,6 +30,8 @@ export function readOptions (args: string[]) {
       idlers: { type: 'string', default: '10000' },
       many: { type: 'string', default: '1000000' },
       minutes: { type: 'string', default: '10' },
+      rate: { type: 'string', default: '250' },
+      workers: { type: 'string', default: '2' },
       json: { type: 'string' },
       profile: { type: 'string' },
     },

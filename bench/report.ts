@@ -37,3 +37,10 @@ export function percentile (values: ArrayLike<number>, percent: number): number 
   if (percent === 50 && Number.isInteger(rank)) return (sorted[rank - 1]! + sorted[rank]!) / 2
   return sorted[Math.ceil(rank) - 1]!
 }
+
+/** Returns the slope of the regression line (least squares). */
+export function slopeOf (points: [x: number, y: number][]): number {
+  const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
+  const [x, y] = [mean(points.map(([x]) => x)), mean(points.map(([, y]) => y))]
+  return mean(points.map((point) => (point[0] - x) * (point[1] - y))) / mean(points.map((point) => (point[0] - x) ** 2))
+}

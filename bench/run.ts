@@ -12,6 +12,7 @@ import { idle } from './idle.ts'
 import { compared, type Compared } from './load.ts'
 import { keyed } from './keyed.ts'
 import { lists } from './lists.ts'
+import { longRun } from './long-run.ts'
 import { metrics } from './metrics.ts'
 import { parts, readOptions, requireOpenFiles, type Options, type Part } from './options.ts'
 import { outbox } from './outbox.ts'
@@ -41,6 +42,7 @@ const run: Record<Part, (stage: Stage) => Promise<Report>> = {
   'database-socket': databaseSocket,
   uploads,
   soak,
+  'long-run': longRun,
 }
 // Besides sockets, a process opens files for the database, logs and modules.
 const OTHER_FILES = 100

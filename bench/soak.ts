@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { WebSocket } from 'ws'
-import { median, round, verdict, type Report } from './report.ts'
+import { median, round, slopeOf, verdict, type Report } from './report.ts'
 import { login, type Server } from './servers.ts'
 import type { Stage } from './stage.ts'
 
@@ -100,11 +100,4 @@ function judge (usages: Usage[], name: 'rss' | 'heapUsed' | 'external') {
     most: Math.max(...usages.map((usage) => usage[name])),
     slope: slopeOf(usages.slice(usages.length / 2).map((usage) => [usage.minutes, usage[name]])),
   }
-}
-
-// Returns the slope of the regression line (least squares).
-function slopeOf (points: [x: number, y: number][]): number {
-  const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
-  const [x, y] = [mean(points.map(([x]) => x)), mean(points.map(([, y]) => y))]
-  return mean(points.map((point) => (point[0] - x) * (point[1] - y))) / mean(points.map((point) => (point[0] - x) ** 2))
 }
