@@ -22,6 +22,8 @@ export interface NodeOptions {
   readonly folder: string
   /** The maximum heap size in MiB. It keeps an attack from exhausting the memory of the machine. */
   readonly heap: number
+  /** Further settings of the node. */
+  readonly settings?: Readonly<Record<string, string>>
 }
 
 /** The attacked node, in a separate process. After a crash it is restarted on the same port. */
@@ -54,7 +56,7 @@ export class NodeUnderAttack {
 
   /** Starts the node and waits until it listens. Throws if it ends before. */
   async start (): Promise<void> {
-    const { databaseUrl, folder, heap } = this.#options
+    const { databaseUrl, folder, heap, settings } = this.#options
     const child = this.#child = spawn(process.execPath, [
       `--max-old-space-size=${heap}`, '--import', REPORT_HEAP, SERVER,
     ], {
@@ -70,6 +72,7 @@ export class NodeUnderAttack {
         DATA_DIR: folder,
         ADMIN_EMAIL: ADMIN.email,
         ADMIN_PASSWORD: ADMIN.password,
+        ...settings,
       },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })

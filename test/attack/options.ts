@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { availableParallelism } from 'node:os'
+import { origins, type Origin } from './combined/origins.ts'
 
 /** The options of the command line. */
 export type Options = ReturnType<typeof readOptions>
@@ -22,14 +23,30 @@ export function readOptions (args: string[]) {
       rounds: { type: 'string', default: '3' },
       users: { type: 'string', default: '50' },
       slow: { type: 'string', default: '500' },
+      from: { type: 'string', default: '' },
+      networks: { type: 'string', default: '2000' },
       json: { type: 'string' },
     },
   })
-  const { only, without, combined, json, ...numbers } = values
-  return { ...readNumbers(numbers), only: split(only), without: split(without), combined, json }
+  const { only, without, combined, from, json, ...numbers } = values
+  return {
+    ...readNumbers(numbers),
+    only: split(only),
+    without: split(without),
+    combined: combined || from !== '',
+    from: readOrigins(from),
+    json,
+  }
 }
 
 const split = (list: string) => list.split(',').filter(Boolean)
+
+function readOrigins (from: string): Origin[] {
+  const given = split(from)
+  const unknown = given.find((name) => !(origins as readonly string[]).includes(name))
+  if (unknown !== undefined) throw new Error(`--from has the unknown name ${unknown}; the names are ${origins.join(', ')}`)
+  return origins.filter((origin) => given.includes(origin))
+}
 
 function readNumbers<Name extends string> (given: Record<Name, string>): Record<Name, number> {
   const entries = Object.entries<string>(given).map(([name, text]) => {

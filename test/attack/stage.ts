@@ -17,10 +17,12 @@ export interface Stage {
 }
 
 /** Starts PostgreSQL and the node in a temporary folder, which `close` removes. */
-export async function openStage ({ heap }: { heap: number }): Promise<Stage> {
+export async function openStage (
+  { heap, settings = {} }: { heap: number, settings?: Readonly<Record<string, string>> }
+): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), 'usher-attack-'))
   const database = await startEmbedded({ dataDir: folder })
-  const node = new NodeUnderAttack({ databaseUrl: database.url, folder, heap })
+  const node = new NodeUnderAttack({ databaseUrl: database.url, folder, heap, settings })
   const sql = createClient(database.url, { max: 2, onnotice: () => {}, connection: { search_path: 'usher' } })
 
   async function close (): Promise<void> {

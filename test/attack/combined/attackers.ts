@@ -1,6 +1,7 @@
 // This process runs the clients of one attack. They attack the port that the phase names.
 import { readConfiguration, report } from '../helpers.ts'
 import { attacks, persist } from './attacks.ts'
+import type { Origin } from './origins.ts'
 import type { AttackerConfiguration, Phase } from './phases.ts'
 
 const configuration = await readConfiguration<AttackerConfiguration>()
@@ -8,15 +9,15 @@ const attack = attacks[configuration.attack]!
 let ending = new AbortController()
 let clients: Promise<unknown> = Promise.resolve()
 
-process.on('message', async ({ type, port }: Phase) => {
+process.on('message', async ({ type, port, origin }: Phase) => {
   ending.abort()
   await clients
-  if (type === 'attack') begin(port)
+  if (type === 'attack') begin(port, origin)
   report({ type: 'ready' })
 })
 report({ type: 'ready' })
 
-function begin (port: number): void {
+function begin (port: number, origin: Origin | undefined): void {
   ending = new AbortController()
   const { signal } = ending
   clients = Promise.all(Array.from({ length: attack.clients(configuration) }, (_, index) =>
@@ -24,6 +25,7 @@ function begin (port: number): void {
       target: { host: '127.0.0.1', port },
       address: `127.0.0.${attack.hosts[index % attack.hosts.length]}`,
       index,
+      origin,
       configuration,
       signal,
     }, attack)))

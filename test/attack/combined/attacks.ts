@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { writeRequest, type Request } from '../exchange.ts'
 import { HttpConnection, NodeIsDown, type Target } from '../http-connection.ts'
 import { RawSocket } from '../web-socket.ts'
+import { attackerAddress, forwardedFor, type Origin } from './origins.ts'
 import type { AttackerConfiguration } from './phases.ts'
 
 /**
@@ -11,6 +12,8 @@ export interface CombinedAttack {
   /** The last bytes of the addresses that it comes from: 127.0.0.x. */
   readonly hosts: readonly number[]
   clients (configuration: AttackerConfiguration): number
+  /** Whether it only makes sense behind a proxy: what it uses up has a limit for each network. */
+  readonly isProxied?: boolean
   /** Runs one client once. It is called again as soon as it ends. */
   attack (client: Client): Promise<void>
 }
@@ -19,6 +22,7 @@ export interface Client {
   readonly target: Target
   readonly address: string
   readonly index: number
+  readonly origin: Origin | undefined
   readonly configuration: AttackerConfiguration
   readonly signal: AbortSignal
 }
@@ -32,6 +36,17 @@ async function pause ({ signal }: Client, milliseconds: number): Promise<void> {
   await delay(milliseconds, undefined, { signal })
     .catch((error: Error) => { if (error.name !== 'AbortError') throw error })
 }
+
+// The networks take turns, so that each request of a client comes from another one.
+function headersOf (client: Client, count = 0): Record<string, string> {
+  const { origin, index, configuration: { networks, attack } } = client
+  if (origin === undefined) return {}
+  const step = attacks[attack]!.clients(client.configuration)
+  return forwardedFor(attackerAddress(origin, networks, index + count * step))
+}
+
+const linesOf = (headers: Record<string, string>) =>
+  Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join('')
 
 async function drip (client: Client, first: string, drop: () => string): Promise<void> {
   const connection = await HttpConnection.open(client.target, client.address)
@@ -50,7 +65,8 @@ async function repeat (client: Client, everyMs: number, request: (count: number)
   await pause(client, Math.random() * everyMs)
   for (let count = 0; !client.signal.aborted && connection.isUsable; count++) {
     const due = pause(client, everyMs)
-    connection.send(writeRequest(request(count)))
+    const { headers, ...rest } = request(count)
+    connection.send(writeRequest({ ...rest, headers: { ...headers, ...headersOf(client, count) } }))
     await Promise.race([connection.reply().catch(() => {}), untilAborted(client)])
     await due
   }
@@ -62,12 +78,30 @@ function untilAborted ({ signal }: Client): Promise<void> {
     signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
+async function openSocket (client: Client): Promise<RawSocket | undefined> {
+  const { target, address } = client
+  const headers = Object.entries(headersOf(client)).map((pair) => pair.join(': '))
+  const socket = await RawSocket.open(target, { address, headers, protocol: 'graphql-transport-ws' })
+  if (typeof socket === 'number') {
+    await pause(client, DROP_MS)
+    return undefined
+  }
+  socket.send({ type: 'connection_init' })
+  await socket.hear(({ type }) => type === 'connection_ack', DROP_MS)
+  return socket
+}
+
+const postJson = (path: string, body: object): Request =>
+  ({ method: 'POST', path, headers: JSON_TYPE, body: JSON.stringify(body) })
+
 /** All parts of the combined attack, which run at the same time. */
 export const attacks: Readonly<Record<string, CombinedAttack>> = {
   'slow-heads': {
     hosts: [2],
     clients: ({ slow }) => slow,
-    attack: (client) => drip(client, 'GET /api/users HTTP/1.1\r\nhost: localhost\r\n', () => 'x: y\r\n'),
+    attack: (client) => drip(
+      client, `GET /api/users HTTP/1.1\r\nhost: localhost\r\n${linesOf(headersOf(client))}`, () => 'x: y\r\n'
+    ),
   },
 
   'slow-bodies': {
@@ -75,7 +109,7 @@ export const attacks: Readonly<Record<string, CombinedAttack>> = {
     clients: ({ slow }) => slow,
     attack: (client) => drip(
       client,
-      'POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n',
+      `POST /graphql HTTP/1.1\r\nhost: localhost\r\n${linesOf(headersOf(client))}content-type: application/json\r\ncontent-length: 1000\r\n\r\n`,
       () => ' '
     ),
   },
@@ -90,7 +124,7 @@ export const attacks: Readonly<Record<string, CombinedAttack>> = {
       // another attack.
       await pause(client, Math.random() * READER_MS)
       while (!client.signal.aborted && connection.isUsable) {
-        connection.send(writeRequest({ method: 'GET', path: '/api/users?limit=1000' }))
+        connection.send(writeRequest({ method: 'GET', path: '/api/users?limit=1000', headers: headersOf(client) }))
         await pause(client, READER_MS)
       }
       await connection.close()
@@ -121,10 +155,8 @@ export const attacks: Readonly<Record<string, CombinedAttack>> = {
     hosts: [10, 11],
     clients: () => 10,
     async attack (client) {
-      const socket = await RawSocket.open(client.target, { address: client.address, protocol: 'graphql-transport-ws' })
-      if (typeof socket === 'number') return pause(client, DROP_MS)
-      socket.send({ type: 'connection_init' })
-      await socket.hear(({ type }) => type === 'connection_ack', DROP_MS)
+      const socket = await openSocket(client)
+      if (!socket) return
       if (client.index % 2 === 0) socket.connection.socket.pause()
       for (; !client.signal.aborted && socket.isOpen; await pause(client, 100)) {
         for (let count = 0; count < 20; count++) socket.send('{"type":"ping"}')
@@ -133,6 +165,73 @@ export const attacks: Readonly<Record<string, CombinedAttack>> = {
       await socket.close()
       await pause(client, DROP_MS)
     },
+  },
+
+  // As many different subscriptions as all clients together may have.
+  subscriptions: {
+    hosts: [12],
+    isProxied: true,
+    clients: () => 2000,
+    async attack (client) {
+      await pause(client, Math.random() * DROP_MS)
+      const socket = await openSocket(client)
+      if (!socket) return
+      const query = `subscription { s${client.index}: postCreated { id } }`
+      socket.send({ type: 'subscribe', id: '1', payload: { query } })
+      while (!client.signal.aborted && socket.isOpen) {
+        await pause(client, READER_MS)
+        socket.messages.length = 0
+      }
+      await socket.close()
+    },
+  },
+
+  'sign-ups': {
+    hosts: [13],
+    isProxied: true,
+    clients: () => 50,
+    attack: (client) => repeat(client, 1000, (count) => postJson('/api/auth/sign-up', {
+      name: 'Nobody', email: `nobody${client.index}-${count}-${Date.now()}@example.com`, password: 'an unusual phrase',
+    })),
+  },
+
+  'login-mails': {
+    hosts: [14],
+    isProxied: true,
+    clients: () => 20,
+    attack: (client) => repeat(client, 1000, (count) => postJson('/api/auth/login/mail', {
+      email: `user${client.index * 50 + count}@bench.example.com`,
+    })),
+  },
+
+  resets: {
+    hosts: [15],
+    isProxied: true,
+    clients: () => 20,
+    attack: (client) => repeat(client, 1000, (count) => postJson('/api/auth/password-reset', {
+      email: `user${client.index * 50 + count}@bench.example.com`,
+    })),
+  },
+
+  refreshes: {
+    hosts: [16],
+    isProxied: true,
+    clients: () => 50,
+    attack: (client) => repeat(client, 1000, (count) => ({
+      method: 'POST',
+      path: '/api/auth/refresh',
+      headers: { cookie: `usher_session=${`${client.index}-${count}`.padEnd(43, 'x')}` },
+    })),
+  },
+
+  // Each page begins at another place, so that none shares a statement.
+  'long-pages': {
+    hosts: [17],
+    isProxied: true,
+    clients: () => 20,
+    attack: (client) => repeat(client, 1000, (count) => ({
+      method: 'GET', path: `/api/users?limit=1000&q=us&sort=${count % 2 ? '-' : ''}name&role=user`,
+    })),
   },
 }
 

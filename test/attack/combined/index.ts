@@ -8,10 +8,11 @@ import { attacks } from './attacks.ts'
 import type { NormalConfiguration } from './normal-users.ts'
 import type { AttackerConfiguration, Phase, Sample } from './phases.ts'
 
-const THROUGHPUT = 0.9
-const P99 = 3
-// The time that the attackers need to open their connections.
-const RAMP_MS = 3000
+/** What normal users keep of their throughput, and how many times the quiet p99 they may have. */
+export const THROUGHPUT = 0.9
+export const P99 = 3
+/** The time that the attackers need to open their connections. */
+export const RAMP_MS = 3000
 
 /** The samples of normal users, from quiet and attacked phases in turn. */
 export interface CombinedResult {
@@ -29,7 +30,7 @@ export interface CombinedResult {
 export async function combined (
   { node, ...stage }: Stage, { users, slow, seconds, rounds: count, seed, ...choice }: Options
 ): Promise<CombinedResult> {
-  const chosen = chooseNames(Object.keys(attacks), choice)
+  const chosen = chooseNames(Object.keys(attacks).filter((name) => !attacks[name]!.isProxied), choice)
   const world = await prepareWorld({ node, ...stage })
   const key = await readSigningKey(stage.sql)
   const decoy = startHelper('combined/decoy.ts')
@@ -37,10 +38,10 @@ export async function combined (
   const { port } = await decoy.receive<{ port: number }>('listening')
   const attackers = await Promise.all(chosen.map((attack) =>
     startReady(
-      'combined/attackers.ts', { attack, slow, longWinded: world.longWinded } satisfies AttackerConfiguration
+      'combined/attackers.ts', { attack, slow, longWinded: world.longWinded, networks: 1 } satisfies AttackerConfiguration
     )))
   const normal = await startReady(
-    'combined/normal-users.ts', { users, seed, world, key } satisfies NormalConfiguration, { nice: false }
+    'combined/normal-users.ts', { users, seed, world, key, isProxied: false } satisfies NormalConfiguration, { nice: false }
   )
 
   async function measure (attacked: number): Promise<Sample> {
@@ -91,14 +92,14 @@ ${holds ? 'held' : 'VIOLATED'}`)
   for (const crash of crashes) console.log(`\n--- crash: ${crash.slice(-1500)}`)
 }
 
-async function startReady (file: string, configuration: object, options?: { nice: boolean }): Promise<Helper> {
+export async function startReady (file: string, configuration: object, options?: { nice: boolean }): Promise<Helper> {
   const helper = startHelper(file, options)
   helper.send(configuration)
   await helper.receive('ready')
   return helper
 }
 
-async function tellAll (helpers: readonly Helper[], phase: Phase): Promise<void> {
+export async function tellAll (helpers: readonly Helper[], phase: Phase): Promise<void> {
   await Promise.all(helpers.map((helper) => {
     helper.send(phase)
     return helper.receive('ready')

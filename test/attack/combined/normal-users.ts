@@ -7,6 +7,7 @@ import { readConfiguration, report } from '../helpers.ts'
 import { HttpConnection, NodeIsDown, NoReply } from '../http-connection.ts'
 import { deriveSeed, Random } from '../random.ts'
 import { TokenFactory, type SigningKey } from '../tokens.ts'
+import { forwardedFor } from './origins.ts'
 import type { Phase, Sample } from './phases.ts'
 
 export interface NormalConfiguration {
@@ -14,12 +15,14 @@ export interface NormalConfiguration {
   readonly seed: number
   readonly world: World
   readonly key: SigningKey
+  /** Whether the node is behind a proxy. */
+  readonly isProxied: boolean
 }
 
 const EVERY_MS = 100
 const LOST_MS = 5000
 
-const { users, seed, world, key } = await readConfiguration<NormalConfiguration>()
+const { users, seed, world, key, isProxied } = await readConfiguration<NormalConfiguration>()
 const cast = new Cast(world, new TokenFactory(key))
 process.on(
   'message', async ({ port, seconds }: Phase) => report({ type: 'sample', sample: await measure(port, seconds!) })
@@ -63,7 +66,9 @@ async function measure (port: number, seconds: number): Promise<Sample> {
           connection = await HttpConnection.open({ host: '127.0.0.1', port }, `127.0.1.${index + 1}`)
         }
         connection.socket.setTimeout(LOST_MS)
-        connection.send(writeRequest(generate(random, cast.member(index))))
+        const { headers, ...request } = generate(random, cast.member(index))
+        const proxied = forwardedFor(isProxied ? `91.0.${index}.1` : undefined)
+        connection.send(writeRequest({ ...request, headers: { ...headers, ...proxied } }))
         const { status, body } = await connection.reply()
         return status >= 200 && status < 300 && !body.startsWith('{"data":null') ? 'good' : `${status}`
       } catch (error) {
