@@ -343,10 +343,10 @@ async function breakOff (account: Account): Promise<void> {
       ...headers, 'content-length': body.length, authorization: `Bearer ${account.token}`, 'x-forwarded-for': account.address,
     },
   })
-  const closed = once(outgoing, 'close')
-  // That the connection has ended is the intention.
-  outgoing.on('error', () => {})
-  await new Promise((resolve) => outgoing.write(body.subarray(0, body.length / 2), resolve))
+  const { promise: closed, resolve } = Promise.withResolvers<void>()
+  // That the connection ends is the intention, so its error is none.
+  outgoing.on('error', () => {}).on('close', resolve)
+  await new Promise((resolve) => outgoing.write(body.subarray(0, body.length / 2), () => resolve(undefined)))
   await delay(20)
   outgoing.destroy()
   await closed

@@ -68,6 +68,7 @@ interface Judged {
  */
 export async function longRun (stage: Stage): Promise<Report> {
   const { minutes, rate, workers, json } = stage.options
+  const walFolder = join(stage.dataFolder, 'pg_wal')
   const folder = await mkdtemp(join(tmpdir(), 'usher-long-run-'))
   const sql = createClient(stage.databaseUrl, { max: 1, onnotice: () => {} })
   const receivers = await startReceivers()
@@ -78,12 +79,12 @@ export async function longRun (stage: Stage): Promise<Report> {
     const clients = startClient<LongRunTold>('long-run-clients', given)
     const samples: Sample[] = []
     const sampling = sampleRegularly(over.signal, async (minute) => {
-      const sample = await takeSample(node.pid, folder, sql, minute)
+      const values = { ...await sampleDatabase(sql), ...await sampleFolders(join(folder, 'uploads'), walFolder) }
+      const sample = await takeSample(node.pid, join(folder, 'memory'), minute, values)
       samples.push(sample)
       if (json) await appendFile(`${json}.samples`, `${JSON.stringify(sample)}\n`)
     })
-    const told = await clients.told.finally(() => over.abort())
-    await Promise.all([sampling, clients.stop()])
+    const [told] = await Promise.all([clients.told.finally(() => over.abort()), sampling]).finally(() => clients.stop())
     const judged = judgeAll(samples)
     const replaced = new Set(samples.flatMap(({ pids }) => pids)).size - workers - 1
     const failures = Object.entries(told.failures)
@@ -226,13 +227,14 @@ async function sampleRegularly (signal: AbortSignal, sample: (minutes: number) =
   }
 }
 
-async function takeSample (primary: number, folder: string, sql: Sql, minutes: number): Promise<Sample> {
+async function takeSample (
+  primary: number, memory: string, minutes: number, values: Record<string, number>
+): Promise<Sample> {
   const children = await readFile(`/proc/${primary}/task/${primary}/children`, 'utf8')
   const pids = [primary, ...children.trim().split(' ').filter(Boolean).map(Number)]
   const processes = await Promise.all(pids.map((pid, index) =>
-    sampleProcess(pid, index === 0 ? 'primary' : `worker ${index}`, join(folder, 'memory'))))
-  const values = Object.assign({}, ...processes, await sampleDatabase(sql), await sampleFolder(join(folder, 'uploads')))
-  return { minutes, pids, values }
+    sampleProcess(pid, index === 0 ? 'primary' : `worker ${index}`, memory)))
+  return { minutes, pids, values: Object.assign({}, ...processes, values) }
 }
 
 async function sampleProcess (pid: number, name: string, memory: string): Promise<Record<string, number>> {
@@ -251,12 +253,11 @@ async function sampleProcess (pid: number, name: string, memory: string): Promis
 }
 
 async function sampleDatabase (sql: Sql): Promise<Record<string, number>> {
-  const [totals] = await sql<{ connections: number, idle: number, database: number, wal: number }[]>`
+  const [totals] = await sql<{ connections: number, idle: number, database: number }[]>`
     select
       (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as connections,
       (select count(*)::int from pg_stat_activity where state like 'idle in transaction%') as idle,
-      pg_database_size(current_database())::float8 as database,
-      (select sum(size)::float8 from pg_ls_waldir()) as wal`
+      pg_database_size(current_database())::float8 as database`
   const tables = await sql<{ name: string, size: number, dead: number }[]>`
     select relname as name, pg_table_size(relid)::float8 as size, n_dead_tup::float8 as dead
     from pg_stat_user_tables where schemaname = ${SCHEMA}`
@@ -267,22 +268,26 @@ async function sampleDatabase (sql: Sql): Promise<Record<string, number>> {
     'PostgreSQL: connections': totals!.connections,
     'PostgreSQL: idle in transaction': totals!.idle,
     'PostgreSQL: database': totals!.database / MIB,
-    'PostgreSQL: WAL': totals!.wal / MIB,
     ...Object.fromEntries(tables.flatMap(({ name, size, dead }) =>
       [[`table ${name}`, size / MIB], [`dead rows of ${name}`, dead]])),
     ...Object.fromEntries(indexes.map(({ name, table, size }) => [`index ${table}.${name}`, size / MIB])),
   }
 }
 
-async function sampleFolder (folder: string): Promise<Record<string, number>> {
+async function sampleFolders (uploads: string, wal: string): Promise<Record<string, number>> {
+  const [stored, log] = [await sumUp(uploads), await sumUp(wal)]
+  return {
+    'uploads: files': stored.files, 'uploads: bytes': stored.bytes / MIB, 'PostgreSQL: WAL': log.bytes / MIB,
+  }
+}
+
+async function sumUp (folder: string): Promise<{ files: number, bytes: number }> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])
   const files = entries.filter((entry) => entry.isFile())
   // Some are deleted meanwhile.
   const sizes = await Promise.all(files.map(({ parentPath, name }) =>
     stat(join(parentPath, name)).then(({ size }) => size, () => 0)))
-  return {
-    'uploads: files': files.length, 'uploads: bytes': sizes.reduce((sum, size) => sum + size, 0) / MIB,
-  }
+  return { files: files.length, bytes: sizes.reduce((sum, size) => sum + size, 0) }
 }
 
 function kindOf (name: string): Kind {

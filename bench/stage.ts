@@ -11,6 +11,8 @@ import { startServer, type Server } from './servers.ts'
 export interface Stage {
   readonly options: Options
   readonly generator: Generator
+  /** The folder of the data of PostgreSQL. */
+  readonly dataFolder: string
   /** By a Unix socket, except where there are none. */
   readonly databaseUrl: string
   /** The same database by TCP. */
@@ -41,6 +43,7 @@ export async function openStage (options: Options): Promise<Stage> {
   const stage: Stage = {
     options,
     generator,
+    dataFolder: join(folder, 'postgres'),
     databaseUrl: database.url,
     tcpDatabaseUrl: database.tcpUrl!,
 

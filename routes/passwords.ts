@@ -4,6 +4,7 @@ import { findAccount, getTokenOwner } from '../db/auth/password-tokens.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import type { Caller } from '../plugins/auth/caller.ts'
 import { hashSecret } from '../plugins/auth/cookie-value.ts'
+import { hashingOf } from '../plugins/auth/passwords.ts'
 import { IdParams } from '../schema/http/params.ts'
 import { InvalidInput } from '../schema/http/errors.ts'
 import { IDEMPOTENT, type ResultKey } from '../schema/http/idempotency.ts'
@@ -74,7 +75,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post('/users/:id/invitation', { schema: schemas.invite, onRequest: allow('users:invite') }, onInvite)
 
   async function onChange (request: RequestOf<typeof schemas.change>, reply: ReplyOf<typeof schemas.change>) {
-    const { body: { currentPassword, password }, socket } = request
+    const { currentPassword, password } = request.body
     const caller = callerOf(request)
     const user = await findAccount(db, actorOf(request).id)
     // The user was deleted after the token was verified.
@@ -90,7 +91,8 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     }
     const passwordHash = await login.checkOwnPassword(caller, user, currentPassword, logFailure)
     const current = { ...user, passwordHash }
-    await accounts.changePassword(caller, current, await passwords.hash(password, socket)).catch(async (error) => {
+    const changed = await passwords.hash(password, hashingOf(caller))
+    await accounts.changePassword(caller, current, changed).catch(async (error) => {
       if (error instanceof WrongPassword) await logFailure()
       throw error
     })
@@ -117,14 +119,14 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onConfirmReset (
     request: RequestOf<typeof schemas.confirmReset>, reply: ReplyOf<typeof schemas.confirmReset>
   ) {
-    const { body: { token, password }, socket } = request
+    const { token, password } = request.body
+    const caller = callerOf(request, { via: 'mail-link' })
     const hash = hashSecret(token)
     const user = await getTokenOwner(db, hash)
     // The password is checked before the token is consumed, so that the link still works after a password was rejected.
     rejectPersonalWords(password, user)
-    await accounts.resetPassword(
-      callerOf(request, { via: 'mail-link' }), user, hash, await passwords.hash(password, socket)
-    )
+    const passwordHash = await passwords.hash(password, { ...hashingOf(caller), isKnown: true })
+    await accounts.resetPassword(caller, user, hash, passwordHash)
     return reply.code(204).send(null)
   }
 

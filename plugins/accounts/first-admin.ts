@@ -65,7 +65,7 @@ async function create (
   const created = await insertFirstAdmin(db, {
     name,
     email,
-    passwordHash: await passwords.hash(password),
+    passwordHash: await passwords.hash(password, { isKnown: true }),
     fields: userFields,
     inTransaction: async (trx, user, isNew) => {
       if (!isNew) {

@@ -11,6 +11,7 @@ import { userInputs } from '../../schema/users/user-inputs.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { Audit } from '../audit/index.ts'
 import type { Auth } from '../auth/index.ts'
+import { hashingOf } from '../auth/passwords.ts'
 import type { NewProviderUser } from '../auth/providers/index.ts'
 import type { OpenedSignUp } from '../auth/links/sign-ups.ts'
 import type { Core } from '../core.ts'
@@ -68,7 +69,7 @@ export function createNewUsers (
         ? await hooks.change('beforeUserCreate', creation.pick(given), caller, check(creation.parse))
         : given
       const { password, ...user } = wanted
-      const passwordHash = password === undefined ? null : await passwords.hash(password, caller.client)
+      const passwordHash = password === undefined ? null : await passwords.hash(password, hashingOf(caller))
       const row = { ...user, passwordHash, context: audit.contextOf(caller), token: caller.token, once }
       const inTransaction = hooks.during('onUserCreate', caller)
       // Without a hook, users that are created at the same time share a statement, which checks their tokens.
@@ -127,7 +128,7 @@ export function createNewUsers (
         : given
       const { name, email, password } = wanted
       // Whatever the address, the password is hashed before the response, so that the response takes the same time.
-      const passwordHash = password === undefined ? null : await passwords.hash(password, caller.client)
+      const passwordHash = password === undefined ? null : await passwords.hash(password, hashingOf(caller))
       return signUps.request({ name, email, passwordHash, fields: fieldsOf(wanted) }, caller)
     },
 
@@ -161,7 +162,9 @@ export function createNewUsers (
       const { name, role = 'user' } = changed
       rejectOwnWords({ ...changed, password })
       // The token is valid, so a flood of others costs no hashes.
-      const passwordHash = password === undefined ? undefined : await passwords.hash(password, caller.client)
+      const passwordHash = password === undefined
+        ? undefined
+        : await passwords.hash(password, { ...hashingOf(caller), isKnown: true })
       const confirmed = { name, role, fields: fieldsOf(changed), passwordHash, bindingHash }
       if (!inTransaction) return confirmSignUp(db, hash, caller, userFields, confirmed)
       return db.transaction().execute(async (trx) => {

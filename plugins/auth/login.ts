@@ -1,5 +1,4 @@
 import { fastifyCookie } from '@fastify/cookie'
-import type { Client } from '../../db/batching/batching.ts'
 import { findAccount, type Account } from '../../db/auth/password-tokens.ts'
 import { stepUpSession } from '../../db/sessions/step-up.ts'
 import type { UsedIdentity, UsedPasskey } from '../../db/sessions/sessions.ts'
@@ -21,7 +20,7 @@ import type { Users } from '../users/index.ts'
 import type { Caller } from './caller.ts'
 import type { Claims } from './claims.ts'
 import type { SessionCookie } from './cookie-value.ts'
-import type { Passwords } from './passwords.ts'
+import type { Hashing, Passwords } from './passwords.ts'
 import type { SecondFactor } from './second-factor.ts'
 import { attributesOf, SESSION_COOKIE } from './session-cookie.ts'
 import type { OpenSession, Sessions } from './sessions.ts'
@@ -157,11 +156,13 @@ export function createLogin (
   ): Promise<Credentials & { passwordHash: string }> {
     const { email, password } = credentials
     const user = await findCredentials(db, email, userFields)
-    const match = await passwords.verify(password, user?.disabled ? null : user?.passwordHash, caller.client!)
+    const match = await passwords.verify(password, user?.disabled ? null : user?.passwordHash, {
+      client: caller.client, address: caller.address, isKnown: attempt.isRecognised,
+    })
     if (!match) return reject(caller, user?.id, attempt)
     const { passwordHash } = user as { passwordHash: string }
     if (!match.isOutdated) return { ...user!, passwordHash }
-    const renewed = await passwords.hash(password)
+    const renewed = await passwords.hash(password, { address: caller.address, isKnown: true })
     if (await updatePasswordHash(db, user!.id, passwordHash, renewed)) return { ...user!, passwordHash: renewed }
     // The hash has changed meanwhile, usually because another login has renewed it. The password is verified against
     // the new one.
@@ -171,16 +172,16 @@ export function createLogin (
   // Returns the hash of a user who has this password, hashed anew if the one that was found is outdated. Returns
   // undefined if the password is wrong.
   async function verifyAccount (
-    { id, passwordHash }: Pick<Account, 'id' | 'passwordHash'>, password: string, client: Client
+    { id, passwordHash }: Pick<Account, 'id' | 'passwordHash'>, password: string, hashing: Hashing
   ): Promise<string | undefined> {
-    const match = await passwords.verify(password, passwordHash, client)
+    const match = await passwords.verify(password, passwordHash, hashing)
     if (!match) return undefined
     if (!match.isOutdated) return passwordHash!
-    const renewed = await passwords.hash(password, client)
+    const renewed = await passwords.hash(password, hashing)
     if (await updatePasswordHash(db, id, passwordHash!, renewed)) return renewed
     // The hash has changed meanwhile, usually because a login has renewed it.
     const current = await findAccount(db, id)
-    return current && verifyAccount(current, password, client)
+    return current && verifyAccount(current, password, hashing)
   }
 
   async function reject (caller: Caller, userId: string | undefined, attempt: LoginAttempt): Promise<never> {
@@ -207,7 +208,7 @@ export function createLogin (
       onWrong: () => Promise<void>
     ): Promise<string> {
       const attempt = await throttle.login({ email: account.email, address, ...client && { client } })
-      const passwordHash = await verifyAccount(account, password, client!).catch((error) => {
+      const passwordHash = await verifyAccount(account, password, { client, address, isKnown: true }).catch((error) => {
         attempt.withdraw()
         throw error
       })

@@ -1,18 +1,20 @@
 import { hash } from '@node-rs/argon2'
-import fastq from 'fastq'
 import {
   forgetPasswordKinds, listPasswordKinds, openSignerKey, type PasswordKind,
 } from '../../db/auth/password-kinds.ts'
 import type { Client } from '../../db/batching/batching.ts'
-import { ClientDisconnected, DatabaseUnavailable, Overloaded } from '../../schema/http/errors.ts'
+import { ClientDisconnected, DatabaseUnavailable } from '../../schema/http/errors.ts'
 import { normalizePassword } from '../../schema/auth/password.ts'
 import {
   impossibleHash, LOGIN_LIMITS, parseHash, UnsupportedHash, workOf, type StoredHash,
 } from '../../schema/auth/stored-hash.ts'
 import type { Options } from '../../schema/options/options.ts'
 import { MAX_CONCURRENT_HASHES, MINIMUM_KIB } from '../../schema/options/password-hash.ts'
+import { networksOf } from '../../schema/http/network.ts'
 import type { Core } from '../core.ts'
+import { FairQueue } from '../support/fair-queue.ts'
 import { purgeRegularly } from '../support/purge.ts'
+import type { Caller } from './caller.ts'
 import { checkHash, doWork, remainingWork } from './check-hash.ts'
 
 const WAITING = 200
@@ -38,6 +40,21 @@ export interface PasswordMatch {
   isOutdated: boolean
 }
 
+/** For whom a password is hashed or checked. */
+export interface Hashing {
+  client?: Client | undefined
+  address?: string
+  /**
+   * Whether it is somebody whom the service knows: a user with a session, one who logs in from a recognised network, or
+   * whoever has the token of a mail. Otherwise everybody could have sent the request.
+   */
+  isKnown?: boolean
+}
+
+/** Returns for whom a caller's request is hashed. Callers with a token, and the host, are known. */
+export const hashingOf = ({ client, address, actor, isHost }: Caller): Hashing =>
+  ({ client, address, isKnown: actor !== null || isHost })
+
 export type Passwords = ReturnType<typeof createPasswords>
 
 /**
@@ -58,9 +75,9 @@ export function createPasswords (
     log.info({ passwordHash: cost }, 'The option passwordHash is weaker than recommended: use it for tests only')
   }
   // Jobs beyond the bound are rejected.
-  const pool = fastq.promise((job: () => Promise<unknown>) => job(), MAX_CONCURRENT_HASHES)
+  const pool = new FairQueue({ concurrency: MAX_CONCURRENT_HASHES, maxWaiting: WAITING })
   const hashed = metrics.counter('usher_password_hashes_total', 'Passwords that were hashed or checked')
-  metrics.gauge('usher_password_hashes_pending', 'Passwords that wait to be hashed or checked', () => pool.length())
+  metrics.gauge('usher_password_hashes_pending', 'Passwords that wait to be hashed or checked', () => pool.waiting)
   purgeRegularly(lifecycle, 'kinds of password hashes', PURGE_SECONDS, async () => {
     while (await forgetPasswordKinds(db) > 0);
     return 0
@@ -105,15 +122,19 @@ export function createPasswords (
     }
   }
 
-  async function run<Result> (job: () => Promise<Result>, client: Client | undefined): Promise<Result> {
-    if (pool.length() >= WAITING) throw new Overloaded()
-    return await pool.push(async () => {
+  // Those who are known and all others take turns, so that nobody, from however many networks, keeps users from logging
+  // in. Within both, the widest networks take turns, and the narrowest ones of each.
+  async function run<Result> (
+    job: () => Promise<Result>, { client, address = '', isKnown = false }: Hashing
+  ): Promise<Result> {
+    const networks = networksOf(address)
+    return pool.run([`${isKnown}`, networks.at(-1)!.name, networks[0]!.name], async () => {
       if (client?.destroyed) throw new ClientDisconnected()
       // The result could not be used without the database. Jobs that wait for their turn fail in time.
       if (!breaker.closed) throw new DatabaseUnavailable()
       hashed.add()
       return job()
-    }) as Result
+    })
   }
 
   return {
@@ -121,8 +142,8 @@ export function createPasswords (
      * Hashes a password. Throws `Overloaded` if too many jobs wait, `DatabaseUnavailable`, and `ClientDisconnected` if
      * the client has disconnected before its turn.
      */
-    hash: (password: string, client?: Client): Promise<string> =>
-      run(() => hash(normalizePassword(password), parameters), client),
+    hash: (password: string, hashing: Hashing = {}): Promise<string> =>
+      run(() => hash(normalizePassword(password), parameters), hashing),
 
     /**
      * Returns what is known about a hash that a password matches, or undefined if it does not. Every failure takes the
@@ -131,7 +152,7 @@ export function createPasswords (
      * `ClientDisconnected`.
      */
     async verify (
-      password: string, passwordHash: string | null | undefined, client: Client
+      password: string, passwordHash: string | null | undefined, hashing: Hashing
     ): Promise<PasswordMatch | undefined> {
       const normalized = normalizePassword(password)
       const forms = normalized === password ? [normalized] : [normalized, password]
@@ -142,12 +163,12 @@ export function createPasswords (
       const checked = stored ?? impossible
       for (const form of forms) {
         const bytes = Buffer.from(form)
-        const matches = await run(() => checkHash(checked, bytes, signerKey), client)
+        const matches = await run(() => checkHash(checked, bytes, signerKey), hashing)
         if (matches && stored) return { isOutdated: form !== normalized || isOutdated(stored) }
         // They are read at each failure, because an import adds some at any time. A match need not know them.
         kinds ??= await listPasswordKinds(db)
         const rest = remainingWork([ownKind, ...kinds.map(({ kind }) => kind)], workOf(checked))
-        if (rest.length > 0) await run(() => doWork(rest, bytes), client)
+        if (rest.length > 0) await run(() => doWork(rest, bytes), hashing)
       }
       return undefined
     },

@@ -54,6 +54,8 @@ export interface Charged {
 
 /** A login that was permitted. The code that checks the password reports the outcome. */
 export interface LoginAttempt {
+  /** Whether the owner of the account has logged in from this network before. */
+  readonly isRecognised: boolean
   /** Counts a wrong password. The charge is kept from now on, even if this or anything after it fails. */
   failed (): Promise<void>
   /** Takes the charge back, and forgets earlier failures. */
@@ -202,15 +204,18 @@ export function createThrottle (core: Core) {
       const account = foldEmail(email)
       const network = networkOf(address)
       let failures = 0
+      let isRecognised = false
       const charged = await withTarpit('login', client, both(loginOfNetwork(address), async () => {
         const state = await readLoginState(db, { email, network })
         failures = state.failures
-        if (state.recognised) return loginOfAccountAndNetwork(account, network)
+        isRecognised = state.recognised
+        if (isRecognised) return loginOfAccountAndNetwork(account, network)
         if (failures >= throttle.consecutiveFailures) throw new TooManyRequests(LOCKED_RETRY_SECONDS)
         return loginOfAccount(account)
       }))
       let wrong = false
       return {
+        isRecognised,
         failed () {
           wrong = true
           return countFailure({ email })

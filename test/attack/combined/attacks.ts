@@ -81,8 +81,11 @@ function untilAborted ({ signal }: Client): Promise<void> {
 async function openSocket (client: Client): Promise<RawSocket | undefined> {
   const { target, address } = client
   const headers = Object.entries(headersOf(client)).map((pair) => pair.join(': '))
-  const socket = await RawSocket.open(target, { address, headers, protocol: 'graphql-transport-ws' })
-  if (typeof socket === 'number') {
+  const opening = RawSocket.open(target, { address, headers, protocol: 'graphql-transport-ws' })
+  const socket = await Promise.race([opening, untilAborted(client)])
+  if (typeof socket !== 'object') {
+    // It may be opened after the end of the phase.
+    opening.then((late) => typeof late === 'object' ? late.close() : undefined, () => {})
     await pause(client, DROP_MS)
     return undefined
   }

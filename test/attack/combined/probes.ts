@@ -21,6 +21,7 @@ export interface ProbeConfiguration {
 
 const EVERY_MS = 500
 const LOST_MS = 5000
+const GIVE_UP_MS = 10_000
 const JSON_TYPE = { 'content-type': 'application/json' }
 const BOUNDARY = 'usher-attack'
 // Probes of a place use the networks from here on: each login from a network that is not recognised has another one.
@@ -39,6 +40,12 @@ interface Probe {
 
 /** The outcome `good`, or what else happened. A mail that must arrive is named by its address. */
 type Outcome = string | { mailTo: string }
+
+const memberOf = ({ place, network }: Probe) => places.indexOf(place) * 3 + network % 3
+const accountOf = (probe: Probe) => world.members[memberOf(probe)]!
+const addressOf = ({ place, network }: Probe) => honestAddress(place, network)
+const post = (path: string, body: object): Request =>
+  ({ method: 'POST', path, headers: JSON_TYPE, body: JSON.stringify(body) })
 
 const kinds: Record<string, (probe: Probe, target: Target) => Promise<Outcome>> = {
   'log in': (probe, target) => logIn(probe, target, honestAddress(probe.place, probe.network)),
@@ -85,7 +92,10 @@ async function measure (port: number, seconds: number): Promise<Asked[]> {
     const count = (outcome: string) => { asked.outcomes[outcome] = (asked.outcomes[outcome] ?? 0) + 1 }
     for (let due = performance.now() + Math.random() * EVERY_MS; due < until; due += EVERY_MS) {
       await delay(Math.max(0, due - performance.now()))
-      const outcome = await attempt(() => kinds[kind]!(probe, { host: '127.0.0.1', port }))
+      // If the phase ended while the user was waiting, the remaining requests are counted as not sent.
+      const outcome = performance.now() < until
+        ? await attempt(() => kinds[kind]!(probe, { host: '127.0.0.1', port }))
+        : 'not sent'
       asked.latencies.push(performance.now() - due)
       if (typeof outcome === 'string') count(outcome)
       else asked.mails.push({ to: outcome.mailTo, since: Date.now() })
@@ -97,11 +107,14 @@ async function measure (port: number, seconds: number): Promise<Asked[]> {
 }
 
 async function attempt (act: () => Promise<Outcome>): Promise<Outcome> {
+  const late = new AbortController()
   try {
-    return await act()
+    return await Promise.race([act(), delay(GIVE_UP_MS, 'no response', { signal: late.signal })])
   } catch (error) {
     if (error instanceof NodeIsDown || error instanceof NoReply) return 'no response'
     throw error
+  } finally {
+    late.abort()
   }
 }
 
@@ -109,12 +122,6 @@ async function expect (wanted: number, asking: Promise<number>): Promise<string>
   const status = await asking
   return status === wanted ? 'good' : `${status}`
 }
-
-const memberOf = ({ place, network }: Probe) => places.indexOf(place) * 3 + network % 3
-const accountOf = (probe: Probe) => world.members[memberOf(probe) % world.members.length]!
-
-const post = (path: string, body: object): Request =>
-  ({ method: 'POST', path, headers: JSON_TYPE, body: JSON.stringify(body) })
 
 async function logIn (probe: Probe, target: Target, address: string): Promise<Outcome> {
   serial++
@@ -130,8 +137,6 @@ async function ask (probe: Probe, target: Target, request: Request, address = ad
   const { status, body } = await probe.connection.reply()
   return status === 200 && body.startsWith('{"data":null') ? 503 : status
 }
-
-const addressOf = ({ place, network }: Probe) => honestAddress(place, network)
 
 // Subscribes to something that nobody else does, and waits until that is accepted: a second operation with the same id
 // is answered only after the first one.

@@ -6,8 +6,11 @@ import type { UsherOptions } from '../../../schema/options/options.ts'
 import { openCore } from '../../helpers/core.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { uniqueSchema } from '../../helpers/database.ts'
+import { occupyThreads } from '../../helpers/occupied-threads.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { temporaryFolder } from '../../helpers/temporary-folder.ts'
+import { until } from '../../helpers/until.ts'
+import { MAX_CONCURRENT_HASHES } from '../../../schema/options/password-hash.ts'
 
 const usher = await createUsher(t, { passwordHash: undefined })
 
@@ -34,6 +37,53 @@ t.test('4 in a flood of logins, those beyond the limit get 503 with Retry-After,
   t.equal((await inject('POST', '/api/auth/login', { payload: admin })).statusCode, 200, 'and then it goes on')
 })
 
+t.test('4 a flood of logins keeps no user from logging in', async (t) => {
+  const WAITING = 200
+  const BEYOND = 20
+  const usher = await createUsher(t)
+  const [atHome, elsewhere] = [await usher.createUser(), await usher.createUser()]
+  const HOME = '192.0.2.1'
+  const logIn = async (remoteAddress: string, { email, password }: { email: string, password: string }) =>
+    (await usher.inject('POST', '/api/auth/login', { remoteAddress, payload: { email, password } })).statusCode
+  t.equal(await logIn(HOME, atHome), 200, 'from now on, the network is recognised')
+
+  // No password is hashed until the threads are released.
+  async function flood (addressOf: (index: number) => string) {
+    const threads = occupyThreads(t)
+    let refused = 0
+    const answers = Promise.all(Array.from({ length: MAX_CONCURRENT_HASHES + WAITING + BEYOND }, async (_, index) => {
+      const status = await logIn(addressOf(index), { email: `nobody-${index}@example.com`, password: 'a wrong one' })
+      if (status === 503) refused++
+      return status
+    }))
+    await until('as many as possible wait', () => refused === BEYOND)
+    return {
+      /** Resolves when others have taken the places of so many, and all have their answers. */
+      async giveWay (count: number): Promise<void> {
+        await until(`${count} of the flood have given way`, () => refused >= BEYOND + count)
+        await threads.release()
+        await answers
+        t.equal(refused, BEYOND + count)
+      },
+    }
+  }
+
+  t.test('4 from networks that have nothing in common: those with recognised networks log in', async (t) => {
+    const { giveWay } = await flood((index) => `198.${18 + (index >> 8)}.${index & 255}.1`)
+    const known = logIn(HOME, atHome)
+    t.equal(await logIn('203.0.113.1', elsewhere), 503, 'another network is one of many')
+    await giveWay(1)
+    t.equal(await known, 200)
+  })
+
+  t.test('4 from one site: everybody else logs in', async (t) => {
+    const { giveWay } = await flood((index) => `2001:db8:1:${index.toString(16)}::1`)
+    const others = [logIn(HOME, atHome), logIn('203.0.113.1', elsewhere), logIn('2001:db8:2::1', elsewhere)]
+    await giveWay(others.length)
+    t.same(await Promise.all(others), [200, 200, 200])
+  })
+})
+
 t.test('4 queued hashing is dropped if the client disconnects or the database becomes unavailable', async (t) => {
   const { core } = await openCore(t)
   const passwords = createPasswords(core)
@@ -41,7 +91,7 @@ t.test('4 queued hashing is dropped if the client disconnects or the database be
   const client = { destroyed: false }
   const others = Array.from({ length: availableParallelism() }, () => passwords.hash('somebody else'))
   const answers =
-    Promise.allSettled([...others.slice(0, 1), passwords.verify('x', null, client), passwords.hash('x', client)])
+    Promise.allSettled([...others.slice(0, 1), passwords.verify('x', null, { client }), passwords.hash('x', { client })])
   client.destroyed = true
   t.match(await answers, [{ value: /^\$argon2id\$/ }, { reason: { code: 'CLIENT_DISCONNECTED' } }, {
     reason: { code: 'CLIENT_DISCONNECTED' },
