@@ -1,6 +1,6 @@
 import { runTogether } from '../helpers/run-together.ts'
 
 runTogether(
-  'plugins/{bounded-rows,dependencies,event-loop-load,in-turn,mail-limits,mails,mailer,recent-rejections,retries,token-bucket,void-mails}.test.ts',
+  'plugins/{bounded-rows,dependencies,event-loop-load,fair-queue,in-turn,mail-limits,mails,mailer,recent-rejections,retries,token-bucket,void-mails}.test.ts',
   'plugins/outbox/*.test.ts'
 )
