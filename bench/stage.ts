@@ -43,7 +43,7 @@ export async function openStage (options: Options): Promise<Stage> {
   const stage: Stage = {
     options,
     generator,
-    dataFolder: join(folder, 'postgres'),
+    dataFolder: join(folder, 'postgres', 'data'),
     databaseUrl: database.url,
     tcpDatabaseUrl: database.tcpUrl!,
 
