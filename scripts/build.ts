@@ -35,6 +35,7 @@ keepDeclarations(
 buildClient(join(root, 'dist-client'))
 await buildGraphiql(join(dist, 'routes/graphql/graphiql'))
 for (const library of ['kysely', '@sinclair/typebox']) await bundleLibrary(library)
+await bundleModules()
 checkImports()
 
 // Writes usher-client, a package of its own for pages: the modules of the client, and a manifest with the same version.
@@ -107,6 +108,110 @@ async function bundleLibrary (library: string): Promise<void> {
   const licence = globSync('{LICENSE,license}*', { cwd: join(root, 'node_modules', library) })[0]
   if (!licence) throw new Error(`${library} has no licence`)
   cpSync(join(root, 'node_modules', library, licence), join(root, file.replace(/js$/, 'LICENSE')))
+}
+
+// Bundles the modules of the plugin, all of which a host loads at its start, into few files in dist/bundle/: one with
+// those that commands need which do not start the plugin, one with the others. What is imported dynamically stays as it
+// is, and so does what the help and threads load, which should not load a bundle. At the paths of the bundled modules
+// there are modules that export the same, so that every module exists once, whoever imports it. Names and comments that
+// name the modules remain, for stack traces.
+async function bundleModules (): Promise<void> {
+  const app = join(dist, 'app.js')
+  const small = reachableFrom(...['node/server.js', 'node/commands/index.js', 'plugins/auth/passkeys/worker.js']
+    .map((path) => join(dist, path)))
+  const commands = globSync('node/commands/**/*.js', { cwd: dist }).map((path) => join(dist, path))
+    .filter((path) => !reachableFrom(path).has(app))
+  const ofPlugin = reachableFrom(app)
+  const ofData = reachableFrom(join(dist, 'node/commands/with-database.js'))
+  const ofCommands = reachableFrom(...commands)
+  const all = new Set([...ofData, ...ofPlugin].filter((path) => !small.has(path)))
+  const data = new Set([...all].filter((path) => ofData.has(path) || ofCommands.has(path)))
+  const exported = await exportsOf([...all])
+  const folder = join(dist, 'bundle')
+  const fromFolder = (path: string) => relative(folder, path).replace(/^(?!\.)/, './')
+  const names = new Map([...all].map((path, index) =>
+    [path, exported(path).map((name, position) => ({ name, alias: `m${index}_${position}` }))]))
+  const listed = (path: string) => names.get(path)!
+  const entry = (paths: Iterable<string>) => [...paths].map((path) => {
+    const list = listed(path).map(({ name, alias }) => `${JSON.stringify(name)} as ${alias}`)
+    return list.length === 0 ? `import ${JSON.stringify(path)}` : `export { ${list.join(', ')} } from ${JSON.stringify(path)}`
+  }).join('\n')
+  const entries: Record<string, string> = { data: entry(data), app: entry([...all].filter((path) => !data.has(path))) }
+  const { metafile } = await build({
+    entryPoints: Object.keys(entries).map((name) => ({ in: `usher:${name}`, out: name })),
+    outdir: folder,
+    absWorkingDir: root,
+    bundle: true,
+    splitting: true,
+    metafile: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node22.18',
+    packages: 'external',
+    chunkNames: '[name]',
+    plugins: [{
+      name: 'usher',
+      setup ({ onResolve, onLoad }) {
+        onResolve({ filter: /^usher:/ }, ({ path }) => ({ path: path.slice('usher:'.length), namespace: 'usher' }))
+        onLoad({ filter: /./, namespace: 'usher' }, ({ path }) => ({ contents: entries[path]!, resolveDir: root }))
+        onResolve({ filter: /^[./]/ }, ({ path, resolveDir }) => {
+          const module = resolve(resolveDir, path)
+          return all.has(module) ? { path: module } : { path: fromFolder(module), external: true }
+        })
+        onLoad({ filter: /\.js$/, namespace: 'file' }, ({ path }) => ({ contents: withOwnPlace(path, fromFolder(path)) }))
+      },
+    }],
+  })
+  for (const path of all) {
+    const bundle = relative(join(path, '..'), join(folder, data.has(path) ? 'data.js' : 'app.js')).replace(/^(?!\.)/, './')
+    const list = listed(path).map(({ name, alias }) => `${alias} as ${/^\w+$/.test(name) ? name : JSON.stringify(name)}`)
+    writeFileSync(path, list.length === 0 ? `import '${bundle}'\n` : `export { ${list.join(', ')} } from '${bundle}'\n`)
+  }
+  const modules = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs))
+  const twice = modules.filter((path, index) => modules.indexOf(path) !== index)
+  if (twice.length > 0) throw new Error(`modules are in two bundles:\n${twice.join('\n')}`)
+}
+
+// Returns the modules of dist/ that are loaded with some: themselves, and what they import statically.
+function reachableFrom (...modules: string[]): Set<string> {
+  const found = new Set(modules)
+  for (const path of found) {
+    const { statements } = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest)
+    for (const statement of statements) {
+      if (!ts.isImportDeclaration(statement) && !ts.isExportDeclaration(statement)) continue
+      const specifier = statement.moduleSpecifier
+      if (!specifier || !ts.isStringLiteral(specifier) || !specifier.text.startsWith('.')) continue
+      const imported = resolve(path, '..', specifier.text)
+      if (!imported.includes('/vendor/')) found.add(imported)
+    }
+  }
+  return found
+}
+
+// Returns a function that returns the names that a module exports.
+async function exportsOf (modules: string[]): Promise<(module: string) => string[]> {
+  const { metafile } = await build({
+    entryPoints: modules,
+    outdir: dist,
+    outbase: dist,
+    absWorkingDir: root,
+    write: false,
+    metafile: true,
+    format: 'esm',
+    target: 'node22.18',
+  })
+  return (module) => metafile.outputs[relative(root, module)]!.exports
+}
+
+// Returns the text of a module that finds its files from the folder of bundles as well.
+function withOwnPlace (path: string, fromBundle: string): string {
+  const text = readFileSync(path, 'utf8')
+    // A host that bundles everything into CommonJS has none.
+    .replaceAll('import.meta.url', `(import.meta.url && new URL(${JSON.stringify(fromBundle)}, import.meta.url).href)`)
+    .replaceAll('import.meta.dirname', `(import.meta.dirname + ${JSON.stringify(`/${fromBundle.replace(/\/[^/]*$/, '')}`)})`)
+  const [other] = /import\.meta\.(?!url|dirname)\w+/.exec(text) ?? []
+  if (other) throw new Error(`${path} uses ${other}, which is another in a bundle`)
+  return text
 }
 
 // Throws if a module imports a file that is not there. The compiler does not change the extension of a dynamic import
