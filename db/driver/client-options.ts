@@ -2,6 +2,7 @@ import postgres, { type Sql } from 'postgres'
 import { DEADLINES, type Deadlines } from '../../schema/options/deadlines.ts'
 import { createClient, type ClientOptions } from './client.ts'
 import { TRACKED, withParameters } from './session-settings.ts'
+import { parseTimestamp } from './timestamps.ts'
 
 /**
  * Returns the options for Usher's own connections to a database, taken from a URL or from a postgres.js client of the
@@ -63,7 +64,7 @@ const types = {
     to: 1184,
     from: [1082, 1114, 1184],
     serialize: (value: unknown): string => isDate(value) ? value.toISOString() : String(value),
-    parse: (text: string): Date => new Date(text),
+    parse: parseTimestamp,
   },
   json: {
     to: 114,

@@ -35,6 +35,12 @@ export function isUuid (text: string): boolean {
 }
 
 /**
+ * Returns values that need no quotes, such as UUIDs and numbers, as the text of an array. The driver would quote each of
+ * them.
+ */
+export const arrayOf = (values: readonly (string | number)[]): string => `{${values.join()}}`
+
+/**
  * Returns the row for each id, in the order of `ids`, or `undefined` for an id without a row. Ids may be in upper case.
  */
 export function inOrder<Found extends { id: string }> (ids: readonly string[], rows: readonly Found[]): (Found |

@@ -1,6 +1,6 @@
 import { sql, type Compilable, type ExpressionBuilder, type RawBuilder } from 'kysely'
 import { toPage, type Page } from '../tables/page.ts'
-import { inOrder, isUuid, prepare } from '../driver/postgres.ts'
+import { arrayOf, inOrder, isUuid, prepare } from '../driver/postgres.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, Tables } from '../tables/index.ts'
 import type { PostsTable } from '../tables/content.ts'
@@ -49,12 +49,12 @@ function membersOf (fields: ReadonlySet<string>, content?: RawBuilder<string | n
 const visible = (query: ExpressionBuilder<Tables, 'posts'>) =>
   query('author_id', 'not in', query.selectFrom('deleted_users').select('user_id'))
 
-const selectPosts = prepare((db, ids: readonly string[]) => db.selectFrom('posts').select(postColumns)
+const selectPosts = prepare((db, ids: string) => db.selectFrom('posts').select(postColumns)
   .where('id', '=', sql<string>`any(${ids}::uuid[])`).where(visible))
 
 /** Returns the posts with these ids, in the same order. An id that is unknown or malformed yields `undefined`. */
 export async function findPosts (db: Database, ids: readonly string[]): Promise<(PostRow | undefined)[]> {
-  return inOrder(ids, await selectPosts(db, ids.filter(isUuid)))
+  return inOrder(ids, await selectPosts(db, arrayOf(ids.filter(isUuid))))
 }
 
 export interface ListPostsQuery {
@@ -124,7 +124,7 @@ const selectsOfAuthors = new Map<string, ReturnType<typeof prepareSelectOfAuthor
 
 function prepareSelectOfAuthors (fields: ReadonlySet<string>) {
   return prepare((
-    db, places: readonly number[], authors: readonly string[], firsts: readonly string[]
+    db, places: string, authors: string, firsts: string
   ): Compilable<ListedPost & { place: number }> => {
     const asked = sql<{ place: number, author: string, first: number }>`unnest(
       ${places}::int[], ${authors}::uuid[], ${firsts}::int[]
@@ -156,14 +156,22 @@ end`
  */
 export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<ListedPost[][]> {
   const asked = keys.map((key) => key.split(':') as [string, string, string])
-  const fields = new Set([...new Set(asked.map(([,, fields]) => fields))].join().split(','))
-  const name = postFields.filter((field) => fields.has(field)).join()
-  const select = selectsOfAuthors.get(name) ?? prepareSelectOfAuthors(fields)
-  selectsOfAuthors.set(name, select)
+  const select = selectFields(new Set(asked.map(([,, fields]) => fields)))
   const rows = await select(
-    db, keys.map((_, place) => place), asked.map(([author]) => author), asked.map(([,first]) => first)
+    db, arrayOf([...keys.keys()]), arrayOf(asked.map(([author]) => author)), arrayOf(asked.map(([, first]) => first))
   )
   const posts: ListedPost[][] = keys.map(() => [])
   for (const row of rows) posts[row.place]!.push(row)
   return posts
+}
+
+// Returns the query for all of these fields, which are separated by commas in each text.
+function selectFields (requested: ReadonlySet<string>): ReturnType<typeof prepareSelectOfAuthors> {
+  const fields = new Set([...requested].join().split(','))
+  const name = postFields.filter((field) => fields.has(field)).join()
+  const known = selectsOfAuthors.get(name)
+  if (known) return known
+  const select = prepareSelectOfAuthors(fields)
+  selectsOfAuthors.set(name, select)
+  return select
 }
