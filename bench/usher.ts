@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
 import usher, { audiences, type EventName } from '../app.ts'
 
-const app = Fastify({ forceCloseConnections: true })
+// The node sets this option of node:http as well (node/http/server.ts).
+const app = Fastify({ forceCloseConnections: true, http: { optimizeEmptyRequests: true } })
 if (process.env['METRICS']) {
   const { default: metrics } = await import('../node/metrics/metrics.ts')
   await app.register(metrics, { host: '127.0.0.1', port: 0, onListen: scrapeRegularly })

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../app.ts'
 import { readOptions } from '../schema/options/read-options.ts'
+import emptyBody from '../plugins/http/raw/empty-body.ts'
 import pipelining from '../plugins/http/raw/pipelining.ts'
 import { explainConnectionLimit } from './http/connection-limit.ts'
 import { explain, openData, type Data } from './data.ts'
@@ -123,6 +124,7 @@ async function serve (
   if (tooMany && announces) app.log.warn(tooMany)
   await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false, isReplaced })
   await app.register(pipelining)
+  await app.register(emptyBody)
   await app.register(memory)
   await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
   // For those who build pages, and for pictures of the components.

@@ -35,8 +35,8 @@ export function isUuid (text: string): boolean {
 }
 
 /**
- * Returns values that need no quotes, such as UUIDs and numbers, as the text of an array. The driver would quote each of
- * them.
+ * Returns values that need no quotes, such as UUIDs and numbers, as the text of an array. The driver would quote each
+ * of them.
  */
 export const arrayOf = (values: readonly (string | number)[]): string => `{${values.join()}}`
 

@@ -19,7 +19,7 @@ const HEADER_BYTES = 16 * 1024
  * @param stream the destination of the log, by default standard output
  */
 export function serverOptions (
-  { LOG_LEVEL, TRUST_PROXY, ACCESS_LOG: share, DEADLINE_FACTOR }: Settings, setHeaders: SetHeaders,
+  { LOG_LEVEL, TRUST_PROXY, ACCESS_LOG: share, DEADLINE_FACTOR, file }: Settings, setHeaders: SetHeaders,
   stream?: { write (line: string): void }
 ): FastifyHttpOptions<Server> {
   const { requestHead, idleConnection, request } = multiplyNodeDeadlines(DEADLINE_FACTOR)
@@ -39,7 +39,14 @@ export function serverOptions (
     requestTimeout: request,
     connectionTimeout: idleConnection,
     // `http-defaults.ts` responds to a request without `Host`, in the format of the contract.
-    http: { headersTimeout: requestHead, maxHeaderSize: HEADER_BYTES, requireHostHeader: false },
+    http: {
+      headersTimeout: requestHead,
+      maxHeaderSize: HEADER_BYTES,
+      requireHostHeader: false,
+      // Node.js ignores it before 24.12. A route of the configuration may listen to `close` of a request, which is then
+      // never emitted.
+      optimizeEmptyRequests: !file?.options.routes,
+    },
     // While the node drains, requests that still arrive are served, and then their connections are closed.
     return503OnClosing: false,
     // An id of any length is just unknown (contract 2.2), and no route has a pattern that would be slow for a long one.

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { ServerOptions } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import Fastify, {
   type FastifyInstance, type FastifyServerOptions, type InjectOptions, type LightMyRequestResponse,
@@ -47,7 +48,7 @@ export interface TestUsher {
  * ends. The schema is dropped after the test run.
  */
 export async function createUsher (
-  t: Test, options: UsherOptions = {}, server: FastifyServerOptions = {}
+  t: Test, options: UsherOptions = {}, server: FastifyServerOptions & { http?: ServerOptions } = {}
 ): Promise<TestUsher> {
   const given: UsherOptions = {
     databaseUrl: await testSocketUrl(),

@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import httpDefaults from '../../node/http/defaults.ts'
 import { serverOptions, trustProxy } from '../../node/http/server.ts'
 import { createHeaders } from '../../node/http/security-headers.ts'
+import emptyBody from '../../plugins/http/raw/empty-body.ts'
 import { clientAddressOf } from '../../plugins/http/client-info.ts'
 import { handleUpgrades } from '../../routes/graphql/live/ws/upgrades.ts'
 import { parseSettings } from '../../node/settings/settings.ts'
@@ -16,6 +17,7 @@ async function startServer (t: Test) {
   const setHeaders = createHeaders([])
   const app = Fastify(serverOptions(parseSettings({ LOG_LEVEL: 'silent' }), setHeaders))
   t.teardown(() => app.close())
+  await app.register(emptyBody)
   await app.register(httpDefaults, { origins: [], setHeaders })
   app.get('/here', async ({ host, url, query }) => ({ host, url, query }))
   return { app, ...await listen(app) }
@@ -55,6 +57,18 @@ t.test('1.4 responses to unusual and malformed HTTP requests have the shapes of 
     t.same([Number(head.split(' ')[1]), text && JSON.parse(text)], [status, body], request)
     t.match(head, /^connection: close$/im, request)
     if (status === 405) t.match(head, /^Allow: /m)
+  }
+})
+
+t.test('1.4 a request without a body that no route matches has a response, also if it has a content type', async (t) => {
+  const { port } = await startServer(t)
+  const statuses = { 'application/json': 400, 'multipart/form-data; boundary=x': 404, 'text/plain': 404 }
+  for (const [type, status] of Object.entries(statuses)) {
+    const client = connect(port, '127.0.0.1').setEncoding('latin1')
+    client.write(`POST /none HTTP/1.1\r\nhost: a\r\ncontent-type: ${type}\r\nconnection: close\r\n\r\n`)
+    const [response] = await once(client, 'data')
+    client.destroy()
+    t.match(response, new RegExp(`^HTTP/1\\.1 ${status} `), type)
   }
 })
 

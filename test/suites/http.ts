@@ -1,6 +1,6 @@
 import { runTogether } from '../helpers/run-together.ts'
 
 runTogether(
-  'routes/{errors,health,redirect,slow-bodies,unix-socket,waiting-{requests,writes}}.test.ts',
+  'routes/{empty-bodies,errors,health,redirect,slow-bodies,unix-socket,waiting-{requests,writes}}.test.ts',
   'node/{home,http-server,import-lines,pipelining,settings}.test.ts'
 )
