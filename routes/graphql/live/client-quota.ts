@@ -11,6 +11,8 @@ export interface ClientQuotaOptions {
   perNetwork: number
   /** Different items that all networks together may use. */
   total: number
+  /** Different items that clients whom the service does not know may use together; by default as many as all. */
+  ofStrangers?: number
   /** The error for a network that exceeds its own limit. */
   Exceeded: new () => UsherError
 }
@@ -20,6 +22,7 @@ export class ClientQuota {
   readonly #options: ClientQuotaOptions
   readonly #networks = new Map<string, Map<unknown, number>>()
   readonly #total = new Map<unknown, number>()
+  readonly #strangers = new Map<unknown, number>()
 
   constructor (options: ClientQuotaOptions) {
     this.#options = options
@@ -28,22 +31,25 @@ export class ClientQuota {
   /**
    * Takes an item for the networks of a client. Returns a function that releases it. Throws `Exceeded` if one of them
    * exceeds its limit, or `Overloaded` if all networks together exceed theirs.
+   * @param isKnown whether the client is a user with a session or an API key
    */
-  take (networks: readonly Network[], item: unknown = Symbol('item')): () => void {
-    const { perNetwork, total, Exceeded } = this.#options
+  take (networks: readonly Network[], item: unknown = Symbol('item'), { isKnown = false } = {}): () => void {
+    const { perNetwork, total, ofStrangers = total, Exceeded } = this.#options
     for (const network of networks) {
       const items = this.#networks.get(network.name)
       if (items && !items.has(item) && items.size >= limitOf(network, perNetwork, total)) throw new Exceeded()
     }
-    if (!this.#total.has(item) && this.#total.size >= total) throw new Overloaded()
-    add(this.#total, item)
+    const isFull = this.#total.size >= total || (!isKnown && this.#strangers.size >= ofStrangers)
+    if (!this.#total.has(item) && isFull) throw new Overloaded()
+    const totals = isKnown ? [this.#total] : [this.#total, this.#strangers]
+    for (const counts of totals) add(counts, item)
     for (const { name } of networks) {
       const items = this.#networks.get(name) ?? new Map<unknown, number>()
       this.#networks.set(name, items)
       add(items, item)
     }
     return () => {
-      remove(this.#total, item)
+      for (const counts of totals) remove(counts, item)
       for (const { name } of networks) {
         const items = this.#networks.get(name)!
         remove(items, item)

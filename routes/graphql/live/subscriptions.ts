@@ -15,6 +15,9 @@ import { followHost } from './host-subscription.ts'
 import { openStream, render } from './subscription.ts'
 import { describe, keyOf, type Subscription } from './subscription-key.ts'
 
+// The rest is for users, so that nobody else, from however many networks, keeps them from subscribing.
+const SHARE_OF_STRANGERS = 3 / 4
+
 export type Subscriptions = ReturnType<typeof createSubscriptions>
 
 /**
@@ -28,7 +31,10 @@ export function createSubscriptions (usher: FastifyInstance) {
   const connections =
     new ClientQuota({ perNetwork: live.connectionsPerNetwork, total: live.connections, Exceeded: TooManyConnections })
   const different = new ClientQuota({
-    perNetwork: live.subscriptionsPerNetwork, total: live.subscriptions, Exceeded: TooManySubscriptions,
+    perNetwork: live.subscriptionsPerNetwork,
+    total: live.subscriptions,
+    ofStrangers: Math.ceil(live.subscriptions * SHARE_OF_STRANGERS),
+    Exceeded: TooManySubscriptions,
   })
   const ahead = new BytePool(live.bufferedBytes)
   const unread = new UnreadBytes(live.unreadBytes)
@@ -104,7 +110,7 @@ export function createSubscriptions (usher: FastifyInstance) {
       const { isHosts, isExclusive } = describe(usher, given)
       const ended = isExclusive ? new AbortController() : undefined
       const subscription = ended ? { ...given, stopped: ended.signal } : given
-      const taken = different.take(sink.networks, key)
+      const taken = different.take(sink.networks, key, { isKnown: subscription.reader !== null })
       const uncount = counts.subscriber(sink.transport)
       const release = () => {
         taken()

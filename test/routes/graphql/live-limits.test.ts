@@ -52,6 +52,28 @@ t.test('1.13 open sockets and event streams are limited per network and for all 
   }
 })
 
+t.test('1.13 clients without a token leave a quarter of the different subscriptions to users, from however many networks', async (t) => {
+  const usher = await createUsher(t, { live: { subscriptions: 4 } }, { trustProxy: true })
+  let count = 0
+  const subscribe = (headers: Record<string, string> = {}, alias = `a${++count}`) => openEvents(t, usher, {
+    ...inAddress(`subscription { ${alias}: postCreated { title } }`),
+    headers: { ...headers, 'x-forwarded-for': `192.0.${++count}.1` },
+  })
+  const isRefused = async ({ any }: Events) => await any() !== undefined && await any() === undefined
+  const strangers = [await subscribe(), await subscribe(), await subscribe()]
+  t.ok(await isRefused(await subscribe()), 'a further stranger is asked to come back')
+  const [same, user] = [await subscribe({}, 'a1'), await subscribe(usher.admin.headers)]
+  t.ok(await isRefused(await subscribe(usher.admin.headers)), 'a user beyond the limit of all')
+  await createPost(usher, usher.admin, 'Heard')
+  for (const events of [...strangers, same, user]) t.match(await events.answers(1), [{ data: {} }])
+  strangers[1]!.abort()
+  await until('the place is free', async () => {
+    const events = await subscribe()
+    await createPost(usher, usher.admin, 'Heard by whoever is accepted')
+    return !await isRefused(events)
+  })
+})
+
 t.test('1.13 a failed handshake or subscription does not count toward the limits', async (t) => {
   const usher = await createUsher(t, { live: { connectionsPerNetwork: 1, subscriptionsPerNetwork: 1 } })
   const [host = '', port] = (await hostOf(usher)).split(':')
