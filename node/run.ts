@@ -183,9 +183,10 @@ async function serve (
   if (!mailer) printWarning('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
   // Its parent is the primary, which may itself be the child of npm.
   const workers = handover ? [`  workers: ${workersOf(settings)}, replaced by SIGHUP to process ${process.ppid}`] : []
+  const pages = { 'log in': 'login', ...settings.CONSOLE && { console: 'console' }, docs: 'docs', GraphiQL: 'graphql' }
   print(
-    served, `  data: ${data.location}`, `  log in: ${url}/login, docs: ${url}/docs, GraphiQL: ${url}/graphql`,
-    ...workers
+    served, `  data: ${data.location}`,
+    `  ${Object.entries(pages).map(([name, path]) => `${name}: ${url}/${path}`).join(', ')}`, ...workers
   )
   notice.show()
   return served

@@ -16,7 +16,7 @@ export default defineConfig({
   },
 
   // A provider with which users sign in. Its secret is the setting PROVIDER_GITHUB_CLIENT_SECRET.
-  publicUrl: 'https://notes.example.com',
+  publicUrl: 'http://localhost:3000',
   providers: {
     github: { clientId: 'Iv1.0123456789abcdef' }
   },

@@ -91,6 +91,9 @@ export class BackupError extends Error {}
 export const parseManifest = createParser(Manifest)
 export const parseSummary = createParser(Summary)
 
+/** Returns a number with its noun, such as `1 file` and `2 files`. */
+export const describeCount = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
+
 /** Formats a number of bytes for people. */
 export function describeBytes (bytes: number): string {
   const index = bytes < 1024 ? 0 : Math.min(4, Math.floor(Math.log2(bytes) / 10))

@@ -4,7 +4,7 @@ import { explainStart } from '../../db/driver/start-errors.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
 import { compress, writeArchive } from '../backup/archive.ts'
 import { makeBackup, type Result } from '../backup/backup.ts'
-import { BackupError, describeBytes } from '../backup/format.ts'
+import { BackupError, describeBytes, describeCount } from '../backup/format.ts'
 import { explain, requireDatabase } from '../data.ts'
 import { schemaOf } from '../settings/service-options.ts'
 import { readEnvironment } from '../settings/environment.ts'
@@ -76,7 +76,7 @@ function report (
   }
   const count = Object.values(rows).reduce((sum, number) => sum + number, 0)
   return {
-    text: `${count} rows and ${files} files (${describeBytes(fileBytes)}) of ${from} are in ${file}: ${describeBytes(size)}, ${seconds.toFixed(1)} seconds.`,
+    text: `${count} rows and ${describeCount(files, 'file')} (${describeBytes(fileBytes)}) of ${from} are in ${file}: ${describeBytes(size)}, ${seconds.toFixed(1)} seconds.`,
     json: { file, rows: count, files, bytes: fileBytes, size, missing, missingIds },
   }
 }

@@ -27,7 +27,7 @@ export default {
       `${file} was written. As it is, it changes nothing. Next:`,
       '',
       '  1. Remove the // in front of the examples that you need.',
-      `  2. Run "${PROGRAM}" to start the node. A mistake is reported with its file, line and option.`,
+      `  2. Run "${PROGRAM.replace(/ --$/, '')}" to start the node. A mistake is reported with its file, line and option.`,
       `  3. Run "${PROGRAM} config" to see every value, and where it comes from.`,
       '',
       'docs/config.md explains the file, and docs/options.md has all options.',

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { explainStart } from '../../db/driver/start-errors.ts'
 import type { StorageBackend } from '../../plugins/uploads/backend.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
-import { BackupError, describeBytes } from '../backup/format.ts'
+import { BackupError, describeBytes, describeCount } from '../backup/format.ts'
 import { inspectDestination, restoreBackup, verifyBackup, type Destination } from '../backup/restore.ts'
 import { explain, hasDatabase } from '../data.ts'
 import { schemaOf } from '../settings/service-options.ts'
@@ -84,8 +84,8 @@ async function restore (
     const { release, createdAt } = verified.manifest
     if (missing > 0) print(`${missing} uploads have no file: it was missing when the backup was made.`)
     return {
-      text: `${rows} rows were restored, and ${files} files to ${backend.root}, as of ${createdAt} (release ${release}). ` +
-        (keepsSessions ? 'Sessions that have ended since then are live again.' : 'All sessions have ended.'),
+      text: `${rows} rows were restored, and ${describeCount(files, 'file')} to ${backend.root}, as of ${createdAt} (release ${release}). ` +
+        (keepsSessions ? 'Sessions that have ended since then are live again.' : 'Rows of sessions and keys were left out: all sessions have ended.'),
       json: { file, rows, files, missing, release, createdAt },
     }
   } catch (error) {

@@ -54,12 +54,11 @@ async function create (
   const existing = hooks.has('beforeUserCreate') || hooks.has('beforeUserUpdate')
     ? await users.find(given.email)
     : undefined
-  const wanted = existing
-    ? await hooks.change(
-      'beforeUserUpdate', { role: 'admin', disabled: false }, caller, rejectChange, { user: existing }
-    )
+  const wanted = await (existing
+    ? hooks.change('beforeUserUpdate', { role: 'admin', disabled: false }, caller, rejectChange, { user: existing })
       .then(() => given)
-    : await hooks.change('beforeUserCreate', given, caller, parseAdmin) as GivenAdmin
+    : hooks.change('beforeUserCreate', given, caller, parseAdmin) as Promise<GivenAdmin>
+  ).catch((error: Error & { statusCode?: number }) => { throw explainRejection(error, given.email) })
   const { name, email, password } = wanted
   const [onCreate, onUpdate] = [hooks.during('onUserCreate', caller), hooks.during('onUserUpdate', caller)]
   const created = await insertFirstAdmin(db, {
@@ -85,6 +84,15 @@ function parseAdmin (input: unknown): CreateUser {
     throw new Error('the first admin needs the role admin and a password')
   }
   return user
+}
+
+// A request would get the message of the hook, and whoever starts an app has to learn what was rejected.
+function explainRejection (error: Error & { statusCode?: number }, email: string): Error {
+  if (error.statusCode === undefined || error.statusCode >= 500) return error
+  return new Error(
+    `usher: a hook rejects ${email} as the first admin: ${error.message}. Choose another address (option admin, setting ADMIN_EMAIL), or permit it in the hook`,
+    { cause: error }
+  )
 }
 
 function rejectChange (): never {

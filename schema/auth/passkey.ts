@@ -3,7 +3,7 @@ import { defineError } from '../http/errors.ts'
 import { Id, Instant, line } from '../text/text.ts'
 
 export const PasskeysUnavailable = defineError(
-  'PASSKEYS_UNAVAILABLE', 'Passkeys need a public address: set publicUrl to an https:// address with a domain name', 409
+  'PASSKEYS_UNAVAILABLE', 'Passkeys need a public address: set publicUrl (PUBLIC_URL of a node) to an https:// address with a domain name, or use localhost', 409
 )
 export const PasskeyNotFound = defineError('PASSKEY_NOT_FOUND', 'Passkey not found', 404)
 export const PasskeyExists = defineError('PASSKEY_EXISTS', 'This passkey is registered already', 409)

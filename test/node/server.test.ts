@@ -73,7 +73,7 @@ t.test('8 the first start needs no settings, and the data survive restarts and k
   t.ok(first.stderr.endsWith([
     `Usher listens on ${shown}`,
     `data: ${cwd}/data (embedded PostgreSQL)`,
-    `log in: ${shown}/login, docs: ${shown}/docs, GraphiQL: ${shown}/graphql`,
+    `log in: ${shown}/login, console: ${shown}/console, docs: ${shown}/docs, GraphiQL: ${shown}/graphql`,
     `The first admin is ${email}, password ${password} (not shown again)\n`,
   ].join('\n')), 'prints the address, the place of the data, the address of the documentation, and last the password')
 

@@ -30,6 +30,9 @@ if (place) {
   place.hidden = false
 }
 
+// On a phone, the tabs do not fit.
+document.querySelector('.tabs [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+
 const failure = document.querySelector('[aria-invalid=true], .alert.error:not([hidden]), .alert.warning')
 if (failure) {
   if (!failure.matches('input, select, textarea')) failure.tabIndex = -1

@@ -111,7 +111,9 @@ t.test('12.4 hooks run when the first admin is created', async (t) => {
   const second = Fastify({ pluginTimeout: 0 })
   t.teardown(() => second.close())
   await second.register(usherPlugin, { ...options, hooks: { beforeUserUpdate: () => reject() } })
-  await t.rejects(async () => second.ready(), { message: 'not here' })
+  await t.rejects(async () => second.ready(), {
+    message: 'usher: a hook rejects admin@example.com as the first admin: not here. Choose another address (option admin, setting ADMIN_EMAIL), or permit it in the hook',
+  })
   t.match(await sql`select role from usher_first_admin_hooks.users`, [{ role: 'user' }])
   await sql`drop schema usher_first_admin_hooks cascade`
 })
