@@ -93,6 +93,7 @@ const pages: FastifyPluginAsync = async (app) => {
       ...options.mailer && { canVerify: 'yes' },
       keyActions,
       ...!options.without.includes('uploads') && { hasFiles: 'yes' },
+      ...options.console && { hasConsole: 'yes' },
       forgotUrl: `forgot-password${query}`,
       ...options.signUp && { signUpUrl: `sign-up${query}`, signUpPage: `sign-up${query}` },
       ...options.loginMail && { loginMailUrl: `login/mail${query}`, mailCodeUrl: `login/mail/code${query}` },

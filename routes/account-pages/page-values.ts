@@ -60,6 +60,8 @@ export interface PageValues {
   keyActions?: string
   /** Not empty if the mount has uploads. */
   hasFiles?: string
+  /** Not empty if the mount has a console. */
+  hasConsole?: string
 }
 
 /** The names of these values, as placeholders of templates. */
@@ -67,7 +69,7 @@ export const valueNames: readonly (keyof PageValues)[] = [
   'alert', 'codeAlert', 'recoveryAlert', 'notice', 'typedName', 'typedEmail', 'returnTo', 'signUpUrl', 'loginUrl',
   'secondFactorUrl', 'returnQuery', 'challenge', 'methods', 'canUsePasskeys', 'hasProviders', 'canVerify',
   'loginMailUrl', 'mailCodeUrl', 'byMail', 'showsMail', 'showsMailCode', 'showsMailLink', 'loginId', 'mailAlert',
-  'mailCodeAlert', 'keyActions', 'hasFiles', 'nameError', 'emailError',
+  'mailCodeAlert', 'keyActions', 'hasFiles', 'hasConsole', 'nameError', 'emailError',
   'passwordError', 'hasFieldError', 'noticeClass', 'forgotUrl', 'signUpPage', 'mailSentText',
 ]
 

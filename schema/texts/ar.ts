@@ -91,6 +91,7 @@ export const ar: Texts = {
   undoButton: 'التراجع عن التغيير',
   undoDone: 'تم التراجع عن التغيير، وسُجّل خروجك من كل الأجهزة.',
   accountTitle: 'حسابك',
+  accountConsole: 'فتح وحدة تحكم المشرفين',
   sectionsTitle: 'أقسام هذه الصفحة',
   emailHint: 'يصبح العنوان الجديد ساريًا عندما تفتح الرابط المرسل إليه.',
   profileTitle: 'الملف الشخصي',

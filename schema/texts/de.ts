@@ -95,6 +95,7 @@ export const de: Texts = {
   undoButton: 'Änderung rückgängig machen',
   undoDone: 'Die Änderung ist rückgängig gemacht. Sie sind überall abgemeldet.',
   accountTitle: 'Ihr Konto',
+  accountConsole: 'Admin-Konsole öffnen',
   sectionsTitle: 'Teile dieser Seite',
   emailHint: 'Eine neue Adresse gilt, sobald Sie den Link öffnen, der an sie gesendet wird.',
   profileTitle: 'Profil',

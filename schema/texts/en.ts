@@ -103,6 +103,7 @@ export const en = {
   undoDone: 'The change is undone. You are logged out everywhere.',
 
   accountTitle: 'Your account',
+  accountConsole: 'Open the admin console',
   sectionsTitle: 'Parts of this page',
   emailHint: 'A new address counts when you open the link that is sent to it.',
   profileTitle: 'Profile',

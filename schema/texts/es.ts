@@ -91,6 +91,7 @@ export const es: Texts = {
   undoButton: 'Deshacer el cambio',
   undoDone: 'El cambio se ha deshecho. Se han cerrado todas sus sesiones.',
   accountTitle: 'Su cuenta',
+  accountConsole: 'Abrir la consola de administración',
   sectionsTitle: 'Partes de esta página',
   emailHint: 'Una dirección nueva vale cuando abra el enlace que se le envía.',
   profileTitle: 'Perfil',

@@ -93,6 +93,7 @@ export const fr: Texts = {
   undoButton: 'Annuler la modification',
   undoDone: 'La modification est annulée. Vous êtes déconnecté partout.',
   accountTitle: 'Votre compte',
+  accountConsole: 'Ouvrir la console d’administration',
   sectionsTitle: 'Sections de cette page',
   emailHint: 'Une nouvelle adresse est prise en compte lorsque vous ouvrez le lien qui lui est envoyé.',
   profileTitle: 'Profil',

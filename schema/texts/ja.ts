@@ -88,6 +88,7 @@ export const ja: Texts = {
   undoButton: '変更を取り消す',
   undoDone: '変更を取り消しました。すべての端末からログアウトしました。',
   accountTitle: 'アカウント',
+  accountConsole: '管理コンソールを開く',
   sectionsTitle: 'このページの項目',
   emailHint: '新しいアドレスは、そこに届くリンクを開くと有効になります。',
   profileTitle: 'プロフィール',

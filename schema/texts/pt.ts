@@ -91,6 +91,7 @@ export const pt: Texts = {
   undoButton: 'Desfazer a alteração',
   undoDone: 'A alteração foi desfeita. Você saiu de todos os dispositivos.',
   accountTitle: 'Sua conta',
+  accountConsole: 'Abrir o console de administração',
   sectionsTitle: 'Partes desta página',
   emailHint: 'Um novo endereço passa a valer quando você abre o link enviado para ele.',
   profileTitle: 'Perfil',

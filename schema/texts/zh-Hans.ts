@@ -88,6 +88,7 @@ export const zhHans: Texts = {
   undoButton: '撤销更改',
   undoDone: '更改已撤销。您已在所有设备上退出登录。',
   accountTitle: '您的账号',
+  accountConsole: '打开管理控制台',
   sectionsTitle: '此页面的各部分',
   emailHint: '打开发送到新邮箱的链接后，新邮箱才会生效。',
   profileTitle: '个人资料',

@@ -93,6 +93,7 @@ t.test('18.3 a session whose user was authenticated recently opens the console b
   await page.getByLabel('Password', { exact: true }).fill(admin.password)
   await page.keyboard.press('Enter')
   await page.waitForURL('**/account')
+  await page.getByRole('link', { name: 'Open the admin console' }).waitFor()
   await page.goto(`${url}/users`)
   await page.getByRole('button', { name: 'Continue with your session' }).click()
   await page.getByRole('heading', { name: 'Users' }).waitFor()

@@ -19,6 +19,8 @@ function showUser () {
   find('#name').value = find('#name').dataset.kept = user.name
   find('#email').value = find('#email').dataset.kept = user.email ?? ''
   for (const field of document.querySelectorAll('[data-username]')) field.value = user.email ?? ''
+  const toConsole = find('#to-console')
+  if (toConsole) toConsole.hidden = user.role !== 'admin'
   const unverified = find('#unverified')
   if (unverified) unverified.hidden = user.emailVerified !== false
 }
