@@ -28,7 +28,7 @@ export interface Replicas {
 export async function startReplicas (t: Test, folder: string, { synchronous = true } = {}): Promise<Replicas> {
   const { programs, runAs, password, data, standbys: [standby = ''], start } = await prepareReplication(t, folder, {
     count: 1,
-    prepare: () => 'alter role usher replication\ngrant pg_monitor to usher\n',
+    prepare: 'alter role usher replication\ngrant pg_monitor to usher\n',
     hba: 'host replication usher 127.0.0.1/32 scram-sha-256\n',
     settings: ['superuser_reserved_connections=0'],
   })

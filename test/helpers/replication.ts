@@ -16,8 +16,8 @@ const SETTINGS = [
 export interface ReplicationOptions {
   /** How many standbys there are. */
   count: number
-  /** Returns the statements of a superuser that prepare the primary, one a line. */
-  prepare (password: string): string
+  /** The statements of a superuser that prepare the primary before it starts, one a line. */
+  prepare?: string
   /** Further lines of `pg_hba.conf`. */
   hba: string
   /** Settings of all servers in addition, such as `max_wal_senders=10`. */
@@ -42,7 +42,7 @@ export async function prepareReplication (
 ) {
   const { programs, runAs, password, data } = cluster ?? await copyTemplate(join(folder, 'primary'))
   const single = [...runAs.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres']
-  await run(single, runAs, prepare(password))
+  if (prepare !== undefined) await run(single, runAs, prepare)
   await appendFile(join(data, 'pg_hba.conf'), hba)
   const standbys = Array.from({ length: count }, (_, index) => join(folder, `standby-${index}`, 'data'))
   for (const standby of standbys) {

@@ -56,15 +56,12 @@ export async function startStandbys (
   const { programs, runAs, password, data, standbys: copies, start } = await prepareReplication(t, folder, {
     count,
     cluster,
-    prepare: (password) => `create role boss superuser replication login password '${password}'
-grant pg_read_all_stats to usher
-`,
-    hba: 'host all boss 127.0.0.1/32 trust\nhost replication boss 127.0.0.1/32 trust\n',
+    hba: 'host all postgres 127.0.0.1/32 trust\nhost replication postgres 127.0.0.1/32 trust\n',
     settings: SETTINGS,
   })
   // In a file, so that it can be changed.
   const conninfo = (port: number | string, name: string) =>
-    `primary_conninfo = 'host=127.0.0.1 port=${port} user=boss application_name=${name}'`
+    `primary_conninfo = 'host=127.0.0.1 port=${port} user=postgres application_name=${name}'`
   const startServer = async (data: string, more: readonly string[] = []): Promise<Server> => {
     const port = await findPort()
     let child = await start(data, port, more)
@@ -72,7 +69,7 @@ grant pg_read_all_stats to usher
     return {
       port,
       url: urlOf('usher'),
-      query: (text: string) => query(urlOf('boss'), text),
+      query: (text: string) => query(urlOf('postgres'), text),
       async crash () {
         const ended = once(child, 'close')
         child.kill('SIGQUIT')
@@ -81,7 +78,7 @@ grant pg_read_all_stats to usher
       async rejoin (server) {
         // pg_rewind recognises the timeline by the last checkpoint.
         await server.query('checkpoint')
-        const source = `host=127.0.0.1 port=${server.port} user=boss dbname=usher`
+        const source = `host=127.0.0.1 port=${server.port} user=postgres dbname=usher`
         const rewind = [join(dirname(programs.postgres), 'pg_rewind'), '-D', data, '--source-server', source]
         await run([...runAs.before, ...rewind], runAs)
         await appendFile(join(data, 'postgresql.auto.conf'), `${conninfo(server.port, 'rejoined')}\n`)
@@ -91,6 +88,8 @@ grant pg_read_all_stats to usher
     }
   }
   const primary = await startServer(data, settings)
+  // Reads need it. In single-user mode before the start, it would cost another process.
+  await primary.query('grant pg_read_all_stats to usher')
 
   async function startStandby (copy: string, name: string): Promise<StandbyServer> {
     const link = await createProxy(t, `tcp://127.0.0.1:${primary.port}`)
