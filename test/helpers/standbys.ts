@@ -44,6 +44,12 @@ const SETTINGS = [
   'wal_keep_size=1GB', 'max_wal_senders=10', 'wal_receiver_status_interval=1', 'wal_retrieve_retry_interval=50',
 ]
 
+// A server listens before it accepts statements (cannot_connect_now).
+function isStarting (error: { code?: string }): false {
+  if (error.code !== '57P03') throw error
+  return false
+}
+
 /**
  * Starts a primary and standbys until the test ends.
  * @param options.settings those of the primary in addition
@@ -88,6 +94,7 @@ export async function startStandbys (
     }
   }
   const primary = await startServer(data, settings)
+  await until('the primary accepts statements', () => primary.query('select').then(() => true, isStarting))
   // Reads need it. In single-user mode before the start, it would cost another process.
   await primary.query('grant pg_read_all_stats to usher')
 
