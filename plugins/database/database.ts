@@ -25,6 +25,8 @@ const messages = { started: 'has started', building: 'builds an index', ended: '
 const WAITS = 'the database accepts no writes: the start waits for a failover to end'
 const RETRY_MS = 500
 const WATCH_MS = 100
+// PostgreSQL cancels a statement that waits for a lock, and says so. Only then it does not answer.
+const GRACE_MS = 1000
 // What a hook has of the time that Fastify gives it, so that its own error is the one that is seen.
 const SHARE_OF_HOOK = 0.8
 
@@ -46,6 +48,7 @@ export async function openDatabase (app: FastifyInstance) {
   measureNotifications(app, connection.notifications)
   const { db, breaker, clock, notifications, heartbeat, setServing, close } = connection
   const along: (() => Promise<void>)[] = []
+  const cancelledMs = Math.max(deadlines.databaseStart, deadlines.statement + GRACE_MS)
   let hasAnswered = false
   app.addHook('onClose', close)
   // Apps without standbys do not load the modules for them.
@@ -66,7 +69,7 @@ export async function openDatabase (app: FastifyInstance) {
     // They are read along with the names of the migrations, and once more if the tables had to be migrated.
     const onTables = () => { reading = read().catch(() => undefined) }
     const [{ newer, hasChanged, isStandby }] = await Promise.all([
-      migrate(db, schema, { fields: userFields, report, onTables, limit: whileAnswering }),
+      migrate(db, schema, { fields: userFields, report, onTables, limit: untilCancelled }),
       whileAnswering(connection.measureClock()),
     ])
     if (isStandby) {
@@ -77,21 +80,26 @@ export async function openDatabase (app: FastifyInstance) {
   }
 
   async function read (): Promise<Partial<AtStart>> {
-    const [rows] = await whileAnswering(Promise.all([
+    const [rows] = await untilCancelled(Promise.all([
       readAtStart(db, schema, { email: admin?.email, uploads: !without.includes('uploads') }), loadConsumed(db),
     ]))
     return rows
   }
 
   // Before there are heartbeats, nothing else limits how long statements wait. Those that migrate may take long.
-  function whileAnswering<Result> (work: Promise<Result>): Promise<Result> {
-    return inTime(work, deadlines.databaseStart, () =>
+  function whileAnswering<Result> (work: Promise<Result>, timeoutMs = deadlines.databaseStart): Promise<Result> {
+    return inTime(work, timeoutMs, () =>
       new DatabaseUnavailable({ cause: new StartFailure('The database does not answer', 'ETIMEDOUT') }))
+  }
+
+  // The same for statements on tables, which another program may have locked.
+  function untilCancelled<Result> (work: Promise<Result>): Promise<Result> {
+    return whileAnswering(work, cancelledMs)
   }
 
   // The same for the statements that other parts of the start send.
   function watchStatements (): () => void {
-    const timer = setInterval(() => breaker.expire(deadlines.databaseStart), WATCH_MS).unref()
+    const timer = setInterval(() => breaker.expire(cancelledMs), WATCH_MS).unref()
     return () => clearInterval(timer)
   }
 

@@ -88,7 +88,7 @@ t.test('12.11 a database that stops answering while a host starts ends the start
   const options = await mountOptions(t)
   const proxy = await createProxy(t, options.databaseUrl!)
   await migrate({ databaseUrl: options.databaseUrl!, schema: options.schema! })
-  const deadlines = { databaseStart: 300, databaseFailover: 300 }
+  const deadlines = { databaseStart: 300, statement: 1000, databaseFailover: 300 }
   let [hasStarted, rounds] = [false, 0]
   while (!hasStarted) {
     const { app } = openDefaultHost(t)
