@@ -95,8 +95,9 @@ export async function startStandbys (
   }
   const primary = await startServer(data, settings)
   await until('the primary accepts statements', () => primary.query('select').then(() => true, isStarting))
-  // Reads need it. In single-user mode before the start, it would cost another process.
-  await primary.query('grant pg_read_all_stats to usher')
+  // Reads need it. In single-user mode before the start, it would cost another process. There is no standby yet that
+  // could confirm the commit.
+  await primary.query('set synchronous_commit = local; grant pg_read_all_stats to usher')
 
   async function startStandby (copy: string, name: string): Promise<StandbyServer> {
     const link = await createProxy(t, `tcp://127.0.0.1:${primary.port}`)
