@@ -198,23 +198,8 @@ export const attacks: Readonly<Record<string, CombinedAttack>> = {
     })),
   },
 
-  'login-mails': {
-    hosts: [14],
-    isProxied: true,
-    clients: () => 20,
-    attack: (client) => repeat(client, 1000, (count) => postJson('/api/auth/login/mail', {
-      email: `user${client.index * 50 + count}@bench.example.com`,
-    })),
-  },
-
-  resets: {
-    hosts: [15],
-    isProxied: true,
-    clients: () => 20,
-    attack: (client) => repeat(client, 1000, (count) => postJson('/api/auth/password-reset', {
-      email: `user${client.index * 50 + count}@bench.example.com`,
-    })),
-  },
+  'login-mails': requestsForMails(14, '/api/auth/login/mail'),
+  resets: requestsForMails(15, '/api/auth/password-reset'),
 
   refreshes: {
     hosts: [16],
@@ -236,6 +221,18 @@ export const attacks: Readonly<Record<string, CombinedAttack>> = {
       method: 'GET', path: `/api/users?limit=1000&q=us&sort=${count % 2 ? '-' : ''}name&role=user`,
     })),
   },
+}
+
+// Users who ask for mails, at most once a second each.
+function requestsForMails (host: number, path: string): CombinedAttack {
+  return {
+    hosts: [host],
+    isProxied: true,
+    clients: () => 20,
+    attack: (client) => repeat(client, 1000, (count) => postJson(path, {
+      email: `user${client.index * 50 + count}@bench.example.com`,
+    })),
+  }
 }
 
 // Every other document is new, so no cache contains it.
