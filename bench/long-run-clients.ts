@@ -159,7 +159,7 @@ function takeAny<Item> (items: Item[]): Item | undefined {
 // Whether to create, rather than to delete: there are about as many as wanted.
 const shouldCreate = (items: readonly unknown[], wanted: number) => Math.random() * 2 * wanted > items.length
 
-/** Runs an action with a user whom no other action uses, and whose token is valid. */
+/** Runs an action as a user with a valid token. No other action uses that user meanwhile. */
 async function withAccount (run: (account: Account) => Promise<void>): Promise<void> {
   const account = pick(accounts)
   if (account.busy) return

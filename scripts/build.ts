@@ -112,9 +112,9 @@ async function bundleLibrary (library: string): Promise<void> {
 
 // Bundles the modules of the plugin, all of which a host loads at its start, into few files in dist/bundle/: one with
 // those that commands need which do not start the plugin, one with the others. What is imported dynamically stays as it
-// is, and so does what the help and threads load, which should not load a bundle. At the paths of the bundled modules
-// there are modules that export the same, so that every module exists once, whoever imports it. Names and comments that
-// name the modules remain, for stack traces.
+// is, and so does what the help and threads load, which should not load a bundle. The file of each bundled module
+// becomes one that exports the same from the bundle, so no module is evaluated twice. Names and comments that name the
+// modules remain, for stack traces.
 async function bundleModules (): Promise<void> {
   const app = join(dist, 'app.js')
   const small = reachableFrom(...['node/server.js', 'node/commands/index.js', 'plugins/auth/passkeys/worker.js']

@@ -86,7 +86,7 @@ function parseAdmin (input: unknown): CreateUser {
   return user
 }
 
-// A request would get the message of the hook, and whoever starts an app has to learn what was rejected.
+// The message of the hook is written for a user who sends a request. At a start, it lacks what was rejected.
 function explainRejection (error: Error & { statusCode?: number }, email: string): Error {
   if (error.statusCode === undefined || error.statusCode >= 500) return error
   return new Error(

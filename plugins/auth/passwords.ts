@@ -40,18 +40,18 @@ export interface PasswordMatch {
   isOutdated: boolean
 }
 
-/** For whom a password is hashed or checked. */
+/** Who has sent a password that is hashed or checked. */
 export interface Hashing {
   client?: Client | undefined
   address?: string
   /**
-   * Whether it is somebody whom the service knows: a user with a session, one who logs in from a recognised network, or
-   * whoever has the token of a mail. Otherwise everybody could have sent the request.
+   * Whether the sender has a session, the token of a mail, or logs in from a recognised network. Anybody can send all
+   * other requests.
    */
   isKnown?: boolean
 }
 
-/** Returns for whom a caller's request is hashed. Callers with a token, and the host, are known. */
+/** Returns who has sent the password of a request. Callers with a token, and the host, are known. */
 export const hashingOf = ({ client, address, actor, isHost }: Caller): Hashing =>
   ({ client, address, isKnown: actor !== null || isHost })
 

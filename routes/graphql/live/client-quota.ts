@@ -11,7 +11,7 @@ export interface ClientQuotaOptions {
   perNetwork: number
   /** Different items that all networks together may use. */
   total: number
-  /** Different items that clients whom the service does not know may use together; by default as many as all. */
+  /** Different items that all clients without a session or an API key may use together; by default `total`. */
   ofStrangers?: number
   /** The error for a network that exceeds its own limit. */
   Exceeded: new () => UsherError
