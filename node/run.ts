@@ -13,6 +13,7 @@ import drain from './http/drain.ts'
 import { createFirstAdminNotice } from './terminal/first-admin-notice.ts'
 import home from './pages/home.ts'
 import httpDefaults from './http/defaults.ts'
+import { createListeners, type Listeners } from './http/listeners.ts'
 import { serverOptions, trustProxy } from './http/server.ts'
 import { localUrl } from './http/local-address.ts'
 import { takeServiceManager } from './process/service-manager.ts'
@@ -122,7 +123,9 @@ async function serve (
   // Somebody chose that size. Without it, a node has always started, and may never need that many.
   if (tooMany && settings.POOL_SIZE !== undefined) throw new Error(tooMany)
   if (tooMany && announces) app.log.warn(tooMany)
-  await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false, isReplaced })
+  // The primary listens for its workers.
+  const listeners = createListeners(app.server, { shares: handover ? false : undefined })
+  await app.register(drain, { listeners, proxied: trustProxy(settings.TRUST_PROXY) !== false, isReplaced })
   await app.register(pipelining)
   await app.register(emptyBody)
   await app.register(memory)
@@ -177,7 +180,7 @@ async function serve (
   if (settings.file) await addRoutes(app, settings.file, deadlines)
   // Beside those of the file, which may have a page of its own at /.
   await app.register(home, { pages: readOptions({ databaseUrl: data.url, pages: options.pages }).pages })
-  const url = await listen(app, settings, deadlines, handover?.port)
+  const url = await listen(app, listeners, settings, deadlines, handover?.port)
   const served = `Usher listens on ${url}`
   if (!announces) return served
   if (!mailer) printWarning('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
@@ -216,13 +219,14 @@ function * warningsOf (
 }
 
 async function listen (
-  app: FastifyInstance, settings: Settings, { localConnection }: NodeDeadlines, port = settings.PORT
+  app: FastifyInstance, listeners: Listeners, settings: Settings, { localConnection }: NodeDeadlines,
+  port = settings.PORT
 ): Promise<string> {
   await app.ready()
   try {
     // `localhost` has two addresses. For the second one, Fastify would open a second server, which does not drain.
     const { address } = await lookup(settings.HOST)
-    const url = await app.listen({ host: address, port })
+    const url = await listeners.listen(app, address, port)
     return await localUrl(url, app.server.address() as AddressInfo, localConnection)
   } catch (error) {
     throw new Error(explainListening(error as NodeJS.ErrnoException, settings), { cause: error })

@@ -1,12 +1,13 @@
-import { Server, type Socket } from 'node:net'
-import { setImmediate as turn } from 'node:timers/promises'
+import type { Socket } from 'node:net'
 import fp from 'fastify-plugin'
 import { STOP_DEADLINES } from '../process/deadlines.ts'
 import type { Connection } from '../../plugins/http/raw/connections.ts'
+import type { Listeners } from './listeners.ts'
 
 const { onItsWay, proxyIdle, connected, replacedIdle, replacedConnected } = STOP_DEADLINES
 
 export interface DrainOptions {
+  listeners: Listeners
   /** Whether requests come by way of a proxy. */
   proxied: boolean
   /** Returns whether the app stops because another one serves in its place. Then it leaves clients more time. */
@@ -19,10 +20,11 @@ export interface DrainOptions {
  * `server.close` would close idle connections at once, on which a request may be on its way. It would also wait for
  * connections that were opened before there was a request, as browsers do, and for clients that neither send nor read.
  */
-export default fp<DrainOptions>(async function drain (app, { proxied, isReplaced = () => false }) {
+export default fp<DrainOptions>(async function drain (app, { listeners, proxied, isReplaced = () => false }) {
   const { server } = app
   const connections = new Set<Socket & Connection>()
-  const closeIdle = server.closeIdleConnections
+  const [closeIdle, close] = [server.closeIdleConnections, server.close]
+  server.close = (done) => close.call(server, (error) => { void listeners.ended().then(() => done?.(error)) })
 
   server.on('connection', (socket) => {
     connections.add(socket)
@@ -34,10 +36,7 @@ export default fp<DrainOptions>(async function drain (app, { proxied, isReplaced
     const onItsWayMs = patient ? replacedIdle : onItsWay
     const idleMs = proxied && !patient ? proxyIdle : onItsWayMs
     server.closeIdleConnections = () => {}
-    // When the listener closes, connections that were not accepted yet are reset. It closes right after a turn of the
-    // event loop that has accepted all of them.
-    await turn()
-    Server.prototype.close.call(server)
+    await listeners.close()
     // Fastify sets this header on the responses to requests that arrive from now on.
     for (const { _httpMessage: response } of connections) {
       if (response && !response.headersSent) response.setHeader('connection', 'close')

@@ -51,6 +51,8 @@ export type NodeDeadlines = Readonly<typeof NODE_DEADLINES>
 export const STOP_DEADLINES = {
   // A start in progress, for which the app can be closed only when it is over.
   start: 3000,
+  // Connections that were opened and not accepted yet. As long as others keep coming, there is always one.
+  pending: 500,
   // A request on its way, on a connection that was just opened or is kept alive.
   onItsWay: 500,
   // A proxy may send a request on a connection that it keeps alive at any moment, and does not repeat a POST. It closes

@@ -1,0 +1,82 @@
+import { once } from 'node:events'
+import type { Server as HttpServer } from 'node:http'
+import { Server, type AddressInfo } from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import { STOP_DEADLINES } from '../process/deadlines.ts'
+
+// How many connections are accepted in a turn of the event loop.
+const LISTENERS = 16
+
+export interface Listeners {
+  /**
+   * Makes an app listen on a port, or on any free one if it is 0. Resolves with its URL. Throws what `server.listen`
+   * emits.
+   */
+  listen (app: FastifyInstance, host: string, port: number): Promise<string>
+  /** Accepts the pending connections, and then no others. */
+  close (): Promise<void>
+  /** Resolves when the connections that the server does not know as its own have closed. */
+  ended (): Promise<void>
+}
+
+/**
+ * Creates what accepts the connections of a server. In each turn of the event loop, libuv accepts one connection per
+ * socket that listens (libuv/libuv#3696, nodejs/node#57364). Under load, a turn takes ten milliseconds and more: with
+ * one socket, a node would accept a hundred connections a second, and whoever opens thousands would keep everyone else
+ * out. So more sockets listen on the same port, among which Linux distributes the connections. Other systems do not.
+ * @param shares whether several sockets listen. A worker has one: the primary, whose turns are short, accepts for it
+ */
+export function createListeners (
+  server: HttpServer, { shares = process.platform === 'linux' }: { shares?: boolean | undefined } = {}
+): Listeners {
+  const others: Server[] = []
+  const ends: Promise<unknown>[] = []
+  let accepted = 0
+  server.on('connection', () => { accepted++ })
+
+  async function listenBeside (options: object): Promise<void> {
+    // The defaults of `http.Server`.
+    const other = new Server({ allowHalfOpen: true, noDelay: true }, (socket) => server.emit('connection', socket))
+    other.listen(options)
+    await once(other, 'listening')
+    others.push(other)
+    ends.push(once(other, 'close'))
+  }
+
+  return {
+    async listen (app, host, port) {
+      if (!shares) return app.listen({ host, port })
+      // Nodes that share a port by mistake would each get some of the connections.
+      await requireFree(host, port)
+      const options = { host, port, reusePort: true }
+      const url = await app.listen(options)
+      const { port: bound } = server.address() as AddressInfo
+      while (others.length < LISTENERS - 1) await listenBeside({ ...options, port: bound })
+      return url
+    },
+
+    async close () {
+      // The system resets connections that are pending when a listener closes. There may be new ones all the time.
+      const until = performance.now() + STOP_DEADLINES.pending
+      for (let before = -1; before !== accepted && performance.now() < until;) {
+        before = accepted
+        // The first one may end before the system is asked for connections.
+        await turn()
+        await turn()
+      }
+      for (const listener of [server, ...others]) Server.prototype.close.call(listener)
+    },
+
+    async ended () {
+      await Promise.all(ends)
+    },
+  }
+}
+
+async function requireFree (host: string, port: number): Promise<void> {
+  const probe = new Server().listen({ host, port })
+  await once(probe, 'listening')
+  probe.close()
+  await once(probe, 'close')
+}

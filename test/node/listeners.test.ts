@@ -1,0 +1,74 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
+import Fastify from 'fastify'
+import t, { type Test } from 'tap'
+import drain from '../../node/http/drain.ts'
+import { createListeners } from '../../node/http/listeners.ts'
+import { serverOptions } from '../../node/http/server.ts'
+import { createHeaders } from '../../node/http/security-headers.ts'
+import { parseSettings } from '../../node/settings/settings.ts'
+
+const CONNECTIONS = 320
+const HOST = '127.0.0.1'
+
+/** Starts a server as a node does, with a route that takes a while, and longer for each request. */
+async function startServer (t: Test, { shares, port = 0 }: { shares?: boolean, port?: number } = {}) {
+  const app = Fastify(serverOptions(parseSettings({ LOG_LEVEL: 'silent' }), createHeaders([])))
+  const listeners = createListeners(app.server, { shares })
+  t.teardown(() => app.close())
+  await app.register(drain, { listeners, proxied: false })
+  let [asked, answered] = [0, 0]
+  app.get('/', async () => {
+    await delay(100 + asked++)
+    answered++
+    return 'here'
+  })
+  const url = await listeners.listen(app, HOST, port)
+  return { app, port: Number(new URL(url).port), answered: () => answered }
+}
+
+/** Opens connections at the same time, none of which can have been accepted when this returns. */
+function open (t: Test, port: number): Socket[] {
+  const sockets = Array.from({ length: CONNECTIONS }, () => connect(port, HOST))
+  t.teardown(() => { for (const socket of sockets) socket.destroy() })
+  return sockets
+}
+
+/** Sends a request and returns all that comes until the connection is closed, or the error. */
+async function ask (socket: Socket): Promise<string> {
+  socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
+  return text(socket).catch(({ code }: NodeJS.ErrnoException) => `${code}`)
+}
+
+t.test('14.1 a node accepts many connections in a turn of the event loop', async (t) => {
+  const { app, port } = await startServer(t)
+  const accepted = new Set<Socket>()
+  app.server.on('connection', (socket) => accepted.add(socket))
+  open(t, port)
+  let turns = 0
+  for (; accepted.size < CONNECTIONS; turns++) await turn()
+  if (process.platform === 'linux') t.ok(turns < CONNECTIONS / 4, `${CONNECTIONS} connections in ${turns} turns`)
+})
+
+for (const shares of [undefined, false]) {
+  const one = shares === false ? ' with one listener' : ''
+  t.test(`8 a node that stops${one} answers those who have connected and were not accepted yet`, async (t) => {
+    const { app, port, answered } = await startServer(t, { ...shares === false && { shares } })
+    const answers = open(t, port).map(ask)
+    await app.close()
+    t.equal(answered(), CONNECTIONS, 'closing waits for all of them')
+    const texts = await Promise.all(answers)
+    t.equal(texts.filter((answer) => answer.startsWith('HTTP/1.1 200') && answer.endsWith('here')).length, CONNECTIONS)
+    t.ok(texts.every((answer) => /^connection: close$/im.test(answer)))
+    const late = connect(port, HOST)
+    const [{ code }] = await once(late, 'error') as [NodeJS.ErrnoException]
+    t.equal(code, 'ECONNREFUSED')
+  })
+}
+
+t.test('14.1 two nodes cannot listen on the same port', async (t) => {
+  const { port } = await startServer(t)
+  await t.rejects(startServer(t, { port }), { code: 'EADDRINUSE' })
+})
