@@ -123,12 +123,13 @@ export function createPasswords (
   }
 
   // Those who are known and all others take turns, so that nobody, from however many networks, keeps users from logging
-  // in. Within both, the widest networks take turns, and the narrowest ones of each.
+  // in. Within both, so do new passwords and those that are checked, so that guessing passwords keeps nobody from
+  // signing up. Within these, the widest networks take turns, and the narrowest ones of each.
   async function run<Result> (
-    job: () => Promise<Result>, { client, address = '', isKnown = false }: Hashing
+    purpose: 'new' | 'checked', job: () => Promise<Result>, { client, address = '', isKnown = false }: Hashing
   ): Promise<Result> {
     const networks = networksOf(address)
-    return pool.run([`${isKnown}`, networks.at(-1)!.name, networks[0]!.name], async () => {
+    return pool.run([`${isKnown}`, purpose, networks.at(-1)!.name, networks[0]!.name], async () => {
       if (client?.destroyed) throw new ClientDisconnected()
       // The result could not be used without the database. Jobs that wait for their turn fail in time.
       if (!breaker.closed) throw new DatabaseUnavailable()
@@ -143,7 +144,7 @@ export function createPasswords (
      * the client has disconnected before its turn.
      */
     hash: (password: string, hashing: Hashing = {}): Promise<string> =>
-      run(() => hash(normalizePassword(password), parameters), hashing),
+      run('new', () => hash(normalizePassword(password), parameters), hashing),
 
     /**
      * Returns what is known about a hash that a password matches, or undefined if it does not. Every failure takes the
@@ -163,12 +164,12 @@ export function createPasswords (
       const checked = stored ?? impossible
       for (const form of forms) {
         const bytes = Buffer.from(form)
-        const matches = await run(() => checkHash(checked, bytes, signerKey), hashing)
+        const matches = await run('checked', () => checkHash(checked, bytes, signerKey), hashing)
         if (matches && stored) return { isOutdated: form !== normalized || isOutdated(stored) }
         // They are read at each failure, because an import adds some at any time. A match need not know them.
         kinds ??= await listPasswordKinds(db)
         const rest = remainingWork([ownKind, ...kinds.map(({ kind }) => kind)], workOf(checked))
-        if (rest.length > 0) await run(() => doWork(rest, bytes), hashing)
+        if (rest.length > 0) await run('checked', () => doWork(rest, bytes), hashing)
       }
       return undefined
     },

@@ -6,6 +6,7 @@ import type { UsherOptions } from '../../../schema/options/options.ts'
 import { openCore } from '../../helpers/core.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { uniqueSchema } from '../../helpers/database.ts'
+import { createMailer } from '../../helpers/mail.ts'
 import { occupyThreads } from '../../helpers/occupied-threads.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { temporaryFolder } from '../../helpers/temporary-folder.ts'
@@ -37,10 +38,10 @@ t.test('4 in a flood of logins, those beyond the limit get 503 with Retry-After,
   t.equal((await inject('POST', '/api/auth/login', { payload: admin })).statusCode, 200, 'and then it goes on')
 })
 
-t.test('4 a flood of logins keeps no user from logging in', async (t) => {
+t.test('4 a flood of logins keeps no user from logging in, and nobody from signing up', async (t) => {
   const WAITING = 200
   const BEYOND = 20
-  const usher = await createUsher(t)
+  const usher = await createUsher(t, { signUp: true, mailer: createMailer().mailer })
   const [atHome, elsewhere] = [await usher.createUser(), await usher.createUser()]
   const HOME = '192.0.2.1'
   const logIn = async (remoteAddress: string, { email, password }: { email: string, password: string }) =>
@@ -70,10 +71,13 @@ t.test('4 a flood of logins keeps no user from logging in', async (t) => {
 
   t.test('4 from networks that have nothing in common: those with recognised networks log in', async (t) => {
     const { giveWay } = await flood((index) => `198.${18 + (index >> 8)}.${index & 255}.1`)
-    const known = logIn(HOME, atHome)
+    const [known, signUp] = [logIn(HOME, atHome), usher.inject('POST', '/api/auth/sign-up', {
+      remoteAddress: '203.0.113.1', payload: { name: 'New', email: 'new@example.com', password: 'an unusual phrase' },
+    })]
     t.equal(await logIn('203.0.113.1', elsewhere), 503, 'another network is one of many')
-    await giveWay(1)
+    await giveWay(2)
     t.equal(await known, 200)
+    t.equal((await signUp).statusCode, 202)
   })
 
   t.test('4 from one site: everybody else logs in', async (t) => {
