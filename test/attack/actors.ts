@@ -13,6 +13,8 @@ export interface World {
   readonly decoy: Account
   /** Live sessions of users without special permissions. */
   readonly members: readonly Account[]
+  /** Users who log in again and again, which ends their earlier sessions. */
+  readonly logins: readonly Account[]
   /** Accounts without live sessions: logged out, deleted or demoted. */
   readonly ended: Readonly<Record<string, Subject>>
   /** Accounts that an attack may log in at any time. It ends the sessions that it has begun. */

@@ -6,6 +6,7 @@ import type { Stage } from './stage.ts'
 import type { SigningKey, Subject } from './tokens.ts'
 
 const MEMBERS = 6
+const LOGINS = 4
 const DISPOSABLE = 4
 const VICTIMS = 12
 const LONG_POSTS = 100
@@ -18,6 +19,7 @@ export async function prepareWorld ({ node: { url }, databaseUrl, sql }: Stage):
   const admin = await logIn(url, ADMIN)
   const create = (name: string, role = 'user') => createAccount(url, admin.token, name, role)
   const members = await createAll(MEMBERS, (index) => create(`member-${index}`))
+  const logins = await createAll(LOGINS, (index) => create(`login-${index}`))
   const victims = await createAll(VICTIMS, (index) => create(`victim-${index}`))
   const longWinded = await create('long-winded')
   await writeLongPosts(sql, longWinded.id)
@@ -35,6 +37,7 @@ export async function prepareWorld ({ node: { url }, databaseUrl, sql }: Stage):
     admin,
     decoy: await create('may-admin-decoy', 'admin'),
     members,
+    logins,
     ended: { 'logged out': loggedOut, 'deleted user': deleted, 'demoted admin': { ...demoted, role: 'admin' } },
     disposableAdmins: await createAll(DISPOSABLE, (index) => create(`may-admin-${index}`, 'admin')),
     victims: victims.map(({ id }) => id),

@@ -24,8 +24,8 @@ const LOST_MS = 5000
 const GIVE_UP_MS = 10_000
 const JSON_TYPE = { 'content-type': 'application/json' }
 const BOUNDARY = 'usher-attack'
-// Probes of a place use the networks from here on: each login from a network that is not recognised has another one.
-const UNRECOGNISED = 20
+// Networks from here on are those of users who log in elsewhere or sign up: each of them has another one.
+const NEW = 20
 
 const { world, key, port } = await readConfiguration<ProbeConfiguration>()
 const cast = new Cast(world, new TokenFactory(key))
@@ -44,17 +44,17 @@ type Outcome = string | { mailTo: string }
 const memberOf = ({ place, network }: Probe) => places.indexOf(place) * 3 + network % 3
 const accountOf = (probe: Probe) => world.members[memberOf(probe)]!
 const addressOf = ({ place, network }: Probe) => honestAddress(place, network)
+const newAddress = ({ place }: Probe) => honestAddress(place, NEW + ++serial % 200)
 const post = (path: string, body: object): Request =>
   ({ method: 'POST', path, headers: JSON_TYPE, body: JSON.stringify(body) })
 
 const kinds: Record<string, (probe: Probe, target: Target) => Promise<Outcome>> = {
-  'log in': (probe, target) => logIn(probe, target, honestAddress(probe.place, probe.network)),
-  'log in from a new network': (probe, target) =>
-    logIn(probe, target, honestAddress(probe.place, UNRECOGNISED + serial % 200)),
+  'log in': (probe, target) => logIn(probe, target, addressOf(probe)),
+  'log in from a new network': (probe, target) => logIn(probe, target, newAddress(probe)),
   async 'sign up' (probe, target) {
     const email = `honest-${++serial}@${probe.place}.example.org`
     const body = { name: 'Honest', email, password: 'an unusual phrase' }
-    const status = await ask(probe, target, post('/api/auth/sign-up', body))
+    const status = await ask(probe, target, post('/api/auth/sign-up', body), newAddress(probe))
     return status === 202 ? { mailTo: email } : `${status}`
   },
   async 'ask for a mail to log in' (probe, target) {
@@ -124,8 +124,7 @@ async function expect (wanted: number, asking: Promise<number>): Promise<string>
 }
 
 async function logIn (probe: Probe, target: Target, address: string): Promise<Outcome> {
-  serial++
-  const { email, password } = accountOf(probe)
+  const { email, password } = world.logins[places.indexOf(probe.place) * 2 + probe.network % 2]!
   return expect(200, ask(probe, target, post('/api/auth/login', { email, password }), address))
 }
 
