@@ -20,23 +20,31 @@ export type Attempt = Pick<Delivery, 'position' | 'lease'>
 // A delivery that comes after another one of its subject waits for it. While that one is being attempted, the wait is
 // short, because its success may wake the next one before a concurrent statement makes that wait.
 const WAIT_SECONDS = 2
+// How many deliveries are looked at together, at least. Each may be one that waits for another one of its subject.
+const LOOKED_AT = 100
 
 const interval = (seconds: number) => sql`make_interval(secs => ${seconds})`
 
+// With `=`, PostgreSQL would read all rows of the consumer from the index `outbox_owner`, and sort them, if it takes
+// the table for empty. It is mostly empty until deliveries fail.
+const isOneOf = (types: readonly string[]) => sql<boolean>`array_position(${types}::text[], type) is not null`
+
 /**
  * Takes at most `limit` deliveries of a consumer that are due, for `seconds`. Of each subject, it takes only the first.
- * The others wait until that one is delivered or tried again, so that they need not be looked at before. Returns how
- * many were due besides.
+ * Others wait until that one is delivered or tried again, so that they need not be looked at before. Returns how many
+ * of these were due besides.
  */
 export async function claimDeliveries (
   db: Database,
   { consumer, types, limit, seconds }: { consumer: string, types: readonly string[], limit: number, seconds: number }
 ): Promise<{ claimed: Delivery[], waiting: number }> {
   const rows = await replanned(db)
-    .with('due', (cte) => cte.selectFrom('outbox').select(['position', 'subject'])
+    .with('due', (cte) => cte.selectFrom('outbox').select(['position', 'subject', 'due_at'])
       .where('consumer', '=', consumer).where('due_at', '<=', sql<Date>`now()`)
-      .where('type', '=', sql<string>`any(${types}::text[])`)
-      .orderBy('due_at').orderBy('position').limit(limit).forUpdate().skipLocked())
+      .where(isOneOf(types))
+      // Of deliveries that are due at the same time, whichever the index has first. Sorting those of a large change
+      // would mean to read all of them for each few.
+      .orderBy('due_at').limit(Math.max(limit, LOOKED_AT)).forUpdate().skipLocked())
     .with('first', (cte) => cte.selectFrom('due').innerJoinLateral((lateral) => lateral.selectFrom('outbox')
       .select(['outbox.position as first', 'outbox.due_at', 'outbox.lease'])
       // Only the index `outbox_subject` has this order. With `=` PostgreSQL would read all rows by their positions if
@@ -44,8 +52,13 @@ export async function claimDeliveries (
       .where(sql<boolean>`(outbox.consumer, outbox.subject) >= (${consumer}, due.subject)`)
       .orderBy('outbox.consumer').orderBy('outbox.subject')
       .orderBy('outbox.position').limit(1).as('head'), (join) => join.onTrue())
-      .select(['due.position', 'head.first', 'head.due_at', 'head.lease']))
+      .select(['due.position', 'head.first', 'head.due_at', 'head.lease'])
+      .select(sql<string>`row_number() over (
+        partition by head.first = due.position order by due.due_at, due.position
+      )`.as('number')))
     .updateTable('outbox').from('first').whereRef('outbox.position', '=', 'first.position')
+    .where(({ eb, or, ref }) =>
+      or([eb('first.first', '<>', ref('outbox.position')), eb('first.number', '<=', String(limit))]))
     .where('outbox.position', '=', ({ selectFrom }) => anyOf(selectFrom('due').select('position')))
     .set({
       lease: sql<string | null>`case when first.first = outbox.position then ${uuid()}::uuid end`,
@@ -76,7 +89,7 @@ export async function findDelay (
 ): Promise<number> {
   const delay = sql<number>`extract(epoch from due_at - now())::float8 * 1000`.as('delay')
   const row = await db.selectFrom('outbox').select(delay)
-    .where('consumer', '=', consumer).where('type', '=', sql<string>`any(${types}::text[])`)
+    .where('consumer', '=', consumer).where(isOneOf(types))
     .orderBy('due_at').limit(1).executeTakeFirst()
   return Math.min(row?.delay ?? maxMs, maxMs)
 }
