@@ -9,6 +9,8 @@ const some = () => keys[Math.floor(Math.random() * keys.length)]!
 const json = { 'content-type': 'application/json' }
 const bearer = { ...json, authorization: `Bearer ${token}` }
 const query = 'query($id: ID!) { user(id: $id) { id name posts(first: 10) { id title } } }'
+const postgraphile = 'query($id: UUID!) { userByRowId(rowId: $id) { rowId name ' +
+  'postsByAuthorId(first: 10, orderBy: [PRIMARY_KEY_DESC]) { nodes { rowId title } } } }'
 const mutation = 'mutation { createPost(input: { title: "A post", content: "Words" }) { id title } }'
 // The address that data.ts has given to the user with this id.
 const email = (id: string) =>
@@ -40,6 +42,12 @@ const requests: Record<Work, () => autocannon.Request> = {
   protected: () => ({ path: '/api/protected', headers: bearer }),
   graphql: () =>
     ({ method: 'POST', path: '/graphql', headers: json, body: JSON.stringify({ query, variables: { id: some() } }) }),
+  postgraphile: () => ({
+    method: 'POST',
+    path: '/graphql',
+    headers: json,
+    body: JSON.stringify({ query: postgraphile, variables: { id: some() } }),
+  }),
   createUser: () => ({
     method: 'POST',
     path: '/api/users',

@@ -13,7 +13,7 @@ export const compared = [
 export type Compared = typeof compared[number]
 /** What a generator can send. `mixed` sends all of them in turn, mostly reads. */
 export type Work = Compared | 'userByMember' | 'revalidated' | 'createUserOnce' | 'createPostOnce' | 'firstPage' | 'page' |
-  'longPage' | 'listed' | 'mixed'
+  'longPage' | 'listed' | 'postgraphile' | 'mixed'
 
 export type Generator = 'wrk' | 'autocannon'
 

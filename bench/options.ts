@@ -4,13 +4,13 @@ import { compared } from './load.ts'
 /** The parts besides the comparison, in the order in which they run. */
 export const parts = [
   'revalidate', 'fanout', 'flow', 'comeback', 'idle', 'scale', 'lists', 'overload', 'outbox', 'keyed', 'quotas',
-  'metrics', 'api-keys', 'database-socket', 'uploads', 'soak', 'long-run',
+  'metrics', 'api-keys', 'database-socket', 'postgraphile', 'uploads', 'soak', 'long-run',
 ] as const
 export type Part = typeof parts[number]
 
 const works = [...compared, ...parts]
-// These take long, so they only run if they are requested.
-const usual = works.filter((work) => work !== 'soak' && work !== 'long-run')
+// These only run if they are requested: some take long, and one needs a package that is no dependency.
+const usual = works.filter((work) => work !== 'soak' && work !== 'long-run' && work !== 'postgraphile')
 
 /** The options of the command line. All numbers are positive. */
 export type Options = ReturnType<typeof readOptions>

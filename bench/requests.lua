@@ -29,6 +29,10 @@ local make = {
     return wrk.format('POST', '/graphql', json,
       '{"query":"query($id: ID!) { user(id: $id) { id name posts(first: 10) { id title } } }","variables":{"id":"' .. some() .. '"}}')
   end,
+  postgraphile = function ()
+    return wrk.format('POST', '/graphql', json,
+      '{"query":"query($id: UUID!) { userByRowId(rowId: $id) { rowId name postsByAuthorId(first: 10, orderBy: [PRIMARY_KEY_DESC]) { nodes { rowId title } } } }","variables":{"id":"' .. some() .. '"}}')
+  end,
   createUser = function ()
     return wrk.format('POST', '/api/users', headers, '{"name":"Somebody","email":"' .. seed .. '.' .. count .. '@write.example.com"}')
   end,

@@ -17,6 +17,7 @@ import { metrics } from './metrics.ts'
 import { parts, readOptions, requireOpenFiles, type Options, type Part } from './options.ts'
 import { outbox } from './outbox.ts'
 import { CONNECTIONS, overload } from './overload.ts'
+import { postgraphile } from './postgraphile.ts'
 import { quotas } from './quotas.ts'
 import { print, type Report } from './report.ts'
 import { revalidate } from './revalidate.ts'
@@ -40,6 +41,7 @@ const run: Record<Part, (stage: Stage) => Promise<Report>> = {
   metrics,
   'api-keys': apiKeys,
   'database-socket': databaseSocket,
+  postgraphile,
   uploads,
   soak,
   'long-run': longRun,
