@@ -113,6 +113,12 @@ t.test('14.7 what a standby shows before the primary does is not shown', async (
   // Nobody confirms a commit, so the primary shows none, and the standby shows all.
   await primary.query("alter system set synchronous_standby_names = 'nobody'")
   await primary.query('select pg_reload_conf()')
+  // The server reads its configuration a moment later. From then on, commits wait.
+  const commits: Promise<unknown>[] = []
+  await until('a commit waits', async () => {
+    commits.push(primary.query("select pg_logical_emit_message(true, 'usher', '')"))
+    return (await primary.query("select from pg_stat_activity where wait_event = 'SyncRep'")).length > 0
+  }, 100)
   const renaming = usher.rename(id, 'after')
   await until('the standby shows it', async () =>
     (await standby.query(`select name from "${schema}".users where id = '${id}'`))[0]!.name === 'after')
@@ -120,6 +126,7 @@ t.test('14.7 what a standby shows before the primary does is not shown', async (
   t.ok((await fallbacks(usher)).ahead! > 0)
   await primary.query('alter system reset synchronous_standby_names')
   await primary.query('select pg_reload_conf()')
+  await Promise.all(commits)
   t.equal(await renaming, 200)
   t.equal(await usher.nameOf(id), 'after')
 })

@@ -109,15 +109,12 @@ t.test('16.5 the last way to sign in cannot be removed, also by two requests at 
     values (gen_random_uuid(), ${user.id}, 'former', 'https://former.example', ${user.id})`
   t.match((await remove(first)).json(), { code: 'LAST_WAY_TO_SIGN_IN' }, 'nobody can sign in with the other one')
   const { id: second } = await link(user)
-  let release = () => {}
-  const held = sql.begin(async (trx) => {
+  const { both } = await sql.begin(async (trx) => {
     await trx`select id from users where id = ${user.id} for update`
-    await new Promise<void>((resolve) => { release = resolve })
+    const both = [first, second].map(remove)
+    await untilBlocked(watch, usher)
+    return { both }
   })
-  const both = [first, second].map(remove)
-  await untilBlocked(watch, usher)
-  release()
-  await held
   t.strictSame((await Promise.all(both)).map(({ statusCode }) => statusCode).sort(), [204, 409])
 })
 
@@ -150,16 +147,13 @@ t.test('16.5 the identity is removed, or the user disabled, while somebody logs 
     const user = await federated()
     await sql`delete from sessions where user_id = ${user.id}`
     const begun = await begin('fake')
-    let release = () => {}
-    const held = sql.begin(async (trx) => {
+    const { response } = await sql.begin(async (trx) => {
       await trx`select id from users where id = ${user.id} for update`
-      await new Promise<void>((resolve) => { release = resolve })
+      const response = finish('fake', fake.authorize(begun.url, user.claims), begun.cookie)
+      await untilBlocked(watch, usher)
       await change(trx, user.id)
+      return { response }
     })
-    const response = finish('fake', fake.authorize(begun.url, user.claims), begun.cookie)
-    await untilBlocked(watch, usher)
-    release()
-    await held
     t.ok(errorIn(await response))
     t.equal((await sql`select id from sessions where user_id = ${user.id}`).length, 0)
   }
