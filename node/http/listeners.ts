@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import type { Server as HttpServer } from 'node:http'
 import { Server, type AddressInfo } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import { createSampler } from '../../plugins/support/sampler.ts'
 import { STOP_DEADLINES } from '../process/deadlines.ts'
 
 // How many connections are accepted in a turn of the event loop.
@@ -31,7 +32,7 @@ export function createListeners (
   server: HttpServer, { shares = process.platform === 'linux' }: { shares?: boolean | undefined } = {}
 ): Listeners {
   const others: Server[] = []
-  const ends: Promise<unknown>[] = []
+  const ends: Promise<void>[] = []
   let accepted = 0
   server.on('connection', () => { accepted++ })
 
@@ -41,18 +42,27 @@ export function createListeners (
     other.listen(options)
     await once(other, 'listening')
     others.push(other)
-    ends.push(once(other, 'close'))
+    ends.push(new Promise<void>((resolve) => other.once('close', resolve)))
+  }
+
+  // When the system has no more files, for example. Unless somebody listens, that would end the process.
+  function reportErrors (log: FastifyBaseLogger): void {
+    const isNew = createSampler({ keys: 1 })
+    for (const listener of [server, ...others]) {
+      listener.on('error', (err) => { if (isNew('')) log.error({ err }, 'A connection could not be accepted') })
+    }
   }
 
   return {
     async listen (app, host, port) {
-      if (!shares) return app.listen({ host, port })
       // Nodes that share a port by mistake would each get some of the connections.
-      await requireFree(host, port)
-      const options = { host, port, reusePort: true }
+      if (shares) await requireFree(host, port)
+      const options = { host, port, ...shares && { reusePort: true } }
       const url = await app.listen(options)
       const { port: bound } = server.address() as AddressInfo
-      while (others.length < LISTENERS - 1) await listenBeside({ ...options, port: bound })
+      const more = shares ? LISTENERS - 1 : 0
+      while (others.length < more) await listenBeside({ ...options, port: bound })
+      reportErrors(app.log)
       return url
     },
 

@@ -15,7 +15,9 @@ const HOST = '127.0.0.1'
 
 /** Starts a server as a node does, with a route that takes a while, and longer for each request. */
 async function startServer (t: Test, { shares, port = 0 }: { shares?: boolean, port?: number } = {}) {
-  const app = Fastify(serverOptions(parseSettings({ LOG_LEVEL: 'silent' }), createHeaders([])))
+  const lines: { level: number, msg: string }[] = []
+  const log = { write: (line: string) => { lines.push(JSON.parse(line)) } }
+  const app = Fastify(serverOptions(parseSettings({ LOG_LEVEL: 'error' }), createHeaders([]), log))
   const listeners = createListeners(app.server, { shares })
   t.teardown(() => app.close())
   await app.register(drain, { listeners, proxied: false })
@@ -26,7 +28,7 @@ async function startServer (t: Test, { shares, port = 0 }: { shares?: boolean, p
     return 'here'
   })
   const url = await listeners.listen(app, HOST, port)
-  return { app, port: Number(new URL(url).port), answered: () => answered }
+  return { app, port: Number(new URL(url).port), answered: () => answered, lines }
 }
 
 /** Opens connections at the same time, none of which can have been accepted when this returns. */
@@ -71,4 +73,11 @@ for (const shares of [undefined, false]) {
 t.test('14.1 two nodes cannot listen on the same port', async (t) => {
   const { port } = await startServer(t)
   await t.rejects(startServer(t, { port }), { code: 'EADDRINUSE' })
+})
+
+t.test('14.1 a connection that cannot be accepted does not end the node', async (t) => {
+  const { app, port, lines } = await startServer(t)
+  for (let times = 0; times < 3; times++) app.server.emit('error', new Error('accept EMFILE'))
+  t.match(lines, [{ level: 50, msg: 'A connection could not be accepted' }], 'the log says so once')
+  t.equal((await fetch(`http://${HOST}:${port}/`)).status, 200)
 })
