@@ -20,7 +20,8 @@ export type Attempt = Pick<Delivery, 'position' | 'lease'>
 // A delivery that comes after another one of its subject waits for it. While that one is being attempted, the wait is
 // short, because its success may wake the next one before a concurrent statement makes that wait.
 const WAIT_SECONDS = 2
-// How many deliveries are looked at together, at least. Each may be one that waits for another one of its subject.
+// How many deliveries are looked at together if many of them wait for another one of their subject. It takes a lock of
+// each, so otherwise no more are looked at than are taken.
 const LOOKED_AT = 100
 
 const interval = (seconds: number) => sql`make_interval(secs => ${seconds})`
@@ -33,10 +34,13 @@ const isOneOf = (types: readonly string[]) => sql<boolean>`array_position(${type
  * Takes at most `limit` deliveries of a consumer that are due, for `seconds`. Of each subject, it takes only the first.
  * Others wait until that one is delivered or tried again, so that they need not be looked at before. Returns how many
  * of these were due besides.
+ * @param isCrowded whether there may be many of these. Then more are looked at
  */
 export async function claimDeliveries (
   db: Database,
-  { consumer, types, limit, seconds }: { consumer: string, types: readonly string[], limit: number, seconds: number }
+  { consumer, types, limit, seconds, isCrowded = false }: {
+    consumer: string, types: readonly string[], limit: number, seconds: number, isCrowded?: boolean
+  }
 ): Promise<{ claimed: Delivery[], waiting: number }> {
   const rows = await replanned(db)
     .with('due', (cte) => cte.selectFrom('outbox').select(['position', 'subject', 'due_at'])
@@ -44,7 +48,7 @@ export async function claimDeliveries (
       .where(isOneOf(types))
       // Of deliveries that are due at the same time, whichever the index has first. Sorting those of a large change
       // would mean to read all of them for each few.
-      .orderBy('due_at').limit(Math.max(limit, LOOKED_AT)).forUpdate().skipLocked())
+      .orderBy('due_at').limit(isCrowded ? Math.max(limit, LOOKED_AT) : limit).forUpdate().skipLocked())
     .with('first', (cte) => cte.selectFrom('due').innerJoinLateral((lateral) => lateral.selectFrom('outbox')
       .select(['outbox.position as first', 'outbox.due_at', 'outbox.lease'])
       // Only the index `outbox_subject` has this order. With `=` PostgreSQL would read all rows by their positions if

@@ -71,6 +71,7 @@ export function createWorker (
   )
   let woken = Promise.withResolvers<void>()
   let loop = Promise.resolve()
+  let isCrowded = false
 
   const wake = () => woken.resolve()
 
@@ -93,8 +94,9 @@ export function createWorker (
   async function fill (): Promise<number> {
     for (let free = slots - running.size; free > 0; free = slots - running.size) {
       const { claimed, waiting } = await claimDeliveries(
-        db, { consumer: name, types, limit: free, seconds: leaseMs / 1000 }
+        db, { consumer: name, types, limit: free, seconds: leaseMs / 1000, isCrowded }
       )
+      isCrowded = waiting > 0
       for (const delivery of claimed) {
         const done = attempt(delivery, performance.now() + leaseMs).finally(() => {
           running.delete(done)

@@ -51,10 +51,12 @@ t.test('12.5 events of few users that are due at once are delivered with few sta
     from unnest(${users}::uuid[]) id, generate_series(1, ${EVENTS}::integer) number order by number`
   const delivered = new Map(users.map((id): [string, number[]] => [id, []]))
   let claims = 0
+  let isCrowded = false
   for (let count = 0; count < USERS * EVENTS; claims++) {
-    const { claimed } = await claimDeliveries(
-      db, { consumer: 'consumer', types: ['user.updated'], limit: LIMIT, seconds: 30 }
+    const { claimed, waiting } = await claimDeliveries(
+      db, { consumer: 'consumer', types: ['user.updated'], limit: LIMIT, seconds: 30, isCrowded }
     )
+    isCrowded = waiting > 0
     t.ok(claimed.length <= LIMIT)
     for (const { subject, data } of claimed) delivered.get(subject)!.push((data as { number: number }).number)
     await deleteDeliveries(db, claimed.map(({ position, lease }) => ({ position, lease })))
