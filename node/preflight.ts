@@ -1,12 +1,11 @@
 import { lookup } from 'node:dns/promises'
-import { once } from 'node:events'
 import { access, constants, stat, statfs } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { dirname, resolve } from 'node:path'
 import { readOptions } from '../schema/options/read-options.ts'
 import { explain } from './data.ts'
 import { checkEnvironment } from './settings/environment.ts'
 import { explainMetrics } from './metrics/address.ts'
+import { requireFree } from './http/listeners.ts'
 import { openMailTemplates } from './mail/templates.ts'
 import { explainPasswordMemory } from './process/password-memory.ts'
 import { explainStorage } from './storage.ts'
@@ -53,7 +52,7 @@ export function explainListening (
 async function checkPort (settings: Settings): Promise<string | undefined> {
   try {
     const { address } = await lookup(settings.HOST)
-    await tryToListen(settings.PORT, address)
+    await requireFree(address, settings.PORT)
   } catch (error) {
     return explainListening(error as NodeJS.ErrnoException, settings)
   }
@@ -61,18 +60,10 @@ async function checkPort (settings: Settings): Promise<string | undefined> {
 
 async function checkMetricsPort ({ METRICS_HOST, METRICS_PORT }: Settings): Promise<string | undefined> {
   try {
-    if (METRICS_PORT !== undefined) await tryToListen(METRICS_PORT, METRICS_HOST)
+    if (METRICS_PORT !== undefined) await requireFree(METRICS_HOST, METRICS_PORT)
   } catch (error) {
     return explainMetrics(error as NodeJS.ErrnoException, { host: METRICS_HOST, port: METRICS_PORT! })
   }
-}
-
-async function tryToListen (port: number, host: string): Promise<void> {
-  const server = createServer((socket) => socket.destroy())
-  server.listen(port, host)
-  await once(server, 'listening')
-  server.close()
-  await once(server, 'close')
 }
 
 // The folder need not exist, but then it must be possible to create it.

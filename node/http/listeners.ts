@@ -24,8 +24,8 @@ export interface Listeners {
 /**
  * Creates what accepts the connections of a server. In each turn of the event loop, libuv accepts one connection per
  * socket that listens (libuv/libuv#3696, nodejs/node#57364). Under load, a turn takes ten milliseconds and more: with
- * one socket, a node would accept a hundred connections a second, and whoever opens thousands would keep everyone else
- * out. So more sockets listen on the same port, among which Linux distributes the connections. Other systems do not.
+ * one socket, a node would accept a hundred connections a second, and a client that opens thousands would shut out all
+ * others. So more sockets listen on the same port, among which Linux distributes the connections. Other systems do not.
  * @param shares whether several sockets listen. A worker has one: the primary, whose turns are short, accepts for it
  */
 export function createListeners (
@@ -84,8 +84,10 @@ export function createListeners (
   }
 }
 
-async function requireFree (host: string, port: number): Promise<void> {
-  const probe = new Server().listen({ host, port })
+/** Throws what `server.listen` emits if a port cannot be used. */
+export async function requireFree (host: string, port: number): Promise<void> {
+  // Clients may already connect.
+  const probe = new Server((socket) => socket.destroy()).listen({ host, port })
   await once(probe, 'listening')
   probe.close()
   await once(probe, 'close')
