@@ -31,7 +31,8 @@ local make = {
   end,
   postgraphile = function ()
     return wrk.format('POST', '/graphql', json,
-      '{"query":"query($id: UUID!) { userByRowId(rowId: $id) { rowId name postsByAuthorId(first: 10, orderBy: [PRIMARY_KEY_DESC]) { nodes { rowId title } } } }","variables":{"id":"' .. some() .. '"}}')
+      '{"query":"query($id: UUID!) { userByRowId(rowId: $id) { rowId name ' ..
+      'postsByAuthorId(first: 10, orderBy: [PRIMARY_KEY_DESC]) { nodes { rowId title } } } }","variables":{"id":"' .. some() .. '"}}')
   end,
   createUser = function ()
     return wrk.format('POST', '/api/users', headers, '{"name":"Somebody","email":"' .. seed .. '.' .. count .. '@write.example.com"}')

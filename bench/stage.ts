@@ -18,8 +18,10 @@ export interface Stage {
   /** The same database by TCP. */
   readonly tcpDatabaseUrl: string
   /** Starts a server of this folder. It uses the given PostgreSQL schema, or the one that `users` fills. */
-  start (name: 'ceiling' | 'baseline' | 'files-ceiling' | 'files-baseline' |
-    'postgraphile-server' | 'usher', given?: { schema?: string, nodeOptions?: string[], env?: Record<string, string> }): Promise<Server>
+  start (
+    name: 'ceiling' | 'baseline' | 'files-ceiling' | 'files-baseline' | 'postgraphile-server' | 'usher',
+    given?: { schema?: string, nodeOptions?: string[], env?: Record<string, string> }
+  ): Promise<Server>
   /** Makes Usher create its tables in a schema and fills them. Returns the path of a file with ids of users. */
   fill (schema: string, amounts: Amounts): Promise<string>
   /** Fills the schema that most parts share, at the first call. Returns the path of the file with ids of its users. */
