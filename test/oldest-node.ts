@@ -1,8 +1,8 @@
-// What depends on Node.js, for `.ci/run` with the oldest supported one: HTTP, streams, files, sockets and the client.
-import { runTogether } from './helpers/run-together.ts'
+// What depends on Node.js, for `.ci/run` with the oldest supported one: HTTP, streams and sockets.
+import { runFiles } from './helpers/run-folder.ts'
 
-runTogether(
-  'client/*.test.ts',
-  'routes/{slow-bodies,unix-socket,uploads,uploads-streams,waiting-requests}.test.ts',
-  'node/{http-server,pipelining,settings}.test.ts'
+runFiles(
+  import.meta.dirname,
+  'http/{slow-bodies,unix-socket,http-server,pipelining,waiting-requests}.test.ts',
+  'uploads/streams.test.ts'
 )

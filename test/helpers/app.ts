@@ -12,7 +12,7 @@ import { openDocument, type Check } from './openapi.ts'
 import { takeSchema } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// These limits are higher than any test needs. test/plugins/auth/throttle.test.ts, mail-limits.test.ts and
+// These limits are higher than any test needs. test/throttle/throttle.alone.test.ts, mail-limits.test.ts and
 // posts-quota.test.ts test the real ones.
 const generous = { burst: 10_000, perMinute: 10_000 }
 const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
@@ -63,7 +63,7 @@ export async function createUsher (
     bodySeconds: 300,
     hookSeconds: 60,
     uploadIdleSeconds: 300,
-    // test/plugins/auth/passwords.test.ts tests the real ones.
+    // test/sign-in/passwords/hashing.test.ts tests the real ones.
     passwordHash: { memoryKiB: 8, passes: 1 },
     throttle: {
       account: generous,

@@ -87,7 +87,7 @@ t.test('9 the tests of mounting and of traces pass with the modules and files of
   const unpacked = t.testdir()
   await run('tar', ['-xf', packed, '-C', unpacked, '--strip-components=1'])
   const options = `--import=${join(root, 'test/helpers/use-package.ts')}`
-  for (const file of ['test/suites/mount.ts', 'test/plugins/traces.test.ts']) {
+  for (const file of ['test/mount/suite.ts', 'test/database/traces.alone.test.ts']) {
     // Processes that the tests start use the package as well. Without TAP_TIMEOUT, tap ends a file after 30 seconds. It
     // fails if a test fails.
     const settings = { USHER_PACKAGE: unpacked, TAP_TIMEOUT: '600' }
@@ -194,7 +194,7 @@ t.test('14.6 the installed package loads usher.config.ts, also in a project with
     },
   }))
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
-  t.equal(await runProgram(project, process.execPath, [tsc, '-p', '.']), '')
+  t.equal(await runProgram(project, process.execPath, [tsc, '-p', '../units']), '')
 })
 
 t.test('15.4 usher-client is a package of its own that needs nothing of the server', async (t) => {
@@ -229,7 +229,7 @@ t.test('15.4 usher-client is a package of its own that needs nothing of the serv
       },
       files: ['client.ts'],
     }))
-    t.equal(await runProgram(project, process.execPath, [tsc, '-p', '.']), '', moduleResolution)
+    t.equal(await runProgram(project, process.execPath, [tsc, '-p', '../units']), '', moduleResolution)
   }
   const { version } = JSON.parse(await readFile(join(project, 'node_modules/usher-client/package.json'), 'utf8'))
   t.equal(version, manifest.version)

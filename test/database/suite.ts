@@ -1,0 +1,3 @@
+import { runFolder } from '../helpers/run-folder.ts'
+
+runFolder(import.meta.dirname)

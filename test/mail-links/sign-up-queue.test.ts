@@ -1,0 +1,38 @@
+import t from 'tap'
+import { createMailLinks } from '../../plugins/auth/links/mail-link.ts'
+import { createSignUps } from '../../plugins/auth/links/sign-ups.ts'
+import outbox from '../../plugins/outbox/index.ts'
+import { openCore } from '../helpers/core.ts'
+import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { createMailer } from '../helpers/mail.ts'
+import { openSql } from '../helpers/sql.ts'
+
+t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it', async (t) => {
+  const inbox = createMailer()
+  const given = {
+    databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), mailer: inbox.mailer, signUp: true,
+  }
+  const { app, core } = await openCore(t, given)
+  await app.register(outbox)
+  const signUps = createSignUps({ ...core, links: createMailLinks(app, core.options), mails: app.usherOutbox.mails })
+  await app.ready()
+  const sql = openSql(t, { options: given })
+  const errors: unknown[] = []
+  const log = { error: (...entry: unknown[]) => errors.push(entry.at(-1)) }
+  const requester = { log: log as never, languageOf: () => undefined }
+  await sql.begin(async (trx) => {
+    await trx`lock table sign_ups in access exclusive mode`
+    for (let index = 0; index < 205; index++) {
+      signUps.request({ name: 'Ada', email: `${index}@example.com`, passwordHash: 'x' }, requester)
+    }
+  })
+  await app.close()
+  t.same(
+    errors,
+    Array.from({ length: 3 }, () => 'A sign-up is not stored because too many others are waiting'),
+    'two are being stored, 200 wait'
+  )
+  t.equal(
+    inbox.mails.length + (await sql`select 1 from outbox`).length, 202, 'what was not sent yet waits in the outbox'
+  )
+})

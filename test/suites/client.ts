@@ -1,3 +1,0 @@
-import { runTogether } from '../helpers/run-together.ts'
-
-runTogether('client/*.test.ts')

@@ -1,3 +1,0 @@
-import { runTogether } from '../helpers/run-together.ts'
-
-runTogether('routes/resumable-uploads{,-streams}.test.ts')
