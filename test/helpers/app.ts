@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import Fastify, {
   type FastifyInstance, type FastifyServerOptions, type InjectOptions, type LightMyRequestResponse,
 } from 'fastify'
-import type { Test } from 'tap'
+import root, { type Test } from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
 import { slow } from './deadlines.ts'
 import { testSocketUrl } from './database.ts'
@@ -92,6 +92,24 @@ export async function createUsher (
     responses.settle()
     return response
   })
+}
+
+const shared = new Map<string, Promise<TestUsher>>()
+
+/**
+ * Returns an app that the tests of a process share if they need the same options, because opening one takes more time
+ * than most tests. A test creates users of its own, and asserts nothing about those of others. It changes neither the
+ * admin nor anything else that the app has only once; a test that does, or that closes the app, uses `createUsher`.
+ * @param options without functions
+ */
+export function sharedUsher (options: UsherOptions = {}): Promise<TestUsher> {
+  const key = JSON.stringify(options, (_, value: unknown) => {
+    if (typeof value === 'function') throw new TypeError('Apps with functions in their options are not shared')
+    return value
+  })
+  const app = shared.get(key) ?? createUsher(root, options)
+  shared.set(key, app)
+  return app
 }
 
 /**
