@@ -4,7 +4,7 @@ import t from 'tap'
 import { createToResultKey } from '../../schema/http/idempotency.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { slow } from '../helpers/deadlines.ts'
-import { createTwo } from '../helpers/idempotency.ts'
+import { createTwo, shareOne } from '../helpers/idempotency.ts'
 import { openSql } from '../helpers/sql.ts'
 import { END, fieldPart, filePart, leftovers, open, post, received } from '../helpers/uploads.ts'
 import { until } from '../helpers/until.ts'
@@ -57,7 +57,7 @@ t.test('10.4 concurrent uploads with one key on two nodes store one file', async
 })
 
 t.test('10.4 while an upload is in progress, a repeat returns 409 before its body is read', async (t) => {
-  const usher = await createUsher(t, { deadlines: { ...slow, idempotency: 200 } })
+  const usher = await shareOne({ deadlines: { ...slow, idempotency: 200 } })
   const sql = openSql(t, usher)
   const body = Buffer.concat([filePart('Hello'), fieldPart('description', 'A greeting'), END])
   const first = await open(t, usher, `Idempotency-Key: key\r\nContent-Length: ${body.length}\r\nConnection: close`)
@@ -108,7 +108,7 @@ t.test('10.4 an upload whose key another node has taken is stored if that one fa
 })
 
 t.test('10.4 a rejected upload is not stored under its key', async (t) => {
-  const usher = await createUsher(t)
+  const usher = await shareOne()
   t.equal((await send(usher, 'key', { description: 'x'.repeat(2001) })).statusCode, 400)
   t.match((await send(usher, 'key')).headers, { 'idempotency-replayed': undefined })
   t.equal((await send(usher, 'a b')).statusCode, 400)

@@ -77,7 +77,7 @@ t.test('7.7 an event is tried again if PostgreSQL cancels its statements, before
         // A second signal could cancel the next statement of the process instead.
         const rows = await sql`
           select query_start::text, pg_cancel_backend(pid) from pg_stat_activity
-          where wait_event_type = 'Lock' and query like ${`%"${usher.options.schema!}"../idempotency"users"%`} and query_start::text <> all(${[...cancelled]})`
+          where wait_event_type = 'Lock' and query like ${`%"${usher.options.schema!}"."users"%`} and query_start::text <> all(${[...cancelled]})`
         for (const { query_start: start } of rows) cancelled.add(start)
         return cancelled.size === times
       })

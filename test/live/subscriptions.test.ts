@@ -230,7 +230,7 @@ t.test('7.7 a node without subscribers reads no posts', async (t) => {
     const vanishing = await (await openSocket(t, watched)).init()
     vanishing.start('3', POSTS)
     await until('its statement waits', async () =>
-      (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%"${usher.options.schema}"../idempotency"posts"%`}`).length > 0)
+      (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%"${usher.options.schema}"."posts"%`}`).length > 0)
     vanishing.socket.terminate()
     await until('the node has seen it', () =>
       new Promise((resolve) => { watched.app.server.getConnections((_, count) => resolve(count === 1)) }))

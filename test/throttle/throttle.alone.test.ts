@@ -68,12 +68,11 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
       t.equal(answers.filter(({ statusCode }) => statusCode === 401).length, 10, email)
       const refused = answers.filter(({ statusCode }) => statusCode === 429)
       t.equal(refused.length, 90, email)
-      for (const answer of refused) {
-        t.same(answer.json(), REFUSED)
-        // At most the remaining part of a minute.
-        t.match(answer.headers['retry-after'], /^([1-5]?\d|60)$/)
-        t.equal(answer.headers['set-cookie'], undefined)
-      }
+      t.equal(new Set(refused.map(({ body }) => body)).size, 1)
+      t.same(refused[0]!.json(), REFUSED)
+      // At most the remaining part of a minute.
+      t.same(refused.map(({ headers }) => `${headers['retry-after']}`).filter((text) => !/^([1-5]?\d|60)$/.test(text)), [])
+      t.same(refused.filter(({ headers }) => headers['set-cookie'] !== undefined), [])
       t.equal(await attempt(two, { ...wrong(email), email: email.toUpperCase() }), 429, 'whatever the case')
       t.equal(
         await attempt(two, { ...wrong(email), email: ` ${email.replace('i', 'İ')} ` }),

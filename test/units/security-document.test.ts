@@ -113,10 +113,8 @@ t.test('every requirement of ASVS levels 1 and 2 is listed once, in order, with 
 })
 
 t.test('every requirement has a paraphrase, a status, and a place in the code or a reason', async (t) => {
-  for (const { id, requirement, status, where } of requirements) {
-    t.ok((statuses as readonly unknown[]).includes(status), `${id}: ${status}`)
-    t.ok(requirement && where, `${id} is complete`)
-  }
+  t.same(requirements.filter(({ status }) => !(statuses as readonly unknown[]).includes(status)), [])
+  t.same(requirements.filter(({ requirement, where }) => !requirement || !where), [])
 })
 
 t.test('the numbers in the summaries match the tables', async (t) => {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import { readCatalogue } from '../../schema/texts/catalogues.ts'
 import { en } from '../../schema/texts/en.ts'
@@ -18,17 +19,20 @@ for (const tag of languageTags) {
   t.test(`15.2 the texts in ${tag} are complete, with the placeholders of the English ones and all plurals`, async (t) => {
     const texts = await readCatalogue(tag)
     t.strictSame(Object.keys(texts), Object.keys(en), 'the same texts in the same order')
-    const { pluralCategories } = new Intl.PluralRules(tag).resolvedOptions()
-    for (const [name, text] of Object.entries(texts)) {
+    const pluralCategories = new Intl.PluralRules(tag).resolvedOptions().pluralCategories.toSorted()
+    const wrong = Object.entries(texts).flatMap(([name, text]) => {
       const english = en[name as keyof typeof en]
-      t.strictSame(placeholdersIn(text), placeholdersIn(english), name)
-      for (const [value, categories] of pluralsIn(text)) {
-        t.strictSame(categories, [...pluralCategories].sort(), `${name}: ${value}`)
+      const requirements = {
+        'the placeholders of the English text': isDeepStrictEqual(placeholdersIn(text), placeholdersIn(english)),
+        'as many plurals as the English text': pluralsIn(text).length === pluralsIn(english).length,
+        'all plurals': pluralsIn(text).every(([, categories]) => isDeepStrictEqual(categories, pluralCategories)),
+        'no white space around it': text === text.trim(),
+        '1 to 500 characters': text.length > 0 && text.length <= 500,
+        'no markup': !/[<>]|\{\{|\}\}\}/.test(text),
       }
-      t.equal(pluralsIn(text).length, pluralsIn(english).length, name)
-      t.equal(text, text.trim(), name)
-      t.ok(text.length > 0 && text.length <= 500 && !/[<>]|\{\{|\}\}\}/.test(text), name)
-    }
+      return Object.entries(requirements).filter(([, isMet]) => !isMet).map(([what]) => `${name} needs ${what}: ${text}`)
+    })
+    t.strictSame(wrong, [])
     if (tag !== 'en') {
       const same = Object.entries(texts).filter(([name, text]) => text === en[name as keyof typeof en])
       t.ok(same.length < 20, `${same.map(([name]) => name)} are not translated`)

@@ -172,7 +172,7 @@ t.test('5.5 if the database stalls while the record is written: 503, and never a
   await held.promise
   const answer = post(usher, [filePart('Hello'), description])
   await until('the record waits', async () =>
-    (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%insert into "${usher.options.schema}"../access"uploads"%`}`).length === 1)
+    (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%insert into "${usher.options.schema}"."uploads"%`}`).length === 1)
   proxy.freeze()
   t.equal((await answer).statusCode, 503)
   release.resolve()

@@ -320,7 +320,7 @@ t.test('4.7 a mailer that throws or hangs, or a database that fails, does not de
       await trx`lock table password_tokens in access exclusive mode`
       const answers = await Promise.all(Array.from({ length: 203 }, () =>
         throwing.inject('POST', '/api/auth/password-reset', { payload: { email: 'nobody@example.com' } })))
-      for (const { statusCode } of answers) t.equal(statusCode, 202)
+      t.same(new Set(answers.map(({ statusCode }) => statusCode)), new Set([202]))
     })
     t.equal(lines.filter((line) =>
       line.includes('A link to set a password is not sent because too many requests are waiting')).length, 1)
