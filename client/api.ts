@@ -2266,8 +2266,8 @@ export interface components {
                 }[];
                 /** @description Mails that were not sent yet, without their contents */
                 mails: {
-                    /** @description The limit that it counts toward, such as `account`; null if a previous release has stored it */
-                    kind: string | null;
+                    /** @description The limit that it counts toward, such as `account` */
+                    kind: string;
                     /** @description The recipient; null if it will not be sent */
                     to: string | null;
                     /**

@@ -187,10 +187,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
       await readForm(request, bodies.get(request)!, { ...limit, ...pace }, form, storage.write)
       const { file, ...texts } = parseForm(form)
       const { sha256, size } = file
-      const { visibility, ...others } = texts
-      // Without the default, so that the request is the same as one that a node of the previous release has performed.
-      const content = { sha256, size, ...others, ...visibility === 'private' && { visibility } }
-      const performed = await claim.perform(content, {
+      const performed = await claim.perform({ sha256, size, ...texts }, {
         operate: (key) => uploads.keep(caller, { ...file, ...texts }, { once: key }),
         restore: (stored) => withVisibility(restoreUpload(stored)),
       })

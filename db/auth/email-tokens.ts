@@ -99,8 +99,8 @@ export async function verifyEmail (
   trx: Database, { hash, userId, undo }: { hash: Uint8Array, userId: string, undo: Uint8Array | null }
 ): Promise<EmailVerification> {
   const user = await lockUser(trx, userId)
-  // A change of the address deletes all tokens (see `db/migrations/sign-ups.ts`), so if this one has another address
-  // than the user, it was created to change it.
+  // A change of the address deletes all tokens (the trigger `mailbox_changed`), so if this one has another address than
+  // the user, it was created to change it.
   const { email, session_id: sessionId } = await trx.deleteFrom('email_tokens')
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`)
     .returning(['email', 'session_id']).executeTakeFirstOrThrow(invalidMailToken)

@@ -1,6 +1,9 @@
 import { sql, type ExpressionBuilder } from 'kysely'
 import type { Database, Tables } from '../tables/index.ts'
 
+/** The SQLSTATE of a session that a trigger has refused, because its user has a second factor that was not used. */
+export const SECOND_FACTOR_MISSING = 'US2FA'
+
 /** Returns a condition: the user whose id is in this column has a confirmed authenticator app. */
 export const hasTotp = (
   { exists, selectFrom }: Pick<ExpressionBuilder<Tables, never>, 'exists' | 'selectFrom'>, column: string

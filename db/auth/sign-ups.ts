@@ -61,7 +61,7 @@ export async function insertSignUp (
       .returning(sql<boolean>`data ? 'isLimited'`.as('limited')))
     .with('stored', (cte) => cte.insertInto('sign_ups')
       .columns([
-        'hash', 'name', 'email', 'bound_password_hash', 'binding_hash', 'expires_at',
+        'hash', 'name', 'email', 'password_hash', 'binding_hash', 'expires_at',
         ...fields ? ['fields' as const] : [],
       ])
       .expression(({ selectFrom, val }) => selectFrom(['state', 'mailed']).select([
@@ -80,7 +80,7 @@ export interface PendingSignUp {
   name: string
   email: string
   hasPassword: boolean
-  bindingHash: Uint8Array | null
+  bindingHash: Uint8Array
   /** The values of the host's fields, by name. */
   fields: Record<string, unknown> | null
 }
@@ -89,7 +89,7 @@ export interface PendingSignUp {
 export async function getSignUp (db: Database, hash: Uint8Array): Promise<PendingSignUp> {
   return db.selectFrom('sign_ups')
     .select(({ eb }) => [
-      'name', 'email', eb('bound_password_hash', 'is not', null).$castTo<boolean>().as('hasPassword'),
+      'name', 'email', eb('password_hash', 'is not', null).$castTo<boolean>().as('hasPassword'),
       'binding_hash as bindingHash', 'fields',
     ])
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
@@ -131,7 +131,7 @@ export async function confirmSignUp (
     // other. What is read is the state once the locks are held, and so is the time.
     .with('locked', (cte) => cte.selectFrom('sign_ups')
       .select(['hash', 'email', 'binding_hash', 'expires_at'])
-      .select(sql<string | null>`coalesce(${passwordHash}::text, bound_password_hash)`.as('password_hash'))
+      .select(sql<string | null>`coalesce(${passwordHash}::text, password_hash)`.as('password_hash'))
       .select(sql<unknown>`${JSON.stringify(confirmed.fields ?? {})}::text::jsonb`.as('fields'))
       .where(emailKey, '=', ({ selectFrom }) =>
         selectFrom('sign_ups').select(emailKey.as('email')).where('hash', '=', hash))

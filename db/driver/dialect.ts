@@ -140,9 +140,10 @@ class PipeliningConnection implements DatabaseConnection {
 
   async #execute<Row> ({ sql: text, parameters, query }: CompiledQuery): Promise<QueryResult<Row>> {
     const prepare = !isReplanned(query)
-    const rows = this.#transaction
+    const result = this.#transaction
       ? await this.#run(text, parameters, prepare)
       : await this.#share(isRead(query) ? this.#pools.reads : this.#pools.writes, text, parameters, prepare)
+    const rows = result.command ? result : lastOf(result)
     // postgres.js returns an empty result for a statement that it accepted on a lost connection and never sent, see
     // `db/driver/pool.ts`.
     if (!rows.command) throw new DatabaseUnavailable()
@@ -183,6 +184,9 @@ class PipeliningConnection implements DatabaseConnection {
     }
   }
 }
+
+// Several statements that were sent together have a result each.
+const lastOf = (result: RowList<Row[]>): RowList<Row[]> => (result as unknown as RowList<Row[]>[]).at(-1) ?? result
 
 // Takes the rows out of a result. V8 keeps the query, which holds its result, until the next full garbage collection,
 // and would promote all rows to the old generation (docs/decisions/performance.md). A result is not a plain array:

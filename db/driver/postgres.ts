@@ -13,9 +13,9 @@ export function violates (db: Database, error: unknown, table: keyof Tables, con
   return name === undefined || (name === table && schema === schemaOf(db))
 }
 
-/** Returns whether an error means that another user has an address, as the index of the previous release says, too. */
+/** Returns whether an error means that another user has an address. */
 export function isEmailTaken (db: Database, error: unknown): boolean {
-  return ['users_folded_email', 'users_email'].some((index) => violates(db, error, 'users', index))
+  return violates(db, error, 'users', 'users_email')
 }
 
 /**

@@ -75,8 +75,8 @@ export function withStoredResult<Query extends object> (
 
 /**
  * Runs a statement with keys. Throws `KeyTaken` if another transaction has stored a result between the start of the
- * statement, which does not see that result, and its lock. The primary key detects the same request, and the trigger of
- * `db/migrations/one-request-a-key.ts`, which reports the primary key as well, a different one.
+ * statement, which does not see that result, and its lock. The primary key detects the same request, and the trigger
+ * `keep_one_request`, which reports the primary key as well, a different one.
  */
 export async function detectConflict<Result> (db: Database, run: () => Promise<Result>): Promise<Result> {
   try {

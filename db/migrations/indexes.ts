@@ -10,30 +10,14 @@ export interface MigrationIndex {
   name: string
   /** What follows `on`: the table, the method and the columns. */
   on: RawBuilder<unknown>
-  /** For a unique index: returns an error that says which rows that exist are not unique, and what to do. */
-  explainDuplicates?: (db: Kysely<Tables>) => Promise<Error | undefined>
 }
-
-const UNIQUE_VIOLATION = '23505'
-const kindOf = ({ explainDuplicates }: MigrationIndex) => explainDuplicates ? sql`unique index` : sql`index`
 
 /** Returns the indexes of a migration in a PostgreSQL schema. */
 export type IndexesOf = (schema: string) => readonly MigrationIndex[]
 
-/**
- * Creates indexes on tables that nobody uses yet, in a transaction. If they have rows, it throws the error of
- * duplicates that a unique one finds.
- */
-export async function createIndexes (
-  trx: Kysely<Tables>, indexes: readonly MigrationIndex[], { isEmpty }: { isEmpty: boolean }
-): Promise<void> {
-  for (const index of indexes) {
-    // First, because the transaction has failed once PostgreSQL has found them.
-    const duplicates = isEmpty ? undefined : await index.explainDuplicates?.(trx)
-    if (duplicates) throw duplicates
-    await sql`create ${kindOf(index)} ${sql.id(index.name)} on ${index.on}`.execute(trx)
-  }
-}
+/** Returns the statements that create indexes on tables that nobody uses yet. */
+export const createIndexes = (indexes: readonly MigrationIndex[]): RawBuilder<unknown>[] =>
+  indexes.map(({ name, on }) => sql`create index ${sql.id(name)} on ${on}`)
 
 type IndexStep = Pick<MigrationStep, 'state' | 'done' | 'total'>
 type ReportIndex = (step: IndexStep & { index: string }) => void
@@ -52,8 +36,7 @@ export async function buildIndexes (
   db: Kysely<Tables>, schema: string, indexes: readonly MigrationIndex[], report: ReportIndex,
   timeoutMs = DEADLINES.migrationLock
 ): Promise<void> {
-  for (const index of indexes) {
-    const { name, on, explainDuplicates } = index
+  for (const { name, on } of indexes) {
     const isValid = await findIndex(db, schema, name)
     if (isValid) continue
     let last: IndexStep['state'] | undefined
@@ -64,13 +47,7 @@ export async function buildIndexes (
     }
     const run = (statement: RawBuilder<unknown>) => runAlone(db, statement, tell, timeoutMs)
     if (isValid === false) await run(sql`drop index concurrently if exists ${sql.id(schema, name)}`)
-    const create = sql`create ${kindOf(index)} concurrently ${sql.id(name)} on ${on}`
-    await run(create).catch(async (error: { code?: string }) => {
-      if (error.code !== UNIQUE_VIOLATION || !explainDuplicates) throw error
-      // Otherwise the previous release would be kept from writing what it permits.
-      await run(sql`drop index concurrently if exists ${sql.id(schema, name)}`)
-      throw await explainDuplicates(db) ?? error
-    })
+    await run(sql`create index concurrently ${sql.id(name)} on ${on}`)
   }
 }
 

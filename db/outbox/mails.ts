@@ -43,9 +43,8 @@ export interface StoredMailDetails {
   limits?: { verified: MailLimit, unverified: MailLimit }
 }
 
-/** A mail in the outbox, as its `data`. Those of the previous release have no details but the content. */
-export interface StoredMail extends Partial<StoredMailDetails> {
-  content: string
+/** A mail in the outbox, as its `data`. */
+export interface StoredMail extends Omit<StoredMailDetails, 'limits'> {
   /**
    * Null if there is nobody to send it to: the row exists only so that an unknown address causes the same work as a
    * known one, or so that a node logs that the limit of the recipient is used up.
@@ -111,8 +110,7 @@ export async function findMailContent (
   }
   if (token === null) return content
   if (isDisabled) return withoutLink
-  // The link of a mail of the previous release is not known.
-  return token === undefined || await isTokenValid(db, token) ? content : withoutLink
+  return await isTokenValid(db, token) ? content : withoutLink
 }
 
 async function isTokenValid (db: Database, token: string): Promise<boolean> {

@@ -54,7 +54,7 @@ export interface NewPost {
  *
  * The authors' rows are locked, so that no author is deleted before the commit. If another transaction has locked an
  * author's row, such as a deletion that may still be rolled back, the post yields `Overloaded`. Waiting for that row
- * would block all new posts: PostgreSQL first runs the trigger that takes the lock of `db/migrations/positions.ts`, and
+ * would block all new posts: PostgreSQL first runs the trigger that takes the lock, `post_ordered`, and
  * every insert waits for that lock.
  *
  * @param perHour the number of posts that each actor may create in an hour. A post beyond it yields `TooManyPosts`

@@ -15,7 +15,7 @@ const isOver = (since: string) => sql<boolean>`${sql.ref(since)} <= now() - inte
 /**
  * Adds to a statement that it counts its posts. Insert only those that `joinCounted` leaves.
  *
- * Nothing may read `counted` before the insertion has taken the lock of `db/migrations/positions.ts`, because a
+ * Nothing may read `counted` before the insertion has taken the lock of `post_ordered`, because a
  * statement with that lock may wait for the rows that this one has counted. So only the insertion reads it.
  * @param admitted the condition that a post is not refused for another reason
  */

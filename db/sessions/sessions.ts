@@ -7,7 +7,7 @@ import { noFields } from '../../schema/users/user-fields.ts'
 import { auditColumns } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'
 import { hasSqlState } from '../driver/postgres.ts'
-import { SECOND_FACTOR_MISSING } from '../migrations/ways-to-sign-in.ts'
+import { SECOND_FACTOR_MISSING } from '../auth/second-factors.ts'
 import { sessionEndOf, withEvents } from '../outbox/store.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, UserRow } from '../tables/index.ts'
@@ -155,7 +155,7 @@ export async function insertSession (
       val(identity?.sid ?? null).as('sid'), val(isConsole).as('console'),
       sql<Date>`now() + ${seconds(Math.min(sessionIdleSeconds, sessionSeconds))}`.as('expires'),
     ]))
-    .returning(['id', 'expires_at as expiresAt', sql<Date>`auth_time`.as('authTime'),
+    .returning(['id', 'expires_at as expiresAt', 'auth_time as authTime',
       ({ selectFrom }) => selectFrom('owner').select('role').$asScalar().$notNull().as('role'),
       ({ selectFrom }) => selectFrom('replaced').select('replaced.id').$asScalar().as('replacedId')])
     .executeTakeFirstOrThrow(() => new InvalidCredentials())
@@ -164,17 +164,13 @@ export async function insertSession (
 
 /** How and when the user of a session was authenticated. */
 export interface Authentication {
-  /** RFC 8176; empty if a node of the previous release has started the session. */
+  /** RFC 8176. */
   amr: string[]
   authTime: Date
 }
 
-// Sessions that a node of the previous release has started do not have them. The driver reads arrays as text, and JSON
-// as arrays.
-const authentication = [
-  sql<string[]>`to_json(coalesce(sessions.amr, '{}'))`.as('amr'),
-  sql<Date>`coalesce(sessions.auth_time, sessions.created_at)`.as('authTime'),
-] as const
+// The driver reads arrays as text, and JSON as arrays.
+const authentication = [sql<string[]>`to_json(sessions.amr)`.as('amr'), 'sessions.auth_time as authTime'] as const
 
 export type FoundSession = Authentication & Row<SessionsTable, 'rotation_key' | 'rotations' | 'expires_at'> & {
   /** The number of rotations within the grace period. */
@@ -195,10 +191,7 @@ export async function findSession (
       sql<number>`(select count(*)::int from unnest(sessions.rotated_at) as at where at > now() - ${seconds(GRACE_SECONDS)})`
         .as('recent_rotations'),
     ])
-    .select([
-      sql<string[]>`to_json(coalesce(sessions.amr, '{}'))`.as('session_amr'),
-      sql<Date>`coalesce(sessions.auth_time, sessions.created_at)`.as('auth_time'),
-    ])
+    .select([sql<string[]>`to_json(sessions.amr)`.as('session_amr'), 'sessions.auth_time'])
     .select(userColumns(fields))
     .where('sessions.id', '=', id).where('sessions.secret_hash', '=', secretHash)
     .where('sessions.expires_at', '>', sql<Date>`now()`)
@@ -220,10 +213,7 @@ export async function findConsoleSession (
 ): Promise<FoundConsoleSession | undefined> {
   const row = await db.selectFrom('sessions').innerJoin('users', 'users.id', 'sessions.user_id')
     // The names have underscores, which names of fields cannot have.
-    .select([
-      'sessions.expires_at', sql<string[]>`to_json(coalesce(sessions.amr, '{}'))`.as('session_amr'),
-      sql<Date>`coalesce(sessions.auth_time, sessions.created_at)`.as('auth_time'),
-    ])
+    .select(['sessions.expires_at', 'sessions.auth_time', sql<string[]>`to_json(sessions.amr)`.as('session_amr')])
     .select(userColumns(fields))
     .where('sessions.id', '=', id).where('sessions.secret_hash', '=', secretHash).where('sessions.is_console', '=', true)
     .where('sessions.expires_at', '>', sql<Date>`now()`)

@@ -27,8 +27,8 @@ export async function findAuthentications (
     .where('expires_at', '>', sql<Date>`now()`)
     .select((query) => [
       'id',
-      sql<boolean>`coalesce(auth_time, created_at) > now() - ${seconds(maxAge)}`.as('isRecent'),
-      sql<string[]>`to_json(coalesce(amr, '{}'))`.as('amr'),
+      sql<boolean>`auth_time > now() - ${seconds(maxAge)}`.as('isRecent'),
+      sql<string[]>`to_json(amr)`.as('amr'),
       hasTotp(query, 'sessions.user_id').as('hasTotp'),
       query.exists(query.selectFrom('passkeys').select('passkeys.id').whereRef('passkeys.user_id', '=', 'sessions.user_id'))
         .$castTo<boolean>().as('hasPasskey'),
@@ -55,7 +55,7 @@ export async function stepUpSession (
     .updateTable('sessions').from('owner').whereRef('user_id', '=', 'owner.id')
     .set({
       auth_time: sql<Date>`now()`,
-      amr: sql<string[]>`array(select distinct unnest(coalesce(amr, '{}') || ${amr}::text[]) order by 1)`,
+      amr: sql<string[]>`array(select distinct unnest(amr || ${amr}::text[]) order by 1)`,
     })
     .where('sessions.id', '=', sessionId).where('expires_at', '>', sql<Date>`now()`)
     .returning([sql<string[]>`to_json(amr)`.as('amr'), sql<Date>`auth_time`.as('authTime'), 'expires_at as expiresAt'])

@@ -21,10 +21,10 @@ export interface SessionsTable {
   last_used_at: Generated<Date>
   /** The idle expiry or the absolute expiry, whichever is sooner. */
   expires_at: Date
-  /** How the user was authenticated (RFC 8176); null if a node of the previous release has started the session. */
-  amr: string[] | null
-  /** When the user was authenticated last; null if that was when the session was started. */
-  auth_time: Date | null
+  /** How the user was authenticated (RFC 8176). */
+  amr: string[]
+  /** When the user was authenticated last. */
+  auth_time: Date
   /** The identity by which the session was started, which may be gone by now; null if it was another way. */
   identity_id: string | null
   /** How the provider calls its own session (`sid`), by which its logout ends this one; null if it does not say. */
@@ -72,20 +72,12 @@ export interface SignUpsTable {
   hash: Uint8Array
   name: string
   email: string
-  /**
-   * Only nodes of the previous release set and use it. A sign-up of this release has none, so that such a node creates
-   * a user without a password of the sign-up, who sets one by a link.
-   */
-  password_hash: string | null
   /** The password that the browser or client of `binding_hash` has sent; null if it has sent none. */
-  bound_password_hash: string | null
+  password_hash: string | null
   /** The values of the host's fields, by name; null if there are none. */
   fields: unknown
-  /**
-   * SHA-256 of the secret of the browser or client that has signed up. Null if a node of the previous release has
-   * stored the sign-up: then nobody can prove to have chosen the password.
-   */
-  binding_hash: Uint8Array | null
+  /** SHA-256 of the secret of the browser or client that has signed up. */
+  binding_hash: Uint8Array
   created_at: Generated<Date>
   expires_at: Date
 }

@@ -3,18 +3,18 @@ import type { ColumnType, Generated, GeneratedAlways } from 'kysely'
 export interface PostsTable {
   id: string
   /**
-   * The number of the post in commit order, with gaps; a bigint, which is read as text. See
-   * `db/migrations/positions.ts`.
+   * The number of the post in commit order, with gaps; a bigint, which is read as text. See `post_ordered` in
+   * `db/migrations/0001.ts`.
    */
   position: GeneratedAlways<string>
-  /** The epoch in which the post was created. See `db/migrations/epochs.ts`. */
+  /** The epoch in which the post was created. See `current_epoch` in `db/migrations/0001.ts`. */
   epoch: GeneratedAlways<number>
   author_id: string
   title: string
   content: string
   created_at: Generated<Date>
   updated_at: Generated<Date>
-  /** Every update changes it; a bigint, which is read as text. See `db/migrations/row-versions.ts`. */
+  /** Every update changes it; a bigint, which is read as text. See `renew_row_version` in `db/migrations/0001.ts`. */
   row_version: GeneratedAlways<string>
 }
 

@@ -38,7 +38,7 @@ export interface UsersTable {
   has_app: GeneratedAlways<boolean>
   created_at: Generated<Date>
   updated_at: Generated<Date>
-  /** Every update changes it; a bigint, which is read as text. See `db/migrations/row-versions.ts`. */
+  /** Every update changes it; a bigint, which is read as text. See `renew_row_version` in `db/migrations/0001.ts`. */
   row_version: GeneratedAlways<string>
 }
 

@@ -11,7 +11,7 @@ export interface EventConsumersTable {
   seen_at: Generated<Date>
 }
 
-/** A delivery that has not succeeded yet: of an event to a consumer, or of a mail. See `db/migrations/outbox.ts`. */
+/** A delivery that has not succeeded yet: of an event to a consumer, or of a mail. See `db/outbox/store.ts`. */
 export interface OutboxTable {
   /** Deliveries with the same consumer and subject are made in this order; a bigint, which is read as text. */
   position: GeneratedAlways<string>
@@ -43,7 +43,7 @@ export interface FailedDeliveriesTable {
   failed_at: Generated<Date>
 }
 
-/** How many mails a recipient may get. See `db/migrations/mail-limits.ts`. */
+/** How many mails a recipient may get. See `limit_mail` in `db/migrations/0001.ts`. */
 export interface MailLimitsTable {
   /** SHA-256 of the kind of mails and the recipient. */
   key: string

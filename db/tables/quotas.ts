@@ -1,8 +1,8 @@
 import type { GeneratedAlways } from 'kysely'
 
 /**
- * What the uploads of a user take. Triggers keep it; see `db/migrations/quotas.ts`. A user without a row has not been
- * counted yet.
+ * What the uploads of a user take. Triggers keep it: see `add_upload_usage` in `db/migrations/0001.ts`. A user without
+ * a row has not been counted yet.
  */
 export interface UploadUsageTable {
   user_id: string

@@ -264,9 +264,9 @@ export async function insertUpload (
   }
 }
 
-/** Returns the upload that the first request has created. One of the previous release has no visibility. */
+/** Returns the upload that the first request has created. */
 export function restoreUpload ({ result }: StoredResult): Omit<NewUpload, 'userId'> {
-  const { id, filename, mediaType, size, sha256, description, isPrivate = false } = JSON.parse(result!) as NewUpload
+  const { id, filename, mediaType, size, sha256, description, isPrivate } = JSON.parse(result!) as NewUpload
   return { id, filename, mediaType, size, sha256, description, isPrivate }
 }
 

@@ -10,7 +10,7 @@ export interface UploadQuota { bytes: number, files: number }
 
 /**
  * Returns what the uploads of each user take, in the same order, with what unfinished ones will take. It reads a
- * counter (`db/migrations/quotas.ts`), and counts the uploads of a user who has none yet.
+ * counter (`add_upload_usage`), and counts the uploads of a user who has none yet.
  */
 export async function findUploadUsage (db: Database, userIds: readonly string[]): Promise<UploadUsage[]> {
   const rows = await db.selectFrom(

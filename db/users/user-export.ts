@@ -22,7 +22,7 @@ export interface PendingLink {
 /** A mail that was not sent yet, without its content. */
 export interface PendingMail {
   /** The limit that it counts toward: see `MailBudget`. */
-  kind: string | null
+  kind: string
   to: string | null
   createdAt: Date
 }
@@ -56,7 +56,7 @@ export async function findAccountData (db: Database, userId: string): Promise<Ac
     listPendingLinks(db, userId),
     db.selectFrom('outbox')
       .select([
-        sql<string | null>`data ->> 'budget'`.as('kind'), sql<string | null>`data ->> 'to'`.as('to'),
+        sql<string>`data ->> 'budget'`.as('kind'), sql<string | null>`data ->> 'to'`.as('to'),
         'created_at as createdAt',
       ])
       .where('consumer', '=', sql.lit(MAIL)).where(deliveryOwner, '=', userId)

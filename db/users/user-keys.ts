@@ -1,6 +1,6 @@
 import { sql, type RawBuilder } from 'kysely'
 
-// The indexes of migrations/case-folding.ts have these expressions, so do not change them without a migration.
+// The indexes of db/migrations/0001.ts have these expressions, so do not change them without a migration.
 // None of them depends on the locale of the database (docs/decisions/performance.md).
 
 /** The key of users sorted by address. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { UserFilters } from '../../schema/users/user-list.ts'
 
-// The index of db/migrations/user-states.ts has this expression, so do not change it without a migration.
+// An index of db/migrations/0001.ts has this expression, so do not change it without a migration.
 
 /**
  * The state of a user as a number, which has a bit for each thing that lists are filtered by. Lists of users of some

@@ -10,7 +10,7 @@ import { storeUserEvent, userData, withEvents } from '../outbox/store.ts'
 import { isAdmitted, isolateConflicts, keyedOf, KeyTaken, withIdempotencyKeys } from '../idempotency/idempotency.ts'
 import { confirmSessions, findEndedSessions, hasLiveSession, isolateEnded } from '../sessions/live-sessions.ts'
 import type { WriterToken } from '../sessions/live-tokens.ts'
-import { arrayOf, inOrder, isEmailTaken, isUuid, prepare } from '../driver/postgres.ts'
+import { arrayOf, inOrder, isUuid, prepare } from '../driver/postgres.ts'
 import type { Row } from '../tables/row.ts'
 import { selectWritten } from '../idempotency/select-written.ts'
 import type { Database, UserRow, UsersTable, writableUserColumns } from '../tables/index.ts'
@@ -99,7 +99,8 @@ export async function updatePasswordHash (db: Database, id: string, from: string
   return numUpdatedRows > 0n
 }
 
-// Is always true. For this statement, it says that the password stays the same (`db/migrations/upload-visibility.ts`).
+// Is always true. For this statement, it says that the password stays the same (`void_upload_links` in
+// `db/migrations/0001.ts`).
 const isRehash = sql<boolean>`(select set_config('usher.rehash', 'on', true)) is not null`
 
 export interface NewUser extends ReplaceUser {
@@ -121,28 +122,7 @@ export async function insertUsers (
   db: Database, users: readonly UserCreation[], fields = noFields
 ): Promise<(UserRow | Error)[]> {
   return isolateConflicts(db, users, (users) => isolateEnded(db, users, (users) =>
-    isolateTaken(db, users, (users) => insertAll(db, users, fields))))
-}
-
-// There are two unique indexes of addresses, and `on conflict` looks at one of them. If another transaction has just
-// written the same address, the insertion may violate the other one, which the previous release uses. That transaction
-// has committed by then, so the next attempt finds the address taken.
-async function isolateTaken (
-  db: Database, users: readonly UserCreation[],
-  insert: (users: readonly UserCreation[]) => Promise<(UserRow | Error)[]>, isRepeated = false
-): Promise<(UserRow | Error)[]> {
-  try {
-    return await insert(users)
-  } catch (error) {
-    if (!isEmailTaken(db, error)) throw error
-    // The transaction has failed as well.
-    if (db.isTransaction) throw new EmailTaken()
-    if (!isRepeated) return isolateTaken(db, users, insert, true)
-    if (users.length === 1) return [new EmailTaken()]
-  }
-  const results: (UserRow | Error)[] = []
-  for (const user of users) results.push(...await isolateTaken(db, [user], insert))
-  return results
+    insertAll(db, users, fields)))
 }
 
 async function insertAll (

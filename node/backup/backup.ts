@@ -46,7 +46,7 @@ export async function makeBackup (
     await rows.query('begin isolation level repeatable read read only')
     await rows.applySettings()
     const manifest = await describe(rows, schema)
-    const hasUploads = manifest.tables.some(({ name }) => name === 'uploads') && await declareFiles()
+    const hasUploads = await declareFiles()
     if (hasUploads && !await backend.exists()) {
       throw new BackupError(`There are no uploads in ${backend.root}: check DATA_DIR.`)
     }
@@ -65,7 +65,7 @@ export async function makeBackup (
     // Fails if the connection was lost, and with it the lock.
     await keeper.query('commit')
     const { missingIds: _, ...summary } = result
-    await archive.end({ ...summary, isExact: true })
+    await archive.end(summary)
   }
 
   // Returns whether there are uploads.
@@ -109,7 +109,7 @@ export async function makeBackup (
     await keepUploads(keeper.db).catch(explainLock)
     await write(archive(fill))
     await removeOwnerless(rows, backend)
-    if ('audit' in result.rows) await record(rows)
+    await record(rows)
     return result
   } finally {
     await Promise.all([rows.close(), keeper.close()])

@@ -19,8 +19,7 @@ export async function describeSchema (session: Session, schema: string): Promise
   const [server] = await session.query<{ version: string, time: string }>(`
     select current_setting('server_version') as version,
       to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as time`)
-  const hasEpochs = ran.includes('0010-epochs')
-  const [epoch] = hasEpochs
+  const [epoch] = ran.length > 0
     ? await session.query<{ epoch: number }>(`select epoch from ${quote(schema, 'current_epoch')}`)
     : []
   const tables = await listTables(session, schema)

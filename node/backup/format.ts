@@ -20,7 +20,7 @@ const Manifest = Type.Object({
   createdAt: Type.String({ maxLength: 100 }),
   /** The version of PostgreSQL that it was read from. */
   postgresql: Type.String({ maxLength: 100 }),
-  /** The epoch of posts, see `db/migrations/epochs.ts`. */
+  /** The epoch of posts, see `current_epoch` in `db/migrations/0001.ts`. */
   epoch: Type.Integer({ minimum: 0 }),
   migrations: Type.Array(Type.String({ maxLength: 200 }), { maxItems: 10_000 }),
   /** In the order in which they can be restored. */
@@ -49,11 +49,6 @@ const Summary = Type.Object({
   fileBytes: Type.Integer({ minimum: 0 }),
   /** The number of uploads whose bytes could not be read. */
   missing: Type.Integer({ minimum: 0 }),
-  /**
-   * Whether the files are those of the records, apart from the missing ones. Absent in backups of older builds, which
-   * also have files whose records were inserted while the backup was made.
-   */
-  isExact: Type.Optional(Type.Boolean()),
 })
 
 export type Manifest = Static<typeof Manifest>

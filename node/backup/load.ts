@@ -25,7 +25,7 @@ export async function dropTables ({ session, schema }: Target): Promise<void> {
     with recursive ours as (
       select distinct pg_proc.oid, prosrc from pg_proc join pg_trigger on tgfoid = pg_proc.oid join pg_class on pg_class.oid = tgrelid
       where relnamespace = $1::regnamespace and pronamespace = relnamespace and relname = any($2::text[]) and not tgisinternal
-      union select called.oid, called.prosrc from ours join pg_proc called on strpos(ours.prosrc, format('"%s"."%s"(', $3::text, called.proname)) > 0
+      union select called.oid, called.prosrc from ours join pg_proc called on strpos(replace(ours.prosrc, '"', ''), format('%s.%s(', $3::text, called.proname)) > 0
       where called.pronamespace = $1::regnamespace
     ) select oid::regprocedure::text as name from ours`, [quote(schema), tables, schema])
   try {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { hasMigration, listRanMigrations, lockMigrations } from '../../db/migrations/index.ts'
+import { areBeforeRelease, hasMigration, listRanMigrations, lockMigrations } from '../../db/migrations/index.ts'
 import { backupTables, isBackupTable } from '../../db/tables/backup-tables.ts'
 import { isUuid } from '../../db/driver/postgres.ts'
 import { listSigningKeys, openSigningKey } from '../../db/auth/signing-keys.ts'
@@ -37,6 +37,11 @@ export async function verifyBackup (
   const summary = await readBackup(file, {
     manifest (found) {
       manifest = found
+      if (areBeforeRelease(found.migrations)) {
+        throw new BackupError(
+          `${file} was made by a checkout of Usher from before release 0.1.0, whose tables no release can read: import the users that "users export" of that checkout has exported.`
+        )
+      }
       const newer = found.migrations.find((name) => !hasMigration(name))
       if (newer) {
         throw new BackupError(
@@ -131,7 +136,7 @@ async function inspect (
     ? await session.query<{ count: string }>(`select count(*) from ${quote(schema, 'users')}`)
     : []
   if (ran.length > 0 || files > 0) await confirm(describeExisting(files, users?.count))
-  const epochs = ran.includes('0010-epochs')
+  const epochs = ran.length > 0
     ? await session.query<{ epoch: number }>(`select epoch from ${quote(schema, 'current_epoch')}`)
     : []
   return {
@@ -193,7 +198,7 @@ async function load (
       await files.check(id, size, hash.digest('hex'))
     },
   }, onBytes)
-  if (tables.some(({ name }) => name === 'uploads')) await files.end()
+  await files.end()
   for (const { name } of tables.filter((table) => !skipped(table))) {
     const [row] = await target.session.query<{ count: string }>(`select count(*) from ${quote(target.schema, name)}`)
     rows += Number(row!.count)
@@ -203,9 +208,9 @@ async function load (
 
 /**
  * Compares the files of a backup with their records, which were loaded before them. Both functions throw `BackupError`
- * if they differ by more than the backup has reported. Files of backups that are not exact are not compared.
+ * if they differ by more than the backup has reported.
  */
-function checkFiles ({ session, schema }: Target, file: string, { isExact = false, missing: reported }: Summary) {
+function checkFiles ({ session, schema }: Target, file: string, { missing: reported }: Summary) {
   const refused = (what: string) => new BackupError(
     `${file} is damaged: ${what}. Nothing was changed: copy the backup again, or restore another one.`)
   let [complete, different] = [0, 0]
@@ -213,7 +218,6 @@ function checkFiles ({ session, schema }: Target, file: string, { isExact = fals
 
   return {
     async check (id: string, size: number, sha256: string): Promise<void> {
-      if (!isExact) return
       const [record] = await session.query<{ size: string, sha256: string, isOwned: boolean }>(`
         select size::text, sha256, user_id is not null as "isOwned" from ${quote(schema, 'uploads')}
         where id = $1::uuid`, [id])
@@ -230,7 +234,6 @@ function checkFiles ({ session, schema }: Target, file: string, { isExact = fals
     },
 
     async end (): Promise<void> {
-      if (!isExact) return
       const [row] = await session.query<{ count: string }>(`
         select count(*) from ${quote(schema, 'uploads')} where user_id is not null`)
       const missing = Number(row!.count) - complete

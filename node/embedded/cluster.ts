@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
-  chmod, constants, mkdir, mkdtemp, open, readdir, readFile, realpath, rename, rm, stat, writeFile,
+  chmod, mkdir, mkdtemp, open, readdir, readFile, realpath, rename, rm, stat, writeFile,
 } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -55,6 +55,7 @@ export async function openCluster (
     }
     const runAs = await handOver(data, programs)
     await requirePrivate(data)
+    await requireSocketAccess(data)
     const { ino } = await stat(data)
     const password = await readFile(join(folder, 'password'), 'utf8')
     return { data, runAs, log: join(folder, 'log'), name: `usher-${ino}`, password }
@@ -148,18 +149,14 @@ async function requirePrivate (data: string): Promise<void> {
     'to this folder: start the node as the user who owns it, and set its mode to 0700.')
 }
 
-/**
- * Lets the role of the node connect through the Unix socket, if the cluster was created by a release that only used
- * TCP. A server that runs does not notice.
- */
-export async function allowSocket ({ data }: Cluster): Promise<void> {
-  const file = join(data, 'pg_hba.conf')
+// The first checkouts of Usher used a port only, so nobody could connect through the socket.
+async function requireSocketAccess (data: string): Promise<void> {
   // PostgreSQL reports a file that is missing.
-  const text = await readFile(file, 'utf8').catch(() => SOCKET_ACCESS)
+  const text = await readFile(join(data, 'pg_hba.conf'), 'utf8').catch(() => SOCKET_ACCESS)
   if (text.includes(SOCKET_ACCESS)) return
-  // The folder belongs to the account of the server, which could put a link to a file of root here.
-  const handle = await open(file, constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW)
-  await handle.appendFile(`\n${SOCKET_ACCESS}`).then(() => handle.sync()).finally(() => handle.close())
+  throw new Error(`The database in ${data} is that of a checkout of Usher from before release 0.1.0, which no release ` +
+    'can read. Nothing was changed. Choose another DATA_DIR, and import the users there that "users export" of that ' +
+    'checkout has exported.')
 }
 
 /** Syncs a folder to the disk, so that the names of its entries are durable. */

@@ -4,7 +4,7 @@ import { open, readFile, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { environment, type Programs } from './binaries.ts'
-import { allowSocket, reason, type Cluster } from './cluster.ts'
+import { reason, type Cluster } from './cluster.ts'
 
 /**
  * Why a server has ended. `passes` tells whether another attempt makes sense, `isPortTaken` whether its port was taken.
@@ -60,8 +60,7 @@ export async function launch (
     unix_socket_directories: HAS_SOCKETS ? '.' : '',
     unix_socket_permissions: '0700',
   }
-  await allowSocket(cluster)
-  await removeLeftovers(cluster, port)
+  await removeSocketLock(cluster, port)
   const [file = '', ...args] = [
     ...cluster.runAs.before, programs.postgres, '-D', cluster.data, '-p', String(port),
     ...Object.entries({ ...SETTINGS, ...settings, ...fixed }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
@@ -119,8 +118,6 @@ export async function choosePort (): Promise<number> {
 
 // Removes the lock file of the socket, which `postmaster.pid` makes redundant: a server that has not got the latter
 // never touches the socket. The lock of a copied folder, or of a server that was killed, would prevent the start as
-// long as any program has the recorded process number. Also removes the file in which earlier releases recorded the
-// port.
-async function removeLeftovers ({ data }: Cluster, port: number): Promise<void> {
-  for (const name of [`.s.PGSQL.${port}.lock`, '../port']) await rm(join(data, name), { force: true, recursive: true })
-}
+// long as any program has the recorded process number.
+const removeSocketLock = ({ data }: Cluster, port: number): Promise<void> =>
+  rm(join(data, `.s.PGSQL.${port}.lock`), { force: true, recursive: true })

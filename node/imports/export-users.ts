@@ -26,7 +26,7 @@ export async function exportUsers (
   const result = { users: 0, admins: 0 }
   const columns = [
     'id', 'name', 'email', 'email_verified as "emailVerified"', 'role',
-    // Absent for persons, so that an earlier release can read them.
+    // Absent for persons, as in what other systems export.
     'nullif(account_kind, \'person\') as kind', 'disabled',
     // All digits, of which a `Date` would lose some.
     'to_char(created_at at time zone \'UTC\', \'YYYY-MM-DD"T"HH24:MI:SS.US"Z"\') as "createdAt"',

@@ -73,6 +73,6 @@ export const writeConsoleCookie = ({ id, secret }: ConsoleCookie): string => `${
 
 /**
  * Returns what is hashed of the secret of such a session. It differs from that of other sessions, so that neither
- * works in the place of the other, also on a node of the previous release: a refresh would extend it.
+ * works in the place of the other: a refresh would extend it.
  */
 export const consoleSecret = (secret: string): string => `console ${secret}`

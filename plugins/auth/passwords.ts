@@ -35,7 +35,7 @@ export const kindOfNewHashes = ({ memoryKiB, passes }: Options['passwordHash']):
 export interface PasswordMatch {
   /**
    * Whether the password must be hashed again: the hash has another algorithm or weaker parameters than new ones, or is
-   * that of the password as it was typed, from before passwords were normalized.
+   * that of the password as it was typed, as other systems make it.
    */
   isOutdated: boolean
 }

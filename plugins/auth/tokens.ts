@@ -29,9 +29,8 @@ interface Dependencies extends Pick<Core, 'database' | 'options'> {
 
 interface Header { alg: SigningAlgorithm, typ: string, kid: string }
 type NewActor = Pick<Actor, 'id' | 'role' | 'amr' | 'authTime'> & { sessionId: string } & Partial<Pick<Actor, 'claims'>>
-interface Claims { sub: string, sid: string, role: Role, iat: number, exp: number, amr?: string[], auth_time?: number }
+interface Claims { sub: string, sid: string, role: Role, iat: number, exp: number, amr: string[], auth_time: number }
 
-const UNKNOWN: readonly string[] = Object.freeze([])
 
 /**
  * Signs and verifies access tokens: JWTs with Ed25519 signatures, by keys that are stored in the database (contract 4).
@@ -73,7 +72,7 @@ export async function createTokens (
   }
 
   function check (token: string, { alg, kid }: Header, payload: Claims): Actor {
-    const { sub: id, sid: sessionId, role, iat, exp, amr = UNKNOWN, auth_time: authTime = 0 } = payload
+    const { sub: id, sid: sessionId, role, iat, exp, amr, auth_time: authTime } = payload
     const key = signingKeys.find(kid)
     // The algorithm is that of the key, whatever a token says (RFC 8725 3.1).
     if (key?.algorithm !== alg) throw new InvalidToken()
@@ -164,8 +163,7 @@ function isHeader (header: object): header is Header {
 }
 
 function isClaims (payload: object): payload is Claims {
-  // A token of the previous release does not say how its user was authenticated.
-  const { sub, sid, role, iat, exp, amr = [], auth_time: authTime = 0 } = payload as Partial<Record<string, unknown>>
+  const { sub, sid, role, iat, exp, amr, auth_time: authTime } = payload as Partial<Record<string, unknown>>
   return [sub, sid].every((id) => typeof id === 'string' && isUuid(id)) && roles.includes(role as Role) &&
     Number.isSafeInteger(iat) && Number.isSafeInteger(exp) && Number.isSafeInteger(authTime) &&
     Array.isArray(amr) && amr.every((method) => typeof method === 'string')

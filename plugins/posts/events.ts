@@ -128,11 +128,11 @@ export function createEvents (
   // Throws unless all posts that follow a place have later positions. A place of an older epoch must not be after the
   // last visible post, because posts of the present epoch with positions up to that place may not be committed yet.
   async function requirePlace ({ position, epoch }: Place, { latest, given, epoch: current }: End): Promise<void> {
-    const isOlder = epoch !== undefined && epoch < current
+    const isOlder = epoch < current
     if (isOlder && (Number(position) > Number(latest) || (await findEpochs(db, position)).before > epoch)) {
       throw new CursorLost()
     }
-    if (Number(position) > Number(given) || (epoch ?? 0) > current) {
+    if (Number(position) > Number(given) || epoch > current) {
       throw new InvalidInput('after must be the cursor of a post')
     }
   }

@@ -38,7 +38,7 @@ interface Dependencies extends Core {
 export function createDownloads (
   { lifecycle, database: { notifications }, telemetry: { metrics }, options, storage, links }: Dependencies
 ) {
-  // What to do when something is announced: the texts of `db/migrations/upload-visibility.ts`.
+  // What to do when something is announced: the texts of the triggers in `db/migrations/0001.ts`.
   const watchers = new Map<string, Set<() => void>>()
   // The announced texts, oldest first, and when.
   const announced = new Map<string, number>()

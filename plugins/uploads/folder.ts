@@ -16,7 +16,6 @@ const NO_SPACE = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
 /** Creates the backend that stores uploads as files of a folder. The name of each file is its id. */
 export function createFolder (path: string): StorageBackend {
   const root = resolve(path)
-  // Releases that know no parts remove old files of the folder of temporary ones.
   const folders = { temporary: join(root, 'tmp'), part: join(root, 'parts'), published: join(root, 'files') }
   const databases = join(root, 'databases')
   let owner: Owner | undefined

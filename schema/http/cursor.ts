@@ -23,23 +23,23 @@ const LAST_POSITION = 2n ** 63n - 1n
 export interface Place {
   /** A PostgreSQL bigint, as text. */
   readonly position: string
-  /** The epoch, see `db/migrations/epochs.ts`. Undefined in cursors that were issued before epochs existed. */
-  readonly epoch?: number | undefined
+  /** The epoch, see `current_epoch` in `db/migrations/0001.ts`. */
+  readonly epoch: number
 }
 
 /** Returns the opaque cursor of a post: its position and epoch. It works for pages of posts and for subscriptions. */
-export function encodePlace ({ position, epoch }: Required<Place>): string {
+export function encodePlace ({ position, epoch }: Place): string {
   const bytes = Buffer.alloc(12)
   bytes.writeBigUInt64BE(BigInt(position))
-  bytes.writeUInt32BE(epoch!, 8)
+  bytes.writeUInt32BE(epoch, 8)
   return bytes.toString('base64url')
 }
 
 /** Returns the position and epoch in the cursor of a post. Throws `InvalidInput` if the text is not such a cursor. */
 export function decodePlace (cursor: string): Place {
   const bytes = Buffer.from(cursor, 'base64url')
-  if (!/^([\w-]{11}|[\w-]{16})$/.test(cursor) || bytes.readBigUInt64BE() > LAST_POSITION) {
+  if (!/^[\w-]{16}$/.test(cursor) || bytes.readBigUInt64BE() > LAST_POSITION) {
     throw new InvalidInput('after must be the cursor of a post')
   }
-  return { position: String(bytes.readBigUInt64BE()), epoch: bytes.length > 8 ? bytes.readUInt32BE(8) : undefined }
+  return { position: String(bytes.readBigUInt64BE()), epoch: bytes.readUInt32BE(8) }
 }

@@ -90,7 +90,7 @@ function createAjv (options: object): Ajv {
     mode: 'fast', formats: ['date-time', 'uri', 'date', 'time', 'uuid', 'ipv4', 'ipv6', 'hostname'],
   })
   ajv.addFormat('cursor', isCursor)
-  ajv.addFormat('user-cursor', /^[\w-]{22,1400}$/)
+  ajv.addFormat('user-cursor', /^[\w-]{30,1400}$/)
   ajv.addFormat('color', isColor)
   ajv.addFormat('base64url', /^[\w-]+$/)
   ajv.addFormat('email', isAsciiAddress)

@@ -54,7 +54,7 @@ export const UserExport = Type.Object({
       expiresAt: Instant,
     }), { description: 'Links that were mailed and still work, without their tokens' }),
     mails: Type.Array(Type.Object({
-      kind: nullable('The limit that it counts toward, such as `account`; null if a previous release has stored it'),
+      kind: Type.String({ description: 'The limit that it counts toward, such as `account`' }),
       to: nullable('The recipient; null if it will not be sent'),
       createdAt: Instant,
     }), { description: 'Mails that were not sent yet, without their contents' }),

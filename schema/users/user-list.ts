@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { createHash } from 'node:crypto'
-import { decodeCursor, isCursor } from '../http/cursor.ts'
+import { decodeCursor } from '../http/cursor.ts'
 import { InvalidInput } from '../http/errors.ts'
 import { pageQuery } from '../http/params.ts'
 import { line } from '../text/text.ts'
@@ -76,9 +76,7 @@ const LONGEST_CURSOR = 1400
 
 function digestOf ({ role, email, q, sort = '-createdAt', ...filters }: UserFilters): Buffer {
   const others = optionalFilters.map((name) => filters[name] ?? null)
-  // Without them, cursors are those of the previous release.
-  const rest = others.every((value) => value === null) ? [] : others
-  return createHash('sha256').update(JSON.stringify([role ?? null, email ?? null, q ?? null, sort, ...rest]))
+  return createHash('sha256').update(JSON.stringify([role ?? null, email ?? null, q ?? null, sort, ...others]))
     .digest().subarray(0, DIGEST)
 }
 
@@ -97,12 +95,6 @@ export function encodeUserCursor (
 
 /** Returns the position in a cursor. Throws `InvalidInput` if it is malformed or belongs to another query. */
 export function decodeUserCursor (cursor: string, filters: UserFilters): { id: string, key: string } {
-  const { email, q, sort = '-createdAt' } = filters
-  const isPlain = email === undefined && q === undefined && optionalFilters.every((name) => filters[name] === undefined)
-  // Cursors of earlier releases consist of an id.
-  if (isCursor(cursor) && isPlain && sort === '-createdAt') {
-    return { id: decodeCursor(cursor), key: '' }
-  }
   const bytes = Buffer.from(cursor.slice(0, LONGEST_CURSOR), 'base64url')
   const rest = bytes.subarray(DIGEST + 16)
   const key = rest.toString()

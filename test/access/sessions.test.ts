@@ -145,8 +145,8 @@ t.test('4.4 4.5 the sessions of a user', async (t) => {
   t.test('4 a user has at most 100 sessions: opening another one ends the oldest', async (t) => {
     const user = await createUser()
     await sql`
-      insert into sessions (id, user_id, secret_hash, rotation_key, address, user_agent, created_at, expires_at)
-      select gen_random_uuid(), user_id, sha256(number::text::bytea), '', '', '', created_at + number * interval '1 microsecond', expires_at
+      insert into sessions (id, user_id, secret_hash, rotation_key, amr, auth_time, address, user_agent, created_at, expires_at)
+      select gen_random_uuid(), user_id, sha256(number::text::bytea), '', amr, auth_time, '', '', created_at + number * interval '1 microsecond', expires_at
       from sessions, generate_series(1, 98) as number where id = ${sessionOf(user)}`
     await login(user)
     t.ok(await works(user))

@@ -248,8 +248,8 @@ t.test('11.4 disabling waits for a login that is about to commit, and ends its s
     const disabling = patch(user.id, { disabled: true })
     await untilBlocked(sql, usher)
     await transaction`
-      insert into sessions (id, user_id, secret_hash, rotation_key, address, user_agent, expires_at)
-      select gen_random_uuid(), user_id, sha256('late'), '', '', '', expires_at from sessions where user_id = ${user.id}`
+      insert into sessions (id, user_id, secret_hash, rotation_key, amr, auth_time, address, user_agent, expires_at)
+      select gen_random_uuid(), user_id, sha256('late'), '', amr, auth_time, '', '', expires_at from sessions where user_id = ${user.id}`
     return { disabling }
   })
   t.equal((await disabling).statusCode, 200)

@@ -6,34 +6,27 @@ import t, { type Test } from 'tap'
 import { sql as raw } from 'kysely'
 import { buildIndexes } from '../../db/migrations/indexes.ts'
 import { inShortTransaction, type MigrationStep } from '../../db/migrations/steps.ts'
-import { migrate, migrations } from '../../db/migrations/index.ts'
-import { userListIndexes } from '../../db/migrations/user-lists.ts'
+import { migrate, migrations, runMigrations, type Migration, type MigrateOptions } from '../../db/migrations/index.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { nextMigrations } from '../helpers/next-migrations.ts'
 import { until } from '../helpers/until.ts'
 
-const INDEXES = ['users_name', 'users_role_email', 'users_role_name', 'users_words']
+const [FIRST, SECOND] = Object.keys(nextMigrations) as [string, string]
+const INDEXES = ['next_users_created', 'next_users_key']
 
-/** Creates a schema as it was before the indexes of users lists and the quotas. */
+/** Migrates a schema as the next release does. */
+const upgrade = (db: Parameters<typeof migrate>[0], schema: string, options: MigrateOptions = {}) =>
+  migrate(db, schema, { ...options, migrations: { ...migrations, ...nextMigrations } })
+
+/** Creates a schema of this release. */
 async function createOlder (t: Test) {
   const schema = uniqueSchema(t.name)
   const { db } = await openConnection(t)
   await migrate(db, schema)
   const sql = postgres(await testDatabaseUrl(), { max: 2, onnotice: () => {}, connection: { search_path: schema } })
   t.teardown(() => sql.end())
-  await undo(sql)
   return { schema, db, sql }
-}
-
-async function undo (sql: Sql): Promise<void> {
-  // A new schema does not have them any more.
-  for (const index of INDEXES) await sql`drop index if exists ${sql(index)}`
-  for (const event of ['insert', 'update', 'delete', 'truncate']) {
-    await sql`drop trigger ${sql(`uploads_counted_${event}`)} on uploads`
-  }
-  await sql`drop table upload_usage, post_rates cascade`
-  await sql`drop function if exists count_uploads(), add_upload_usage(uuid, bigint, bigint, text)`
-  await sql`delete from migrations where name in ('0017-user-lists', '0018-quotas')`
 }
 
 const indexesOf = async (sql: Sql, schema: string) => (await sql`
@@ -42,36 +35,71 @@ const indexesOf = async (sql: Sql, schema: string) => (await sql`
   ({ name }) => name
 )
 
-t.test('14.3 an older database is migrated by several nodes at once, each migration once, with the same indexes as a new one, and those of the previous release', async (t) => {
+t.test('14.3 an older database is migrated by several nodes at once, each migration once, and equals a new one', async (t) => {
   const { schema, sql, db } = await createOlder(t)
   const steps: MigrationStep[] = []
   const others = await Promise.all(Array.from({ length: 3 }, () => openConnection(t)))
   await Promise.all(
-    [db, ...others.map(({ db }) => db)].map((db) => migrate(db, schema, { report: (step) => steps.push(step) }))
+    [db, ...others.map(({ db }) => db)].map((db) => upgrade(db, schema, { report: (step) => steps.push(step) }))
   )
   t.same(await indexesOf(sql, schema), INDEXES)
-  t.same(
-    steps.filter(({ state }) => state === 'ended').map(({ migration }) => migration), ['0017-user-lists', '0018-quotas']
-  )
-  const definitions = async (name: string) => (await sql`
-    select replace(replace(indexdef, ${`${name}.`}, ''), ${name}, '') as text
-    from pg_indexes where schemaname = ${name} and indexname not in ${sql(INDEXES)} order by indexname`).map(
-    ({ text }) => text
-  )
+  t.same(steps.filter(({ state }) => state === 'ended').map(({ migration }) => migration), [FIRST, SECOND])
   const fresh = uniqueSchema(t.name)
-  await migrate(db, fresh)
-  t.same(await definitions(schema), await definitions(fresh))
+  await upgrade(db, fresh)
+  t.ok((await describe(sql, fresh)).length > 100)
+  t.same(await describe(sql, schema), await describe(sql, fresh))
 })
+
+t.test('14.4 a restore creates the tables as they were in the release of the backup, and migrates them when they have rows', async (t) => {
+  const [{ db }, schema] = [await openConnection(t), uniqueSchema(t.name)]
+  const sql = postgres(await testDatabaseUrl(), { max: 1, onnotice: () => {} })
+  t.teardown(() => sql.end())
+  const all = { migrations: { ...migrations, ...nextMigrations } }
+  await db.transaction().execute(async (trx) => {
+    await runMigrations(trx, schema, { ...all, only: new Set(Object.keys(migrations)) })
+    await raw`insert into ${raw.id(schema, 'users')} (id, name, email, role)
+      values (gen_random_uuid(), 'One', 'one@example.com', 'user')`.execute(trx)
+    await runMigrations(trx, schema, all)
+  })
+  const fresh = uniqueSchema(t.name)
+  await upgrade(db, fresh)
+  t.same(await describe(sql, schema), await describe(sql, fresh))
+})
+
+/** Returns the definitions of everything in a schema, without its name. */
+async function describe (sql: Sql, schema: string): Promise<string[]> {
+  const own = (column: string) => sql`${sql(column)} = ${schema}::regnamespace`
+  const rows = await sql<{ described: string }[]>`
+    select described from (
+      select format('column %s %s %s %s %s', relname, attname, format_type(atttypid, atttypmod), attnotnull,
+          pg_get_expr(adbin, adrelid)) as described
+        from pg_class join pg_attribute on attrelid = pg_class.oid
+          left join pg_attrdef on adrelid = attrelid and adnum = attnum
+        where ${own('relnamespace')} and attnum > 0 and relkind in ('r', 'v', 'p') and not attisdropped
+      union all select format('index %s %s', pg_get_indexdef(indexrelid), obj_description(indexrelid)) from pg_index
+        join pg_class on pg_class.oid = indrelid where ${own('relnamespace')} and indisvalid
+      union all select format('constraint %s %s', conname, pg_get_constraintdef(oid)) from pg_constraint
+        where ${own('connamespace')}
+      union all select format('trigger %s', pg_get_triggerdef(pg_trigger.oid)) from pg_trigger
+        join pg_class on pg_class.oid = tgrelid where ${own('relnamespace')} and not tgisinternal
+      union all select format('function %s', pg_get_functiondef(oid)) from pg_proc
+        where ${own('pronamespace')}
+      union all select format('%s %s %s %s', relname, relkind, relpersistence, reloptions) from pg_class
+        where ${own('relnamespace')}
+    ) as described order by replace(described, ${schema}, '') collate "C"`
+  // Its own search path has one of the schemas, so functions have its name or none.
+  return rows.map(({ described }) => described.replaceAll(`${schema}.`, '').replaceAll(schema, ''))
+}
 
 t.test('14.3 an index whose build was interrupted is built again', async (t) => {
   const { schema, sql, db } = await createOlder(t)
   await sql`insert into users (id, name, email, role) values (gen_random_uuid(), 'One', 'same@example.com', 'user'), (gen_random_uuid(), 'Two', 'other@example.com', 'user')`
   await t.rejects(
-    sql`create unique index concurrently users_name on users (role)`,
+    sql`create unique index concurrently next_users_created on users (role)`,
     { code: '23505' },
     'the build leaves an invalid index'
   )
-  await migrate(db, schema)
+  await upgrade(db, schema)
   t.same(await indexesOf(sql, schema), INDEXES)
 })
 
@@ -104,7 +132,7 @@ async function hold (sql: Sql, table: string): Promise<() => Promise<void>> {
 }
 
 const noted = async (sql: Sql) => (await sql`
-  select name from migrations where name in ('0017-user-lists', '0018-quotas') order by 1`).map(({ name }) => name)
+  select name from migrations where name in ${sql([FIRST, SECOND])} order by 1`).map(({ name }) => name)
 
 t.test('14.3 a start that is killed between two migrations is continued by the next one', async (t) => {
   const { schema, sql, db } = await createOlder(t)
@@ -113,11 +141,11 @@ t.test('14.3 a start that is killed between two migrations is continued by the n
   await until('the first migration has ended', async () => (await noted(sql)).length === 1, 20)
   await kill()
   await release()
-  t.same(await noted(sql), ['0017-user-lists'])
+  t.same(await noted(sql), [FIRST])
   const steps: MigrationStep[] = []
-  await migrate(db, schema, { report: (step) => steps.push(step) })
-  t.same(steps.filter(({ state }) => state === 'ended').map(({ migration }) => migration), ['0018-quotas'])
-  t.same(await noted(sql), ['0017-user-lists', '0018-quotas'])
+  await upgrade(db, schema, { report: (step) => steps.push(step) })
+  t.same(steps.filter(({ state }) => state === 'ended').map(({ migration }) => migration), [SECOND])
+  t.same(await noted(sql), [FIRST, SECOND])
 })
 
 t.test('14.3 an index whose build was cut off by a kill is built again by the next start', async (t) => {
@@ -137,10 +165,10 @@ t.test('14.3 an index whose build was cut off by a kill is built again by the ne
   const invalid = await findInvalid()
   t.equal(invalid.length, 1)
   t.same(await noted(sql), [])
-  await migrate(db, schema)
+  await upgrade(db, schema)
   t.same(await indexesOf(sql, schema), INDEXES)
   t.same([...await findInvalid()], [])
-  t.same(await noted(sql), ['0017-user-lists', '0018-quotas'])
+  t.same(await noted(sql), [FIRST, SECOND])
 })
 
 t.test('14.3 a migration does not make writers wait behind a long transaction, and is tried again when that has ended', async (t) => {
@@ -153,16 +181,16 @@ t.test('14.3 a migration does not make writers wait behind a long transaction, a
   })
   await held.promise
   const steps: MigrationStep[] = []
-  const migrated = migrate(db, schema, { report: (step) => steps.push(step) })
+  const migrated = upgrade(db, schema, { report: (step) => steps.push(step) })
   await until('the migration has been tried twice', () =>
-    steps.filter(({ migration, state }) => migration === '0018-quotas' && state === 'waiting').length >= 2)
+    steps.filter(({ migration, state }) => migration === SECOND && state === 'waiting').length >= 2)
   for (let index = 0; index < 5; index++) {
     await sql`insert into uploads (id, filename, media_type, size, sha256, description) values (gen_random_uuid(), '', '', 0, '', '')`
   }
-  t.notOk(steps.some(({ migration, state }) => migration === '0018-quotas' && state === 'ended'))
+  t.notOk(steps.some(({ migration, state }) => migration === SECOND && state === 'ended'))
   release.resolve()
   await Promise.all([long, migrated])
-  t.equal((await sql`select 1 from migrations where name = '0018-quotas'`).length, 1)
+  t.equal((await sql`select 1 from migrations where name = ${SECOND}`).length, 1)
 })
 
 t.test('14.3 a migration that gets no lock gives up with a sentence', async (t) => {
@@ -187,15 +215,15 @@ t.test('14.3 a build of an index that waits for a transaction says so, and gives
     await release.promise
   })
   await held.promise
-  const indexes = userListIndexes(schema)
+  const indexes = [{ name: INDEXES[0]!, on: raw`${raw.id(schema, 'users')} (created_at, id)` }]
   await t.rejects(buildIndexes(db, schema, indexes, () => {}, 0), {
     message: /^usher: the build of an index did not get a lock .* End that transaction/,
   })
   const steps: MigrationStep[] = []
   // The invalid index that the first build has left is dropped first, which waits, too.
-  const migrated = migrate(db, schema, { report: (step) => steps.push(step) })
+  const migrated = upgrade(db, schema, { report: (step) => steps.push(step) })
   await until('it waits', () => steps.some(({ migration, state, index }) =>
-    migration === '0017-user-lists' && state === 'waiting' && index !== undefined))
+    migration === FIRST && state === 'waiting' && index !== undefined))
   release.resolve()
   await Promise.all([long, migrated])
   t.same(await indexesOf(sql, schema), INDEXES)
@@ -206,48 +234,35 @@ t.test('14.3 a build of an index that waits for a transaction says so, and gives
 })
 
 t.test('14.3 migrations only add, and build no index that blocks writers of a table that exists', async (t) => {
-  t.same(Object.keys(migrations), Object.keys(migrations).toSorted(), 'they are in order')
   t.same(
     Object.keys(migrations).map((name) => Number.parseInt(name)),
     Object.keys(migrations).map((_, index) => index + 1),
-    'and none is missing'
+    'they are in order, and none is missing'
   )
   const { db } = await openConnection(t)
-  // Those before were released with other rules.
-  const later = Object.entries(migrations).filter(([name]) => name > '0015')
-  for (const [name, migration] of later) {
-    if (typeof migration !== 'function') continue
-    const statements: string[] = []
-    const recording = recorder(db, statements)
-    await migration(recording, 'usher')
-    const created = statements.flatMap((text) => /^\s*create table (\S+)/i.exec(text)?.[1] ?? [])
-    for (const text of statements) {
-      const isSafe = name.includes('!') ||
-        !/^\s*alter table \S+ (drop|rename)|^\s*drop (table|column|view|function|trigger)|^\s*truncate/i.test(text)
-      t.ok(isSafe, `${name} removes nothing that the previous release uses: ${text.slice(0, 80)}`)
-      const table = /^\s*create (?:unique )?index .*? on (\S+)/i.exec(text)?.[1]
-      t.ok(
-        table === undefined || created.includes(table),
-        `${name} builds indexes with { indexes }, not: ${text.slice(0, 80)}`
-      )
-      t.notMatch(text, /add column (?!.*default).* not null|set not null|alter column \S+ (set data )?type/i)
-    }
-  }
+  // The rules are those of migrations of tables that exist.
+  const [, ...later] = Object.entries({ ...migrations, ...nextMigrations })
+  for (const [name, migration] of later) t.same(faultsOf(db, name, migration), [])
+  const faulty = (text: string) => faultsOf(db, '0009-faulty', () => raw.raw(text)).length
+  for (const text of [
+    'alter table "s"."users" drop column name', 'select 1;\n drop table "s".posts', 'truncate "s".posts',
+    'create index i on "s".users (name)', 'alter table "s".users add column c text not null',
+    'alter table "s".users alter column name type varchar(9)',
+  ]) t.equal(faulty(text), 1, text)
+  t.equal(faulty('create table "s".t (a text not null); create index i on "s".t (a)'), 0)
 })
 
-// Returns a database that records statements instead of running them.
-function recorder (db: Parameters<typeof migrate>[0], statements: string[]): Parameters<typeof migrate>[0] {
-  const executor = db.getExecutor()
-  const recording = new Proxy(executor, {
-    get (target, name) {
-      if (name === 'executeQuery') {
-        return async ({ sql }: { sql: string }) => { statements.push(sql); return { rows: [] } }
-      }
-      if (name.toString().startsWith('with')) return () => recording
-      const value = Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
-  }) as typeof executor
-  const props = { executor: recording, config: {}, dialect: {}, driver: {} }
-  return new (db.constructor as new (props: unknown) => typeof db)(props)
+/** Returns the statements that break the rules for migrations. */
+function faultsOf (db: Parameters<typeof migrate>[0], name: string, migration: Migration): string[] {
+  const scripts = typeof migration === 'function' ? [migration] : [migration.beforehand, migration.afterwards]
+  const statements = scripts.flatMap((script) => script?.('s').compile(db).sql.split(';') ?? [])
+  const created = statements.flatMap((text) => /^\s*create table (\S+)/i.exec(text)?.[1] ?? [])
+  const removes =
+    /^\s*alter table \S+ (drop|rename)|^\s*drop (table|column|view|function|trigger)|^\s*truncate/i
+  const rewrites = /add column (?!.*default).* not null|set not null|alter column \S+ (set data )?type/i
+  return statements.filter((text) => {
+    const indexed = /^\s*create (?:unique )?index .*? on (\S+)/i.exec(text)?.[1]
+    return (removes.test(text) && !name.includes('!')) || rewrites.test(text) ||
+      (indexed !== undefined && !created.includes(indexed))
+  })
 }

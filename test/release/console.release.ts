@@ -85,8 +85,8 @@ async function fill (): Promise<void> {
     where n <= ${ROWS}`
   await sql`insert into api_keys (id, user_id, hash, name, multi_factor)
     select past_id(n), id, sha256(n::text::bytea), 'Key ' || n, false from filled where n <= 10000`
-  await sql`insert into sessions (id, user_id, secret_hash, rotation_key, address, user_agent, expires_at)
-    select past_id(n), ${busy.id}, sha256(n::text::bytea), '\\x00', '192.0.2.1', 'Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0', now() + interval '1 day'
+  await sql`insert into sessions (id, user_id, secret_hash, rotation_key, amr, auth_time, address, user_agent, expires_at)
+    select past_id(n), ${busy.id}, sha256(n::text::bytea), '\\x00', '{pwd}', now(), '192.0.2.1', 'Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0', now() + interval '1 day'
     from generate_series(1, 100) n`
   await sql`insert into failed_deliveries (id, consumer, type, subject, data, created_at, attempts, error)
     select past_id(n), 'handler of events', 'user.created', id, jsonb_build_object('userId', id), now(), 9, 'The consumer did not answer'

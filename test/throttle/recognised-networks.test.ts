@@ -136,19 +136,3 @@ t.test('4 the number of remembered networks and failures is limited', async (t) 
   t.equal((await usher.inject('DELETE', `/api/users/${user.id}`, { headers: usher.admin.headers })).statusCode, 204)
   t.same(await sql`select 1 from recognised_networks where user_id = ${user.id}`, [])
 })
-
-t.test('14.3 networks of logins from before the migration are recognised', async (t) => {
-  const usher = await createUsher(t, { throttle })
-  const sql = openSql(t, usher)
-  const user = await usher.createUser()
-  for (const address of ['2001:db8:1:2::1', '2001:db8:1:2::2', HOME]) t.equal(await login(usher, address, user), 200)
-  await usher.app.close()
-  await sql`drop table recognised_networks, login_failures`
-  await sql`delete from migrations where name = '0008-recognised-networks'`
-  const migrated = await createUsher(t, usher.options)
-  t.same(await sql`select network from recognised_networks where user_id = ${user.id} order by network`, [
-    { network: '127.0.0.1' }, { network: '2001:db8:1:2::/64' }, { network: HOME },
-  ])
-  await attack(migrated, user.email)
-  t.same([await login(migrated, HOME, user), await login(migrated, '2001:db8:1:2::3', user)], [200, 200])
-})

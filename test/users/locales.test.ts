@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { sql as raw } from 'kysely'
 import t from 'tap'
-import { migrate, runMigrations } from '../../db/migrations/index.ts'
 import { createUsher } from '../helpers/app.ts'
-import { openConnection } from '../helpers/connection.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { createMailer } from '../helpers/mail.ts'
 import { openSql } from '../helpers/sql.ts'
@@ -19,7 +16,7 @@ const NAMES = [
 for (const [name, locale] of Object.entries(locales)) {
   t.test(`2.2 addresses and searches do not depend on the locale of the database: ${name}`, async (t) => {
     const inbox = createMailer()
-    const databaseUrl = await createDatabase(t, locale)
+    const databaseUrl = await createDatabase(t, { locale })
     const options = { databaseUrl, schema: 'usher', publicUrl: 'https://api.example.com' }
     const usher = await createUsher(t, { ...options, mailer: inbox.mailer, signUp: true })
     const { inject, admin: { headers } } = usher
@@ -120,48 +117,4 @@ t.test('2.2 a search for each letter that has another case finds it in either', 
   t.ok(rows.length > 1000)
   t.same(rows.filter(({ folded }) => !folded), [])
   t.equal((await inject('GET', '/api/users?q=%C3%9F%C3%9F')).statusCode, 200)
-})
-
-t.test('14.3 a Turkish database with two accounts of an address stops the start with a sentence', async (t) => {
-  const databaseUrl = await createDatabase(t, TURKISH)
-  const { db } = await openConnection(t, { database: databaseUrl, schema: 'usher' })
-  await migrate(db, 'usher')
-  const sql = openSql(t, { options: { databaseUrl, schema: 'usher' } })
-  // As it was before.
-  for (const index of ['email', 'role_email', 'name', 'role_name', 'words']) {
-    await sql`drop index ${sql(`users_${index}`.replace(/(?=[a-z]+$)/, 'folded_'))}`
-  }
-  await sql`drop index sign_ups_folded_email`
-  await sql`drop function fold_text`
-  await sql`delete from migrations where name = '0024-case-folding'`
-  await sql`create or replace trigger mailbox_changed before update of email on users
-    for each row when (lower(old.email) <> lower(new.email)) execute function mailbox_changed()`
-  const insert = (email: string, name = 'Ömer') => sql`insert into users (id, name, email, role)
-    values (gen_random_uuid(), ${name}, ${email}, 'user') on conflict (lower(email)) do nothing returning id`
-  const [first] = await insert('INFO@example.com')
-  await insert('info@example.com')
-
-  const sentence = {
-    message:
-      /^usher: several users .* the same address .*: info@example\.com \([\w-]{36}\) and info@.*users delete <id>/i,
-  }
-  await t.rejects(migrate(db, 'usher'), sentence)
-  const restored = db.transaction().execute((trx) => runMigrations(trx, 'usher'))
-  await t.rejects(restored, sentence, 'so does the restore of a backup of it')
-  t.equal((await insert('INFO@example.org')).length, 1)
-  t.equal((await insert('info@example.org')).length, 1, 'the previous release can do what it did')
-  await sql`delete from users where email like 'info@%'`
-  await migrate(db, 'usher')
-  const { inject, admin: { headers } } = await createUsher(t, { databaseUrl, schema: 'usher' })
-  const found = await inject('GET', '/api/users?email=info@example.com', { headers })
-  t.same(found.json().map((user: { id: string }) => user.id), [first!['id']])
-  t.equal((await inject('GET', '/api/users?q=%C3%96MER', { headers })).json().length, 2)
-
-  // What a node of the previous release writes.
-  t.equal((await insert('other@example.com', 'Ünal')).length, 1)
-  t.equal((await insert('OTHER@example.com', 'Ünal')).length, 0)
-  t.equal((await inject('GET', '/api/users?q=%C3%9CNAL', { headers })).json().length, 1, 'is found')
-  await t.rejects(insert('info@example.com'), { code: '23505' }, 'and can no longer be a second account')
-  const { rows } = await raw`select name from usher.migrations where name = '0024-case-folding'`.execute(db)
-  t.equal(rows.length, 1)
 })

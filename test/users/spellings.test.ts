@@ -123,7 +123,7 @@ t.test('4 a password can be typed on any keyboard', async (t) => {
   }
 })
 
-t.test('4 a password from before they were normalized is accepted as it was typed, and renewed', async (t) => {
+t.test('4 a password that another system has hashed as it was typed is accepted like that, and renewed', async (t) => {
   const decomposed = 'ö überzählig'.normalize('NFD')
   const { id, email } = (await create()).json()
   const former = await hash(decomposed, { memoryCost: 8, timeCost: 1, parallelism: 1 })

@@ -90,8 +90,7 @@ export function createSignUps ({ lifecycle, database: { db }, links, mails: { ma
       const hash = hashSecret(token)
       const { name, email, hasPassword, bindingHash: stored, fields } = await getSignUp(db, hash)
       const bindingHash = secret === undefined ? undefined : hashSecret(secret)
-      // A node of the previous release has stored no binding.
-      const isOwn = bindingHash !== undefined && stored !== null && Buffer.compare(bindingHash, stored) === 0
+      const isOwn = bindingHash !== undefined && Buffer.compare(bindingHash, stored) === 0
       return { hash, name, email, isOwn, needsPassword: !isOwn || !hasPassword, bindingHash, fields: fields ?? {} }
     },
   }

@@ -93,7 +93,7 @@ export function createMailer ({
   }
 
   // A flood causes one entry a minute for each user.
-  function reportLimited ({ budget = 'request', userId }: StoredMail): typeof undelivered {
+  function reportLimited ({ budget, userId }: StoredMail): typeof undelivered {
     limited.add(1, budget)
     if (isNew(`${budget} ${userId}`)) {
       log.warn({ kind: budget, userId }, 'A mail is not sent, because its recipient has got too many of its kind')

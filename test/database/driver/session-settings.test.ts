@@ -32,7 +32,7 @@ const HOSTILE: Readonly<Record<string, string>> = {
 
 /** Creates a database whose sessions begin with these settings, and returns its URL. */
 async function createHostile (t: Test, settings: Readonly<Record<string, string>>): Promise<string> {
-  const databaseUrl = await createDatabase(t)
+  const databaseUrl = await createDatabase(t, { empty: true })
   const client = openSql(t, { options: { databaseUrl, schema: 'public' } }, 1)
   const name = new URL(databaseUrl).pathname.slice(1)
   for (const [setting, value] of Object.entries(settings)) {

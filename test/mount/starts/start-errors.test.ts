@@ -42,7 +42,7 @@ t.test('12.11 a schema with tables of another program: the start fails, and name
 })
 
 t.test('12.11 a database user without privileges: the start fails, and says which to grant', async (t) => {
-  const databaseUrl = await createDatabase(t)
+  const databaseUrl = await createDatabase(t, { empty: true })
   const database = new URL(databaseUrl).pathname.slice(1)
   const sql = connect(t, databaseUrl)
   const schema = uniqueSchema(t.name)

@@ -321,7 +321,7 @@ t.test('17.1 what takes rights away, and every repair, voids the keys of a user 
   }
 })
 
-t.test('17.1 the key of an admin who is demoted is void, also by a node of the previous release', async (t) => {
+t.test('17.1 the key of an admin who is demoted is void, also by psql', async (t) => {
   for (const demote of [
     (id: string) => inject('PATCH', `/api/users/${id}`, { headers: admin.headers, payload: { role: 'user' } }),
     (id: string) => sql`update users set role = 'user' where id = ${id}`,
@@ -364,7 +364,7 @@ t.test('17.1 an admin creates a service user with a key; nothing logs it in', as
   t.strictSame(await errorOf(inject('POST', `/api/users/${id}/invitation`, { headers: admin.headers })), [409, 'SERVICE_USER'])
   await inject('POST', '/api/auth/password-reset', { payload: { email: 'robot@example.com' } })
   await t.rejects(app.usher.sessions.start(id), { statusCode: 409, code: 'SERVICE_USER' })
-  // As if a node of the previous release had set a password.
+  // As if psql had set a password.
   const [{ hash }] = await sql<[{ hash: string }]>`select password_hash as hash from users where id = ${admin.id}`
   await sql`update users set password_hash = ${hash} where id = ${id}`
   t.strictSame(await errorOf(inject('POST', '/api/auth/login', {

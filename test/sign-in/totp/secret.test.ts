@@ -35,7 +35,7 @@ t.test('4, 16.4 a text that is encrypted for one purpose cannot be decrypted for
   const text = encrypt(SECRET, 'a name', 'the text', 'totp')
   t.equal(decrypt(SECRET, 'a name', text, 'totp'), 'the text')
   t.throws(() => decrypt(SECRET, 'a name', text))
-  // Written by a node of the previous release.
+  // A text that was written once, because its form must not change.
   const former = 'sealed1.j9XYeWwZv78Z3y-LhPyxm29GAyksqRKl-eQUdN6ACZDtTHVMqdQysxn2IlD4d3MJZYe3wQ'
   t.equal(decrypt(SECRET, 'a name', former), 'the text')
   t.throws(() => decrypt(SECRET, 'a name', former, 'totp'))

@@ -16,7 +16,7 @@ const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
 t.jobs = 2
 
-const DATABASE_URL = await createDatabase(t)
+const DATABASE_URL = await createDatabase(t, { empty: true })
 const { pathname, port } = new URL(DATABASE_URL)
 
 /** The working directory of commands and nodes. */

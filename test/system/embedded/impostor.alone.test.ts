@@ -1,23 +1,17 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
-import { createClient } from '../../../db/driver/client.ts'
-import { environment, findPrograms } from '../../../node/embedded/binaries.ts'
-import { openCluster, readRunning } from '../../../node/embedded/cluster.ts'
+import { readRunning } from '../../../node/embedded/cluster.ts'
 import { prepareFolder } from '../../helpers/database.ts'
-import { folder, isDown, kill, otherNode, postmaster, query, quick, start, until } from '../../helpers/embedded.ts'
+import { folder, isDown, kill, otherNode, postmaster, query, start, until } from '../../helpers/embedded.ts'
 import { startNode, stopNode } from '../../helpers/node.ts'
-import { findPort } from '../../helpers/port.ts'
-import { runProgram } from '../../helpers/program.ts'
 import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 
 t.jobs = 4
 
-// The lock that nodes of every release hold.
-const LOCK = 8_310_423
 // The message with which a server asks for a password in clear text.
 const CLEARTEXT = '520000000800000003'
 
@@ -114,53 +108,14 @@ others('8 after a crash of a server with a port, another program on that port ge
   }
 })
 
-// --- with a server of an earlier release, which only has a port -----------------------------------------
-
-/** Starts a server as releases do that know no socket, and takes the share of one of their nodes. */
-async function startEarlierRelease (t: Test, dataDir: string) {
-  const programs = await findPrograms()
-  const { data, name, runAs, password } = await openCluster(dataDir, programs, false, () => {})
-  await writeFile(join(data, 'pg_hba.conf'), 'host all usher 127.0.0.1/32 scram-sha-256\n')
-  const port = await findPort()
-  await writeFile(join(dataDir, 'postgres/port'), `${name} ${port}`)
-  const settings =
-    Object.entries({ ...quick, cluster_name: name, listen_addresses: '127.0.0.1', unix_socket_directories: '' })
-  const words = [
-    ...runAs.before, programs.postgres, '-D', data, '-p', String(port),
-    ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-  ]
-  const child = await runProgram(t, port, words, { ...runAs.options, env: environment(), cwd: '/', stop: 'SIGINT' })
-  const url = `postgres://usher:${password}@127.0.0.1:${port}/usher`
-  await until('it is ready', () => query(url, 'select 1'))
-  const node = createClient(url, { max: 1, onnotice: () => {} })
-  t.teardown(() => node.end({ timeout: 0 }))
-  await node`select pg_advisory_lock_shared(${LOCK})`
-  return { child, node, url }
-}
-
-t.test('8 a node joins the server of an earlier release through its port, and gets it back there, until all have stopped', { buffered: true }, async (t) => {
+t.test('14.3 a database of a checkout that only used a port stops the start with a sentence, and nothing changes', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
-  const earlier = await startEarlierRelease(t, dataDir)
-  const one = await start(t, dataDir)
-  t.match(one, { started: false, url: `${earlier.url}?require_auth=scram-sha-256` })
-  const running = createClient(one.url, { max: 1, onnotice: () => {} })
-  t.teardown(() => running.end({ timeout: 0 }))
-  t.match(await running`select 1 as one`, [{ one: 1 }])
-
-  earlier.child.kill('SIGKILL')
-  await once(earlier.child, 'exit')
-  await until('its nodes and those of this release have it back', async () =>
-    (await query(earlier.url, 'select 1')).length && (await running`select 1`).length)
-  const other = await start(t, dataDir)
-  t.match(other, { started: false, url: /@%2F/ }, 'it has a socket as well now')
-  t.match(await query(other.url, 'select 1 as one'), [{ one: 1 }])
-
-  await one.stop()
-  await other.stop()
+  const access = join(dataDir, 'postgres/data/pg_hba.conf')
+  const former = 'host all usher 127.0.0.1/32 scram-sha-256\n'
+  await writeFile(access, former)
+  await t.rejects(start(t, dataDir), { message: /is that of a checkout of Usher from before release 0\.1\.0.* Choose another DATA_DIR/ })
+  t.equal(await readFile(access, 'utf8'), former)
   t.equal(await isDown(dataDir), true)
-  const last = await start(t, dataDir)
-  t.same([last.started, last.tcpUrl], [true, undefined])
-  await t.rejects(stat(join(dataDir, 'postgres/port')), { code: 'ENOENT' })
 })
 
 // --- paths ----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ t.jobs = 3
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 const SECRET = 'a secret of many words'
-const databaseUrl = await createDatabase(t)
+const databaseUrl = await createDatabase(t, { empty: true })
 
 /** Returns the options of a node that uses the database of this file. */
 function connected (t: Test, settings: Record<string, string> = {}, rest: Partial<NodeOptions> = {}): NodeOptions {

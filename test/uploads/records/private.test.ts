@@ -218,7 +218,7 @@ t.test('13.2 links are void after whatever ends the control of a thief', async (
     'the role admin': ({ user }) =>
       inject('PATCH', `/api/users/${user.id}`, { headers: admin.headers, payload: { role: 'admin' } }),
     'ending all sessions by the host': ({ user }) => first.app.usher.sessions.endAll(user.id),
-    'a password that a node of the previous release has set': ({ user }) =>
+    'a password that psql has set': ({ user }) =>
       sql`update users set password_hash = 'x' where id = ${user.id}`,
   }
   for (const [name, act] of Object.entries(voiding)) {
