@@ -252,7 +252,7 @@ t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
       'JSON serialization': base64url({ protected: head, payload: body, signature }),
       'a line feed at the end, encoded': `${user.token}%0A`,
       'only dots': '...',
-      'two dots': '../plugins',
+      'two dots': '..',
       'not base64': '!.!.!',
       'another alphabet': `${head}.${body.replaceAll('_', '/').replaceAll('-', '+')}=.${signature}`,
       'half JSON in the header': compact('{"alg":"EdDSA"', claims),

@@ -273,7 +273,7 @@ t.test('10.1 the tag of a list of sessions changes with each session, and differ
   await differs('a refresh')
   await sql`update sessions set address = '192.0.2.1' where user_id = ${user.id}`
   await differs('psql')
-  await sql`update sessions set expires_at = now() where user_id = ${user.id} and id <> ${JSON.parse(atob(user.token.split('../access')[1]!)).sid}`
+  await sql`update sessions set expires_at = now() where user_id = ${user.id} and id <> ${JSON.parse(atob(user.token.split('.')[1]!)).sid}`
   await differs('an expired session')
 })
 

@@ -64,7 +64,7 @@ async function build (dockerfile: string) {
     if (stage) {
       const [, source = ''] = /^\/\w+\/?(.*)$/.exec(sources[1]!)!
       await cp(join(folder, stage, source), join(image.folder, target), { recursive: true, verbatimSymlinks: true })
-    } else if (sources[0] === '../units') {
+    } else if (sources[0] === '.') {
       const { stdout } = await run('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: root })
       const files = stdout.split('\n').filter((file) => file && !ignored.includes(file.split('/')[0]!))
       for (const file of files) await cp(join(root, file), join(image.folder, file))

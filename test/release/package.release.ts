@@ -194,7 +194,7 @@ t.test('14.6 the installed package loads usher.config.ts, also in a project with
     },
   }))
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
-  t.equal(await runProgram(project, process.execPath, [tsc, '-p', '../units']), '')
+  t.equal(await runProgram(project, process.execPath, [tsc, '-p', '.']), '')
 })
 
 t.test('15.4 usher-client is a package of its own that needs nothing of the server', async (t) => {
@@ -229,7 +229,7 @@ t.test('15.4 usher-client is a package of its own that needs nothing of the serv
       },
       files: ['client.ts'],
     }))
-    t.equal(await runProgram(project, process.execPath, [tsc, '-p', '../units']), '', moduleResolution)
+    t.equal(await runProgram(project, process.execPath, [tsc, '-p', '.']), '', moduleResolution)
   }
   const { version } = JSON.parse(await readFile(join(project, 'node_modules/usher-client/package.json'), 'utf8'))
   t.equal(version, manifest.version)

@@ -51,7 +51,7 @@ export class SessionClients {
     )
     if (status !== 200) return void await delay(100)
     const headers = { authorization: `Bearer ${body.token}` }
-    const { sid } = JSON.parse(Buffer.from(body.token.split('../../units')[1], 'base64url').toString())
+    const { sid } = JSON.parse(Buffer.from(body.token.split('.')[1], 'base64url').toString())
     const uses: TokenUse[] = []
     const done = new AbortController()
     const using = [

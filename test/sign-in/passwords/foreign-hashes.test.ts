@@ -132,7 +132,7 @@ t.test('16.7 whatever comes as a hash is refused with a sentence, or read in the
     state = Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9 | 0
     return (state >>> 0) % below
   }
-  const signs = ['$', ',', '=', '0', '9', '31', '999999999', 'A', '\0', '\n', '-', '+', 'v=', 'é', '\ud800', '{}', '../../plugins']
+  const signs = ['$', ',', '=', '0', '9', '31', '999999999', 'A', '\0', '\n', '-', '+', 'v=', 'é', '\ud800', '{}', '..']
   let accepted = 0
   for (let round = 0; round < 20_000; round++) {
     let text = samples[random(samples.length)]!

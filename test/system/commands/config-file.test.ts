@@ -138,7 +138,7 @@ t.test('14.6 a mistake stops a start and a command with the same sentence, and n
 t.test('14.6 each option that a setting has takes its value from the file, unless the setting is given', async (t) => {
   const path = join(t.testdir(), 'usher.config.ts')
   for (const [name, option] of Object.entries(optionOfSetting)) {
-    const members = option.split('../../http')
+    const members = option.split('.')
     // No option has it, and so it cannot be a default.
     const value = `the value of ${option}`
     const options = members.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as UsherConfig
