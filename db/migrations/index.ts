@@ -99,8 +99,9 @@ async function create (
     await allowPauses(trx)
     // The lock is held until the commit, so that the next node sees all migrations.
     await lockMigrations(trx, schema)
-    if ((await find(trx, schema)).isOurs) return false
-    await runMigrations(trx, schema, { migrations: known })
+    const found = await find(trx, schema)
+    if (found.isOurs) return false
+    await runMissing(trx, schema, found, Object.entries(known))
     await addColumns(trx, schema, await listMissingColumns(trx, schema, fields))
     return true
   })
@@ -142,10 +143,15 @@ export async function runMigrations (
   trx: Kysely<Tables>, schema: string,
   { only, migrations: known = migrations }: { only?: ReadonlySet<string>, migrations?: Migrations } = {}
 ): Promise<void> {
-  const { isOurs, hasSchema } = await find(trx, schema)
-  const ran = isOurs ? await readRan(trx, schema) : new Set()
+  const found = await find(trx, schema)
+  const ran = found.isOurs ? await readRan(trx, schema) : new Set()
   const missing = Object.entries(known).filter(([name]) => !ran.has(name) && (!only || only.has(name)))
-  if (isOurs && missing.length === 0) return
+  if (!found.isOurs || missing.length > 0) await runMissing(trx, schema, found, missing)
+}
+
+async function runMissing (
+  trx: Kysely<Tables>, schema: string, { isOurs, hasSchema }: Found, missing: [name: string, migration: Migration][]
+): Promise<void> {
   await together([
     ...isOurs ? [] : [createLog(schema, hasSchema)],
     ...missing.flatMap(([, migration]) => {

@@ -31,7 +31,6 @@ interface Header { alg: SigningAlgorithm, typ: string, kid: string }
 type NewActor = Pick<Actor, 'id' | 'role' | 'amr' | 'authTime'> & { sessionId: string } & Partial<Pick<Actor, 'claims'>>
 interface Claims { sub: string, sid: string, role: Role, iat: number, exp: number, amr: string[], auth_time: number }
 
-
 /**
  * Signs and verifies access tokens: JWTs with Ed25519 signatures, by keys that are stored in the database (contract 4).
  */

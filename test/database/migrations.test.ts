@@ -58,8 +58,10 @@ t.test('14.3 a schema of a checkout from before release 0.1.0 stops starts and c
   await query(`create schema ${schema}; create table ${schema}.migrations (name text primary key, timestamp text not null);
     insert into ${schema}.migrations values ('0001-users', 'long ago'), ('0002-sessions', 'long ago');
     create table ${schema}.users (id uuid primary key, name text)`)
-  const sentence = { message: new RegExp(`^usher: the PostgreSQL schema "${schema}" has the tables of a checkout of ` +
-    'Usher from before release 0\\.1\\.0.* Choose another database, schema or data folder, and import the users') }
+  const sentence = {
+    message: new RegExp(`^usher: the PostgreSQL schema "${schema}" has the tables of a checkout of Usher from before ` +
+      'release 0\\.1\\.0.* Choose another database, schema or data folder, and import the users'),
+  }
   await t.rejects(migrate(db, schema), sentence)
   await t.rejects(createUsher(t, { schema }), sentence)
   await t.rejects(listPending(db, schema), sentence)
@@ -110,6 +112,7 @@ t.test('8 a new schema is created in a few round trips, with all migrations in o
   await query('select 1')
   const before = proxy.requests
   await migrate(db, schema, { migrations: { ...migrations, ...nextMigrations } })
-  t.ok(proxy.requests - before < 12, `${proxy.requests - before} round trips`)
+  // Most of them open connections, and begin and end the transaction.
+  t.ok(proxy.requests - before < 15, `${proxy.requests - before} round trips`)
   t.same(await migrationsOf(schema), [...ALL, ...Object.keys(nextMigrations)])
 })

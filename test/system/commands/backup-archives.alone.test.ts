@@ -12,7 +12,8 @@ type Content = [name: string, content: Buffer][]
 
 const UNKNOWN = 'ffffffff-ffff-7fff-bfff-ffffffffffff'
 
-const emptyPlace = async (t: Test) => ({ database: await createDatabase(t, { empty: true }), uploadsDir: temporaryFolder() })
+const emptyPlace = async (t: Test) =>
+  ({ database: await createDatabase(t, { empty: true }), uploadsDir: temporaryFolder() })
 
 // A header of a file with another size, and the checksum for it.
 function withSize (tar: Buffer, name: string, size: string): Buffer {

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
 import { readRunning } from '../../../node/embedded/cluster.ts'
 import { prepareFolder } from '../../helpers/database.ts'
-import { folder, isDown, kill, otherNode, postmaster, query, start, until } from '../../helpers/embedded.ts'
+import { folder, isDown, kill, otherNode, postmaster, query, start } from '../../helpers/embedded.ts'
 import { startNode, stopNode } from '../../helpers/node.ts'
 import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 
