@@ -36,6 +36,12 @@ export function createRecentRejections ({ Rejection, after, maxMs }: RecentRejec
       if (rejected.size > MAX_KEYS) rejected.delete(rejected.keys().next().value!)
     },
 
+    /** Forgets the rejections whose time is over, so that no keys are kept after a flood. */
+    forgetExpired (): void {
+      const now = performance.now()
+      for (const [key, { until }] of rejected) if (now >= until) rejected.delete(key)
+    },
+
     clear: () => rejected.clear(),
   }
 }

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { createRecentRejections } from '../../plugins/support/recent-rejections.ts'
 import { TooManyPosts } from '../../schema/posts/post.ts'
+import { stopClock } from '../helpers/stopped-clock.ts'
 
 const minute = new TooManyPosts(60)
 
@@ -19,6 +20,22 @@ t.test('a key is not rejected from memory for longer than that', async () => {
   const rejections = createRecentRejections({ Rejection: TooManyPosts, after: 1, maxMs: 0 })
   rejections.record('eve', minute)
   rejections.throwIfRejected('eve')
+})
+
+t.test('what is over is forgotten, and nothing else', async (t) => {
+  const clock = stopClock(t)
+  const rejections = createRecentRejections({ Rejection: TooManyPosts, after: 2, maxMs: 5000 })
+  rejections.record('early', minute)
+  rejections.record('early', minute)
+  rejections.record('soon', new TooManyPosts(1))
+  clock.advance(1001)
+  rejections.record('late', minute)
+  rejections.forgetExpired()
+  t.throws(() => rejections.throwIfRejected('early'))
+  rejections.record('soon', minute)
+  rejections.throwIfRejected('soon')
+  rejections.record('late', minute)
+  t.throws(() => rejections.throwIfRejected('late'))
 })
 
 t.test('of many rejected keys, those that were rejected last are remembered', async (t) => {

@@ -17,6 +17,7 @@ import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { createMailer } from '../helpers/mail.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { openSql } from '../helpers/sql.ts'
+import { stopClock } from '../helpers/stopped-clock.ts'
 import { until } from '../helpers/until.ts'
 
 const REFUSED = { error: 'Too many attempts, try again later', code: 'TOO_MANY_REQUESTS' }
@@ -145,8 +146,7 @@ t.test('11.6 after ten wrong passwords and a reset by mail, the new password wor
     const renewed = { ...user, password: `new ${user.password}` }
     const payload = { token: await inbox.token(user.email), password: renewed.password }
     // The time stands still, so a node forgets nothing by itself.
-    const now = performance.now()
-    const { restore } = t.intercept(performance, 'now', { value: () => now }) as unknown as { restore (): void }
+    const { restore } = stopClock(t)
     t.equal(
       (await one.inject('POST', '/api/auth/password-reset/confirm', { payload, remoteAddress: HERE })).statusCode, 204
     )
@@ -155,7 +155,6 @@ t.test('11.6 after ten wrong passwords and a reset by mail, the new password wor
     for (let count = 0; count < 100 && status === 429; count++) status = await attempt(two, renewed, where)
     restore()
     t.equal(status, 200, 'the other node')
-    // Purges, too, make a node forget, but later.
     await until('the other node was told', () => notifications >= round)
     t.same(
       [...await sql`select network from recognised_networks where user_id = ${user.id} order by network`],
@@ -380,6 +379,7 @@ t.test('4 rejected attempts wait in the tarpit, which slows down floods', async 
   const { app, throttle } = await openThrottle(
     t, { address: oneAttempt, account: oneAttempt, refresh: oneAttempt, reset: oneAttempt }
   )
+  stopClock(t)
   // The outcomes in the order of their arrival.
   const answered: string[] = []
   const ask = (what: string, asking: Promise<unknown>) =>
@@ -433,6 +433,25 @@ t.test('4 rejected attempts wait in the tarpit, which slows down floods', async 
     t.equal(closed, false, 'they were answered first')
     await closing
   })
+})
+
+t.test('4 a flood of failed logins is rejected from memory for five seconds, also if limits are deleted meanwhile', async (t) => {
+  const { throttle } = await openThrottle(t, { address: oneAttempt })
+  const clock = stopClock(t)
+  const flood = (address: string) =>
+    countLetThrough(Array<string>(25).fill(address), (address) => throttle.loginFromNetwork({ address }))
+  t.strictSame(await Promise.all([flood(HERE), flood('2001:db8:1:2::1')]), [1, 1])
+  await throttle.purge()
+  for (const address of [HERE, '2001:db8:1:2::2']) {
+    await t.rejects(throttle.rejectFlood({ address }), { code: REFUSED.code }, address)
+  }
+  await t.resolves(throttle.rejectFlood({ address: ELSEWHERE }), 'others are not affected')
+
+  clock.advance(4999)
+  await throttle.purge()
+  await t.rejects(throttle.rejectFlood({ address: HERE }), { code: REFUSED.code })
+  clock.advance(2)
+  await t.resolves(throttle.rejectFlood({ address: HERE }), 'the database is asked again')
 })
 
 t.test('4 the table is limited: expired rows are deleted, then those that expire soonest', async (t) => {
@@ -592,8 +611,7 @@ t.test('11.2 one network has at most a quarter of the sign-ups that may be pendi
   )
   t.equal(await flood(1300, 'first'), 1250, 'a burst of an eighth')
   await sql`update throttle set free_at = free_at - interval '1 day'`
-  // The node forgets recent rejections.
-  await throttle.purge()
+  throttle.forgetRejections()
   t.equal(await flood(1300, 'second'), 1250, 'and as many while those are pending')
   t.equal(
     await countLetThrough(['2001:db8:2::1'], (address) => throttle.signUp({ email: 'x@example.com', address })),

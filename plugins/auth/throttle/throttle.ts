@@ -177,7 +177,7 @@ export function createThrottle (core: Core) {
 
   /** Deletes limits that have all their room again, and those beyond 100,000. Returns the number of deleted rows. */
   async function purge (): Promise<number> {
-    rejections.clear()
+    rejections.forgetExpired()
     return deleteFreeLimits(db, { keep: ROWS, limit: PURGE_BATCH_SIZE })
   }
 
