@@ -2,6 +2,7 @@
 // everything it needs. bench/README.md explains the figures.
 import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
+import { Messages } from '../node/terminal/print.ts'
 import { showProgress } from '../node/terminal/progress.ts'
 import { apiKeys } from './api-keys.ts'
 import { comeback } from './comeback.ts'
@@ -73,7 +74,7 @@ try {
 
 // Shows on standard error for how long a part has been running, because some take minutes.
 async function showElapsed<Result> (label: string, measure: () => Promise<Result>): Promise<Result> {
-  const progress = showProgress(label, (seconds) => `${seconds} s`)
+  const progress = showProgress(new Messages(process.stderr), label, (seconds) => `${seconds} s`)
   const since = performance.now()
   const timer = setInterval(() => progress.update(Math.round((performance.now() - since) / 1000)), 1000)
   try {

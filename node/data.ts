@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { join } from 'node:path'
 import postgres from 'postgres'
 import { readPlace } from '../db/driver/client.ts'
 import { isReadOnly, StartError } from '../db/driver/start-errors.ts'
@@ -8,6 +8,7 @@ import { multiplyNodeDeadlines } from './process/deadlines.ts'
 import type { Settings } from './settings/settings.ts'
 import { explainOption } from './config/config-file.ts'
 import { optionOfSetting, settingOf } from './settings/config-values.ts'
+import { dataDirOf } from './settings/service-options.ts'
 import { maxConnectionsFor, workersOf } from './workers/count.ts'
 
 /** The database and the files that the settings name. */
@@ -27,8 +28,8 @@ const optionNames: Readonly<Record<string, string>> = {
 }
 
 /** Returns whether the settings name a database, or an embedded one that exists. */
-export function hasDatabase ({ DATABASE_URL, DATA_DIR }: Settings): boolean {
-  return DATABASE_URL !== undefined || existsSync(resolve(DATA_DIR, 'postgres'))
+export function hasDatabase (settings: Settings): boolean {
+  return settings.DATABASE_URL !== undefined || existsSync(join(dataDirOf(settings), 'postgres'))
 }
 
 /**
@@ -37,13 +38,13 @@ export function hasDatabase ({ DATABASE_URL, DATA_DIR }: Settings): boolean {
  */
 export function requireDatabase (settings: Settings): void {
   if (hasDatabase(settings)) return
-  throw new Error(`There is no database in ${resolve(settings.DATA_DIR)}: check DATA_DIR, or set DATABASE_URL.`)
+  throw new Error(`There is no database in ${dataDirOf(settings)}: check DATA_DIR, or set DATABASE_URL.`)
 }
 
 /** Returns where the data are. Without `DATABASE_URL`, starts the embedded PostgreSQL if it does not run yet. */
 export async function openData (settings: Settings, log: (line: string) => void): Promise<Data> {
-  const { DATABASE_URL, DATA_DIR, SECRET } = settings
-  const folder = resolve(DATA_DIR)
+  const { DATABASE_URL, SECRET } = settings
+  const folder = dataDirOf(settings)
   if (DATABASE_URL) {
     return {
       url: DATABASE_URL,
@@ -72,15 +73,16 @@ export async function openData (settings: Settings, log: (line: string) => void)
 }
 
 // Returns where new uploads are stored, for people.
-function placeOfUploads ({ S3_BUCKET, S3_PREFIX, UPLOADS_TO, DATA_DIR }: Settings): string {
-  return S3_BUCKET && UPLOADS_TO !== 'folder' ? `s3://${S3_BUCKET}/${S3_PREFIX ?? ''}` : resolve(DATA_DIR)
+function placeOfUploads (settings: Settings): string {
+  const { S3_BUCKET, S3_PREFIX, UPLOADS_TO } = settings
+  return S3_BUCKET && UPLOADS_TO !== 'folder' ? `s3://${S3_BUCKET}/${S3_PREFIX ?? ''}` : dataDirOf(settings)
 }
 
 /**
  * Returns a sentence for an error, which names the setting at fault if there is one, or the option and its place in the
  * configuration file.
  */
-export function explain (error: Error, { DATABASE_URL, file }: Settings): string {
+export function explain (error: Error, { DATABASE_URL, file, given = [] }: Settings): string {
   if (DATABASE_URL && error instanceof DatabaseUnavailable) {
     const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
     if (isReadOnly({ code })) {
@@ -98,7 +100,7 @@ export function explain (error: Error, { DATABASE_URL, file }: Settings): string
     return `DATABASE_URL: ${nameOf(DATABASE_URL)} reports: ${cause.message}.`
   }
   const [, option = ''] = /^usher: ([\w$.]+)/.exec(error.message) ?? []
-  const isOfFile = file && !process.env[settingOf(option) ?? '']
+  const isOfFile = file && !given.includes(settingOf(option) ?? '')
   const ofFile = isOfFile ? explainOption(file, error.message) : undefined
   return ofFile ?? toSettings(error.message)
 }

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import { access, constants, stat, statfs } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { dirname } from 'node:path'
 import { readOptions } from '../schema/options/read-options.ts'
 import { explain } from './data.ts'
 import { checkEnvironment } from './settings/environment.ts'
@@ -9,8 +9,9 @@ import { requireFree } from './http/listeners.ts'
 import { openMailTemplates } from './mail/templates.ts'
 import { explainPasswordMemory } from './process/password-memory.ts'
 import { explainStorage } from './storage.ts'
-import { printWarning } from './terminal/print.ts'
+import { dataDirOf } from './settings/service-options.ts'
 import type { Settings } from './settings/settings.ts'
+import type { Shell } from './terminal/shell.ts'
 
 // The type of the file system of /proc.
 const PROC = 0x9fa0
@@ -20,9 +21,9 @@ const PROC = 0x9fa0
  * them, and whether the node can listen, has its folder and can use its S3 (contract 14.5). Throws an `Error` with a
  * sentence for each problem, one per line.
  */
-export async function readStartSettings (): Promise<Settings> {
-  const { settings, errors, warnings } = await checkEnvironment()
-  if (warnings.length > 0) printWarning(...warnings)
+export async function readStartSettings (shell: Shell): Promise<Settings> {
+  const { settings, errors, warnings } = await checkEnvironment(shell)
+  if (warnings.length > 0) shell.messages.printWarning(...warnings)
   const isValid = (...names: string[]) => !errors.some((error) => names.some((name) => error.startsWith(`${name} `)))
   const checks = [
     isValid('HOST', 'PORT') && checkPort(settings),
@@ -67,8 +68,8 @@ async function checkMetricsPort ({ METRICS_HOST, METRICS_PORT }: Settings): Prom
 }
 
 // The folder need not exist, but then it must be possible to create it.
-async function checkFolder ({ DATA_DIR }: Settings): Promise<string | undefined> {
-  for (let folder = resolve(DATA_DIR); ; folder = dirname(folder)) {
+async function checkFolder (settings: Settings): Promise<string | undefined> {
+  for (let folder = dataDirOf(settings); ; folder = dirname(folder)) {
     try {
       if (!(await stat(folder)).isDirectory()) return explainFolder(folder, 'it is not a folder')
       await access(folder, constants.W_OK | constants.X_OK)

@@ -8,7 +8,7 @@ import pipelining from '../plugins/http/raw/pipelining.ts'
 import { explainConnectionLimit } from './http/connection-limit.ts'
 import { explain, openData, type Data } from './data.ts'
 import { explainListening } from './preflight.ts'
-import { print, printWarning } from './terminal/print.ts'
+import type { Shell } from './terminal/shell.ts'
 import drain from './http/drain.ts'
 import { createFirstAdminNotice } from './terminal/first-admin-notice.ts'
 import home from './pages/home.ts'
@@ -52,7 +52,8 @@ const EMAILS_HIDDEN = 'Addresses of users are visible to themselves and to admin
  * Runs the node until a signal stops it, or as one of several workers until the primary stops it. Throws an `Error`
  * with a sentence if the node cannot start.
  */
-export async function run (settings: Settings): Promise<void> {
+export async function run (settings: Settings, shell: Shell): Promise<void> {
+  const { messages } = shell
   const handover = takeHandover()
   // The reader of the output, such as a terminal or a log shipper, may end before the node. Without a listener, the
   // next line would then end the node, even in the middle of a stop, and leave PostgreSQL running.
@@ -66,11 +67,13 @@ export async function run (settings: Settings): Promise<void> {
   // Workers have none: the primary tells it.
   const manager = takeServiceManager(app.log, deadlines)
   const stopping = new AbortController()
-  const isReplaced = handover ? obeyPrimary({ log: app.log, server: app.server, deadlines, stop }) : () => false
+  const stops = { log: app.log, messages, deadlines }
+  const isReplaced = handover ? obeyPrimary({ ...stops, server: app.server, stop }) : () => false
   const opening = handover?.data ? Promise.resolve({ ...handover.data, stop: async () => {} }) : open()
-  const serving = opening.then((data) => serve(app, settings, data, { setHeaders, handover, deadlines, isReplaced }))
+  const serving =
+    opening.then((data) => serve(app, settings, data, { shell, setHeaders, handover, deadlines, isReplaced }))
   if (!handover) {
-    stopOnSignals(app.log, deadlines, () => {
+    stopOnSignals(stops, () => {
       stopping.abort()
       return stop()
     })
@@ -87,7 +90,7 @@ export async function run (settings: Settings): Promise<void> {
 
   // A worker is started when the primary has waited for the database.
   async function open (): Promise<Data> {
-    if (!handover) await waitForDatabase(settings, stopping.signal)
+    if (!handover) await waitForDatabase(settings, messages, stopping.signal)
     return openData(settings, (line) => app.log.info(line))
   }
 
@@ -104,6 +107,7 @@ export async function run (settings: Settings): Promise<void> {
 }
 
 interface Serving {
+  shell: Shell
   setHeaders: SetHeaders
   deadlines: NodeDeadlines
   handover: Handover | undefined
@@ -112,8 +116,9 @@ interface Serving {
 
 // Returns a sentence that says where the node serves.
 async function serve (
-  app: FastifyInstance, settings: Settings, data: Data, { setHeaders, handover, deadlines, isReplaced }: Serving
+  app: FastifyInstance, settings: Settings, data: Data, { shell, setHeaders, handover, deadlines, isReplaced }: Serving
 ): Promise<string> {
+  const { messages } = shell
   const { ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN } = settings
   const { METRICS_HOST, METRICS_PORT } = settings
   const announces = handover?.announces ?? true
@@ -141,12 +146,12 @@ async function serve (
       port: METRICS_PORT,
       deadlines,
       isWorker: handover !== undefined,
-      onListen: (url) => print(`Metrics are at ${url}`),
+      onListen: (url) => messages.print(`Metrics are at ${url}`),
     })
   }
-  const notice = createFirstAdminNotice()
-  const shown = settings.CONSOLE ? await listSettings() : []
-  const { mailer, close } = await openMailer(settings)
+  const notice = createFirstAdminNotice(messages)
+  const shown = settings.CONSOLE ? await listSettings(shell) : []
+  const { mailer, close } = await openMailer(settings, messages)
   const options = serviceOptions(settings)
   // `onClose` hooks run in reverse order. This one is added before Usher is registered, so it runs after Usher has
   // closed.
@@ -172,10 +177,10 @@ async function serve (
     uploadQuotaFiles: settings.UPLOAD_QUOTA_FILES,
     postsPerHour: settings.POSTS_PER_HOUR,
     admin: email && password ? { email, password } : undefined,
-    onAdminIgnored: () => { if (announces) printWarning(adminIgnored(email)) },
+    onAdminIgnored: () => { if (announces) messages.printWarning(adminIgnored(email)) },
     ...printsSecrets(settings)
       ? { onFirstAdmin: notice.keep }
-      : { onNoAdmin: () => { if (announces) printWarning(NO_ADMIN) } },
+      : { onNoAdmin: () => { if (announces) messages.printWarning(NO_ADMIN) } },
   })
   if (settings.file) await addRoutes(app, settings.file, deadlines)
   // Beside those of the file, which may have a page of its own at /.
@@ -183,11 +188,11 @@ async function serve (
   const url = await listen(app, listeners, settings, deadlines, handover?.port)
   const served = `Usher listens on ${url}`
   if (!announces) return served
-  if (!mailer) printWarning('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
+  if (!mailer) messages.printWarning('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
   // Its parent is the primary, which may itself be the child of npm.
   const workers = handover ? [`  workers: ${workersOf(settings)}, replaced by SIGHUP to process ${process.ppid}`] : []
   const pages = { 'log in': 'login', ...settings.CONSOLE && { console: 'console' }, docs: 'docs', GraphiQL: 'graphql' }
-  print(
+  messages.print(
     served, `  data: ${data.location}`,
     `  ${Object.entries(pages).map(([name, path]) => `${name}: ${url}/${path}`).join(', ')}`, ...workers
   )
@@ -196,8 +201,8 @@ async function serve (
 }
 
 // Returns whether sign-up is why only owners see addresses.
-const hidesEmails = ({ SIGN_UP, EMAILS_VISIBLE_TO, file }: Settings): boolean =>
-  SIGN_UP === true && EMAILS_VISIBLE_TO === 'owners' && !process.env['EMAILS_VISIBLE_TO'] &&
+const hidesEmails = ({ SIGN_UP, EMAILS_VISIBLE_TO, file, given }: Settings): boolean =>
+  SIGN_UP === true && EMAILS_VISIBLE_TO === 'owners' && !given?.includes('EMAILS_VISIBLE_TO') &&
     !file?.options.policy?.['users:read-email']
 
 // Yields warnings about settings with which the node starts but should not run.

@@ -2,6 +2,7 @@
 import module from 'node:module'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { hasLoadedConfig } from './config/loaded.ts'
 import { requireNode } from '../schema/runtime/require-node.ts'
 
 try {
@@ -22,4 +23,21 @@ module.enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/ushe
 
 // A static import would be loaded before the cache is enabled.
 const { main } = await import('./commands/index.ts')
-await main(process.argv.slice(2))
+const { argv, env, stdout, stderr } = process
+const code = await main({
+  args: argv.slice(2),
+  env,
+  cwd: process.cwd(),
+  stdout,
+  stderr,
+  process,
+  // Only a command that reads it opens it.
+  get stdin () { return process.stdin },
+})
+// A node ends the process by itself.
+if (code !== undefined) {
+  process.exitCode = code
+  if (code !== 0) process.exit()
+  // A configuration file may have opened connections, which would keep the process alive.
+  if (hasLoadedConfig()) stdout.write('', () => process.exit())
+}

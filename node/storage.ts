@@ -1,11 +1,10 @@
-import { resolve } from 'node:path'
 import type { StorageBackend } from '../plugins/uploads/backend.ts'
 import { joinBackends, openBackends, type Backends } from '../plugins/uploads/open-backend.ts'
 import { multiplyDeadlines, type Deadlines } from '../schema/options/deadlines.ts'
 import { readOptions } from '../schema/options/read-options.ts'
 import { StorageFailed, StorageFull, StorageUnavailable } from '../schema/uploads/upload.ts'
 import { explain } from './data.ts'
-import { storageOf } from './settings/service-options.ts'
+import { pathIn, storageOf } from './settings/service-options.ts'
 import type { Settings } from './settings/settings.ts'
 
 /**
@@ -66,7 +65,7 @@ function optionsOf (
   const storage = storageOf(settings)
   return readOptions({
     ...storage,
-    ...folder !== undefined && { uploadsDir: resolve(folder) },
+    ...folder !== undefined && { uploadsDir: pathIn(settings, folder) },
     deadlines: { ...multiplyDeadlines(settings.DEADLINE_FACTOR), ...deadlines },
     // It is not used.
     databaseUrl: 'postgres://localhost/usher',

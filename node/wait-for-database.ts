@@ -5,7 +5,7 @@ import { openClient, type Failure } from '../db/driver/sockets.ts'
 import { multiplyDeadlines, type Deadlines } from '../schema/options/deadlines.ts'
 import { DatabaseUnavailable } from '../schema/http/errors.ts'
 import { explain, nameOf } from './data.ts'
-import { print, printWarning } from './terminal/print.ts'
+import type { Messages } from './terminal/print.ts'
 import { showProgress } from './terminal/progress.ts'
 import type { Settings } from './settings/settings.ts'
 
@@ -17,8 +17,11 @@ const TEMPORARY = /^(57P03|53300)$/
 
 /** Throws an `Error` with a sentence if the database of `DATABASE_URL` does not answer at once. */
 export async function requireAnswer (settings: Settings): Promise<void> {
-  await waitForDatabase({ ...settings, DATABASE_WAIT_SECONDS: 0 })
-    .catch((error: Error) => { throw new Error(explain(error, settings), { cause: error }) })
+  const { DATABASE_URL, DEADLINE_FACTOR } = settings
+  const cause = DATABASE_URL && await probe(DATABASE_URL, multiplyDeadlines(DEADLINE_FACTOR))
+  if (!cause) return
+  const error = new DatabaseUnavailable({ cause })
+  throw new Error(explain(error, settings), { cause: error })
 }
 
 /**
@@ -27,12 +30,13 @@ export async function requireAnswer (settings: Settings): Promise<void> {
  * `DatabaseUnavailable` when the time is over or the signal aborts.
  */
 export async function waitForDatabase (
-  { DATABASE_URL, DATABASE_WAIT_SECONDS: maxSeconds, DEADLINE_FACTOR }: Settings, signal?: AbortSignal
+  { DATABASE_URL, DATABASE_WAIT_SECONDS: maxSeconds, DEADLINE_FACTOR }: Settings, messages: Messages,
+  signal?: AbortSignal
 ): Promise<void> {
   if (!DATABASE_URL) return
   const deadlines = multiplyDeadlines(DEADLINE_FACTOR)
   const since = performance.now()
-  const progress = showProgress('Waiting for the database', (seconds) => `${Math.floor(seconds)} s`)
+  const progress = showProgress(messages, 'Waiting for the database', (seconds) => `${Math.floor(seconds)} s`)
   let isWaiting = false
   try {
     for (;;) {
@@ -43,7 +47,7 @@ export async function waitForDatabase (
       const why = cause.code === READ_ONLY ? 'accepts no writes' : 'cannot be reached'
       const name = nameOf(DATABASE_URL)
       if (!isWaiting) {
-        printWarning(`DATABASE_URL: ${name} ${why} (${cause.code}): waiting for up to ${maxSeconds} seconds.`)
+        messages.printWarning(`DATABASE_URL: ${name} ${why} (${cause.code}): waiting for up to ${maxSeconds} seconds.`)
       }
       isWaiting = true
       progress.update(passed, maxSeconds)
@@ -52,7 +56,7 @@ export async function waitForDatabase (
   } finally {
     progress.end()
   }
-  if (isWaiting) print('The database can be reached.')
+  if (isWaiting) messages.print('The database can be reached.')
 }
 
 // Returns why the database cannot be reached at the moment, or undefined if it answers.

@@ -18,11 +18,11 @@ export default {
   json: '{ id, email, password: the random one or null }',
   options: { email: { type: 'string' }, name: { type: 'string', default: 'Admin' }, ...passwordOption },
 
-  async run ({ email, name, 'password-stdin': readsPassword }) {
+  async run ({ email, name, 'password-stdin': readsPassword }, _, shell) {
     if (email === undefined) throw new WrongArguments('--email is required.')
-    const { password, shown } = await readPassword(readsPassword)
+    const { password, shown } = await readPassword(readsPassword, shell)
     const admin = parse({ email, name, password })
-    return withDatabase(async ({ db, options, location }) => {
+    return withDatabase(shell, async ({ db, options, location }) => {
       const passwordHash = await hashPassword(password, options.passwordHash)
       const [user] = await insertUsers(
         db, [{ name: admin.name, email: admin.email, role: 'admin', passwordHash, context: terminalContext }]

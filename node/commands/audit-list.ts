@@ -21,9 +21,9 @@ export default {
     user: { type: 'string' }, action: { type: 'string' }, limit: { type: 'string' }, after: { type: 'string' },
   },
 
-  async run ({ user, action: wanted, limit: limitText = '100', after: cursor }) {
+  async run ({ user, action: wanted, limit: limitText = '100', after: cursor }, _, shell) {
     const { action, limit, after } = parse({ action: wanted, limit: Number(limitText), after: cursor })
-    return withDatabase(async ({ db }) => {
+    return withDatabase(shell, async ({ db }) => {
       const userId = user === undefined || isUuid(String(user))
         ? user as string | undefined
         : (await findUser(db, String(user))).id

@@ -1,4 +1,5 @@
 import type { ParseArgsConfig } from 'node:util'
+import type { Shell } from '../terminal/shell.ts'
 
 type Options = NonNullable<ParseArgsConfig['options']>
 export type Values = Record<string, string | boolean | undefined>
@@ -26,9 +27,9 @@ export interface Command {
   json?: string
   options: Options
   /**
-   * Runs the command with the values of its options and of its arguments. Returns what is printed, unless the command
-   * prints by itself. Rejects with an `Error` whose message is printed, and the process exits with 1, or with 2 for
-   * `WrongArguments`.
+   * Runs the command with the values of its options and of its arguments, in a shell. Returns what is printed, unless
+   * the command prints by itself. Rejects with an `Error` whose message is printed, and the process exits with 1, or
+   * with 2 for `WrongArguments`.
    */
-  run (values: Values, args: readonly string[]): Promise<Output | void>
+  run (values: Values, args: readonly string[], shell: Shell): Promise<Output | void>
 }

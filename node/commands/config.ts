@@ -4,6 +4,7 @@ import { checkEnvironment } from '../settings/environment.ts'
 import { isRule, RULE } from '../settings/listed.ts'
 import { maskSetting } from '../settings/masked.ts'
 import { settingNames } from '../settings/settings.ts'
+import type { Shell } from '../terminal/shell.ts'
 import type { Command } from './command.ts'
 import { formatTable } from './table.ts'
 
@@ -14,8 +15,8 @@ export default {
     'source }], errors: [sentence], warnings: [sentence] }',
   options: {},
 
-  async run () {
-    const { settings: values, sources, errors, warnings } = await checkEnvironment()
+  async run (_, __, shell) {
+    const { settings: values, sources, errors, warnings } = await checkEnvironment(shell)
     const { PROVIDERS: providers = {} } = values
     const all = new Map([
       ...settingNames.map((name) => [name, values[name as keyof typeof values]] as const), ...Object.entries(providers),
@@ -25,7 +26,7 @@ export default {
       value: isRule(name, values.file, sources[name]) ? RULE : maskSetting(name, value) ?? null,
       source: sources[name],
     }))
-    const options = values.file ? listOptions(values.file) : []
+    const options = values.file ? listOptions(values.file, shell) : []
     const cells = [...settings.map(({ name, value, source }) => [name, show(value), source] as const), ...options
       .map(({ name, value, source }) => [name, value, source] as const)]
     const text = [formatTable(['SETTING', 'VALUE', 'SOURCE'], cells), errors.join('\n'), warnings.join('\n')]
@@ -35,20 +36,20 @@ export default {
 } satisfies Command
 
 // Returns the options of the file that no setting has, as they may be shown.
-function listOptions (file: ConfigFile): { name: string, value: string, source: string }[] {
+function listOptions (file: ConfigFile, { env }: Pick<Shell, 'env'>): { name: string, value: string, source: string }[] {
   const source = sourceOf(file)
-  return Object.entries(file.options).flatMap(([name, value]) => listValues(name, value))
+  return Object.entries(file.options).flatMap(([name, value]) => listValues(name, value, env))
     .map(({ name, value }) => ({ name, value, source }))
 }
 
 // Of an object that has settings, its other members are options of their own.
-function listValues (path: string, value: unknown): { name: string, value: string }[] {
+function listValues (path: string, value: unknown, env: NodeJS.ProcessEnv): { name: string, value: string }[] {
   // A setting of a provider replaces the member, and is listed above.
-  const isReplaced = path.startsWith('providers.') && process.env[settingNameOf(path).replace('PROVIDERS', 'PROVIDER')]
+  const isReplaced = path.startsWith('providers.') && env[settingNameOf(path).replace('PROVIDERS', 'PROVIDER')]
   if (value === undefined || isReplaced || settingOf(path) !== undefined) return []
   const isGroup = /^providers(\.[^.]+)?$/.test(path) ||
     Object.values(optionOfSetting).some((option) => option.startsWith(`${path}.`))
-  if (isGroup) return Object.entries(Object(value)).flatMap(([name, member]) => listValues(`${path}.${name}`, member))
+  if (isGroup) return Object.entries(Object(value)).flatMap(([name, member]) => listValues(`${path}.${name}`, member, env))
   return [{ name: path, value: describe(path, value) }]
 }
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline/promises'
-import type { Readable, Writable } from 'node:stream'
+import type { Shell } from '../terminal/shell.ts'
 
 /**
  * Asks for confirmation of a step at the terminal. Returns whether the answer is yes. Throws an `Error` with a
@@ -8,7 +8,7 @@ import type { Readable, Writable } from 'node:stream'
  * @param reason why it asks
  */
 export async function confirm (
-  question: string, input: Readable & { isTTY?: boolean } = process.stdin, output: Writable = process.stderr,
+  { stdin: input, stderr: output }: Pick<Shell, 'stdin' | 'stderr'>, question: string,
   reason = 'This cannot be undone'
 ): Promise<boolean> {
   if (!input.isTTY) throw new Error(`${reason}, and there is no terminal to confirm it: repeat the command with --yes.`)

@@ -2,10 +2,9 @@ import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { InvalidInput } from '../../schema/http/errors.ts'
 import { PROGRAM } from '../../schema/runtime/program.ts'
-import { printable, printEntries, printFailure, printResult } from '../terminal/print.ts'
-import { hasLoadedConfig } from '../config/loaded.ts'
+import { printable, printResult } from '../terminal/print.ts'
+import { Shell, type Invocation } from '../terminal/shell.ts'
 import { WrongArguments, type Command, type Values } from './command.ts'
-import { isInterrupted } from './interrupted.ts'
 import { describeAll, describeCommand, describeGroup, namesIn, type Commands, type Listed } from './usage.ts'
 
 type Load = () => Promise<{ default: Command }>
@@ -101,19 +100,33 @@ export const commands: Commands = {
 
 const isHelp = (word: string) => word === '--help' || word === '-h'
 
+// The exit codes, apart from those of signals.
+const [SUCCESS, FAILURE, WRONG_ARGUMENTS] = [0, 1, 2]
+
 /**
- * Runs the command that the arguments name, or `start` if they name none. A failure is printed as a sentence, and the
- * process exits with 1, or with 2 if the arguments are wrong.
+ * Runs the command that the arguments name, or `start` if they name none. Prints a failure as a sentence. Returns the
+ * exit code: 0, or 1 after a failure, 2 if the arguments are wrong, 128 and the number of the signal that has ended the
+ * command; or undefined if the process is a node now, which ends it by itself. What the command has opened is closed
+ * then, except for what a configuration file has opened.
  */
-export async function main (args: string[]): Promise<void> {
-  if (args[0] === 'help') return main([...args.slice(1), '--help'])
+export async function main (invocation: Invocation): Promise<number | undefined> {
+  const shell = new Shell(invocation)
+  const code = await Promise.race([execute(shell, invocation.args), shell.interruption])
+  return shell.isInterrupted ? shell.interruption : code
+}
+
+async function execute (shell: Shell, args: readonly string[]): Promise<number | undefined> {
+  if (args[0] === 'help') return execute(shell, [...args.slice(1), '--help'])
   const words = args.slice(0, args.findIndex((word) => word.startsWith('-')) >>> 0)
-  if (words.length === 0 && args.some(isHelp)) return printText(describeAll(commands))
-  if (words.length === 0 && args.includes('--version')) return printText(await readVersion())
+  if (words.length === 0 && args.some(isHelp)) return printText(shell, describeAll(commands))
+  if (words.length === 0 && args.includes('--version')) return printText(shell, await readVersion())
   const name = words.length === 0 ? 'start' : nameIn(words)
-  if (name === undefined) return explainWords(words, args)
+  if (name === undefined) return explainWords(shell, words, args)
   // What a node writes is a log, also if its arguments are wrong. Help is for people.
-  if (name === 'start' && !args.some(isHelp)) printEntries()
+  if (name === 'start' && !args.some(isHelp)) {
+    shell.messages.becomeEntries()
+    if (shell.process) shell.messages.takeOver(shell.process)
+  }
   const { summary, load } = commands[name]!
   const { default: command } = await load()
   const { arguments: names = [] } = command
@@ -131,37 +144,40 @@ export async function main (args: string[]): Promise<void> {
     })
   } catch (error) {
     // Only the first sentence is printed. The second one explains how to pass arguments that begin with a hyphen.
-    return reject(`${(error as Error).message.split('. ')[0]!.replace(/\.$/, '')}.`, `${PROGRAM} ${name} --help`)
+    return reject(shell, `${(error as Error).message.split('. ')[0]!.replace(/\.$/, '')}.`, `${PROGRAM} ${name} --help`)
   }
-  if (values['help']) return printText(describeCommand(name, summary, command))
+  if (values['help']) return printText(shell, describeCommand(name, summary, command))
   if (positionals.length !== names.length) {
-    return reject(`${name} needs ${names.join(' and ')}.`, `${PROGRAM} ${name} --help`)
+    return reject(shell, `${name} needs ${names.join(' and ')}.`, `${PROGRAM} ${name} --help`)
   }
-  await run(command, values, positionals)
-  // A configuration file may have opened connections, which would keep the process alive.
-  if (name !== 'start' && hasLoadedConfig()) process.stdout.write('', () => process.exit())
+  const code = await run(shell, command, values, positionals)
+  return name === 'start' && code === SUCCESS ? undefined : code
 }
 
-async function printText (text: string): Promise<void> {
+async function printText ({ stdout, messages }: Shell, text: string): Promise<number> {
   try {
-    await printResult(text)
+    await printResult(stdout, text)
+    return SUCCESS
   } catch (error) {
-    printFailure((error as Error).message)
-    process.exit(1)
+    messages.printFailure((error as Error).message)
+    return FAILURE
   }
 }
 
-async function run (command: Command, values: Values, positionals: readonly string[]): Promise<void> {
+async function run (
+  shell: Shell, command: Command, values: Values, positionals: readonly string[]
+): Promise<number> {
   try {
-    const output = await command.run(values, positionals)
-    if (!output) return
-    await printResult(values['json'] ? JSON.stringify(output.json, null, 2) : printableLines(output.text))
-    if (output.isFailure) process.exitCode = 1
+    const output = await command.run(values, positionals, shell)
+    if (!output) return SUCCESS
+    const text = values['json'] ? JSON.stringify(output.json, null, 2) : printableLines(output.text)
+    await printResult(shell.stdout, text)
+    return output.isFailure ? FAILURE : SUCCESS
   } catch (error) {
     // What a signal ends stops in order first.
-    if (isInterrupted()) return
-    printFailure(...printableLines((error as Error).message).split('\n'))
-    process.exit(error instanceof WrongArguments || error instanceof InvalidInput ? 2 : 1)
+    if (shell.isInterrupted) return shell.interruption
+    shell.messages.printFailure(...printableLines((error as Error).message).split('\n'))
+    return error instanceof WrongArguments || error instanceof InvalidInput ? WRONG_ARGUMENTS : FAILURE
   }
 }
 
@@ -173,19 +189,24 @@ function nameIn (words: readonly string[]): string | undefined {
   return [words.slice(0, 2).join(' '), words[0]!].find((name) => Object.hasOwn(commands, name))
 }
 
-async function explainWords ([group, ...others]: readonly string[], args: readonly string[]): Promise<void> {
+async function explainWords (
+  shell: Shell, [group, ...others]: readonly string[], args: readonly string[]
+): Promise<number> {
   const names = namesIn(commands, group!)
   if (names.length > 0 && others.length === 0 && args.some(isHelp)) {
-    return printText(describeGroup(commands, group!))
+    return printText(shell, describeGroup(commands, group!))
   }
   if (names.length > 0 && others.length === 0) {
     return reject(
+      shell,
       `${group} needs a command: ${names.map((name) => name.slice(group!.length + 1)).join(', ')}.`,
       `${PROGRAM} ${group} --help`
     )
   }
-  reject(
-    `There is no command ${[group, ...others].join(' ')}.`, names.length > 0 ? `${PROGRAM} ${group} --help` : undefined
+  return reject(
+    shell,
+    `There is no command ${[group, ...others].join(' ')}.`,
+    names.length > 0 ? `${PROGRAM} ${group} --help` : undefined
   )
 }
 
@@ -196,7 +217,7 @@ async function readVersion (): Promise<string> {
   return version
 }
 
-function reject (sentence: string, where = `${PROGRAM} --help`): void {
-  printFailure(printableLines(sentence), `See ${where}.`)
-  process.exit(2)
+function reject ({ messages }: Shell, sentence: string, where = `${PROGRAM} --help`): number {
+  messages.printFailure(printableLines(sentence), `See ${where}.`)
+  return WRONG_ARGUMENTS
 }

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
 import { CONFIG_NAMES } from '../config/config-file.ts'
 import { createTemplate } from '../config/template.ts'
 import { PROGRAM } from '../../schema/runtime/program.ts'
@@ -11,16 +10,16 @@ export default {
   json: '{ file }',
   options: {},
 
-  async run () {
-    const existing = CONFIG_NAMES.find((name) => existsSync(resolve(name)))
-    const file = resolve(CONFIG_NAMES[0])
+  async run (_, __, shell) {
+    const existing = CONFIG_NAMES.find((name) => existsSync(shell.resolve(name)))
+    const file = shell.resolve(CONFIG_NAMES[0])
     try {
       if (existing !== undefined) throw Object.assign(new Error(), { code: 'EEXIST' })
       await writeFile(file, createTemplate(), { flag: 'wx' })
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
       throw new Error(code === 'EEXIST'
-        ? `${resolve(existing ?? file)} exists, and is not changed.`
+        ? `${shell.resolve(existing ?? file)} exists, and is not changed.`
         : `${file} cannot be written (${code}): check the permissions of the folder.`, { cause: error })
     }
     const text = [

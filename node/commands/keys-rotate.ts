@@ -23,7 +23,7 @@ export default {
     'signerKeys: { encrypted: number, unreadable: number }, ' +
     'providerTokens: { encrypted: number, unreadable: number } }',
   options: { now: { type: 'boolean' } },
-  run: ({ now }) => withDatabase(async ({ db, options }) => {
+  run: ({ now }, _, shell) => withDatabase(shell, async ({ db, options }) => {
     const id = await rotateSigningKey(db, {
       secret: options.secret,
       algorithm: options.signingAlgorithm,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { text } from 'node:stream/consumers'
-import type { Readable } from 'node:stream'
+import type { Shell } from '../terminal/shell.ts'
 
 /** The option of commands that set a password, with its line for `--help`. */
 export const passwordOption = { 'password-stdin': { type: 'boolean' } } as const
@@ -11,9 +11,9 @@ export const PASSWORD_HELP = 'read the password from standard input; by default 
  * a password that was given.
  */
 export async function readPassword (
-  isGiven: unknown, input: Readable = process.stdin
+  isGiven: unknown, { stdin }: Pick<Shell, 'stdin'>
 ): Promise<{ password: string, shown: string | null }> {
-  if (isGiven) return { password: (await text(input)).replace(/\r?\n$/, ''), shown: null }
+  if (isGiven) return { password: (await text(stdin)).replace(/\r?\n$/, ''), shown: null }
   const password = randomBytes(15).toString('base64url')
   return { password, shown: password }
 }

@@ -1,5 +1,4 @@
 import { stat } from 'node:fs/promises'
-import { resolve } from 'node:path'
 import { explainStart } from '../../db/driver/start-errors.ts'
 import type { StorageBackend } from '../../plugins/uploads/backend.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
@@ -9,8 +8,8 @@ import { explain, hasDatabase } from '../data.ts'
 import { schemaOf } from '../settings/service-options.ts'
 import { readEnvironment } from '../settings/environment.ts'
 import { explainFailure, openStorage } from '../storage.ts'
-import { print } from '../terminal/print.ts'
 import { showProgress } from '../terminal/progress.ts'
+import type { Shell } from '../terminal/shell.ts'
 import type { Settings } from '../settings/settings.ts'
 import { openCommandData } from './command-data.ts'
 import { confirm } from './confirm.ts'
@@ -44,8 +43,8 @@ export default {
     schema: { type: 'string' },
     'uploads-dir': { type: 'string' },
   },
-  run: async ({ replace, yes, 'keep-sessions': keepsSessions, schema, 'uploads-dir': uploads }, [file = '']) =>
-    restore(resolve(file), {
+  run: async ({ replace, yes, 'keep-sessions': keepsSessions, schema, 'uploads-dir': uploads }, [file = ''], shell) =>
+    restore(shell, shell.resolve(file), {
       schema: schema as string | undefined,
       uploads: uploads as string | undefined,
       replaces: replace === true,
@@ -55,19 +54,19 @@ export default {
 } satisfies Command
 
 async function restore (
-  file: string, { schema: name, uploads, replaces, yes, keepsSessions }: RestoreOptions
+  shell: Shell, file: string, { schema: name, uploads, replaces, yes, keepsSessions }: RestoreOptions
 ): Promise<Output> {
-  const settings = await readEnvironment()
+  const settings = await readEnvironment(shell)
   const { schema } = readOptions(schemaOf(settings, name))
   const backend = await openStorage(settings, uploads)
   const total = await stat(file).then(({ size }) => size, () => 0)
-  await refuseEarly(settings, { schema, backend, confirm: replaces ? async () => {} : refuse })
-  const verified = await withProgress('Verifying', total, (onBytes) => verifyBackup(file, onBytes))
+  await refuseEarly(shell, settings, { schema, backend, confirm: replaces ? async () => {} : refuse })
+  const verified = await withProgress(shell, 'Verifying', total, (onBytes) => verifyBackup(file, onBytes))
   // An embedded database is created only now.
   await requireAnswer(settings)
-  const data = await openCommandData(settings)
+  const data = await openCommandData(settings, shell)
   try {
-    const { rows, files, missing } = await withProgress('Restoring', total, (onBytes) => restoreBackup({
+    const { rows, files, missing } = await withProgress(shell, 'Restoring', total, (onBytes) => restoreBackup({
       file,
       database: settings.NOTIFICATIONS_URL ?? data.url,
       schema,
@@ -78,11 +77,11 @@ async function restore (
 
       async confirm (existing) {
         if (!replaces) await refuse(existing)
-        if (!yes && !await confirm(`Replace ${existing}?`)) throw new BackupError('Nothing was changed.')
+        if (!yes && !await confirm(shell, `Replace ${existing}?`)) throw new BackupError('Nothing was changed.')
       },
     }, verified))
     const { release, createdAt } = verified.manifest
-    if (missing > 0) print(`${missing} uploads have no file: it was missing when the backup was made.`)
+    if (missing > 0) shell.messages.print(`${missing} uploads have no file: it was missing when the backup was made.`)
     return {
       text: `${rows} rows were restored, and ${describeCount(files, 'file')} to ${backend.root}, as of ${createdAt} (release ${release}). ` +
         (keepsSessions ? 'Sessions that have ended since then are live again.' : 'Rows of sessions and keys were left out: all sessions have ended.'),
@@ -99,12 +98,12 @@ async function restore (
 
 // Verifying a large backup takes long, so what would be refused afterwards is refused before.
 async function refuseEarly (
-  settings: Settings, destination: Pick<Destination, 'schema' | 'backend' | 'confirm'>
+  shell: Shell, settings: Settings, destination: Pick<Destination, 'schema' | 'backend' | 'confirm'>
 ): Promise<void> {
   // An embedded database that does not exist is not created for a backup that may be damaged.
   if (!hasDatabase(settings)) return inspectDestination(destination)
   await requireAnswer(settings)
-  const { url, stop } = await openCommandData(settings)
+  const { url, stop } = await openCommandData(settings, shell)
   try {
     await inspectDestination({ database: settings.NOTIFICATIONS_URL ?? url, ...destination })
   } catch (error) {
@@ -121,9 +120,9 @@ async function refuse (existing: string): Promise<void> {
 }
 
 async function withProgress<T> (
-  label: string, total: number, work: (onBytes: (done: number) => void) => Promise<T>
+  { messages }: Shell, label: string, total: number, work: (onBytes: (done: number) => void) => Promise<T>
 ): Promise<T> {
-  const progress = showProgress(label, describeBytes)
+  const progress = showProgress(messages, label, describeBytes)
   try {
     return await work((done) => progress.update(done, total))
   } finally {

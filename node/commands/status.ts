@@ -12,8 +12,8 @@ export default {
   json: '{ healthy: boolean, checks: [{ name, state: ok, warning, failed or skipped, detail }] }',
   options: {},
 
-  async run () {
-    const checks = await checkAll()
+  async run (_, __, shell) {
+    const checks = await checkAll(shell)
     const healthy = checks.every(({ state }) => state !== 'failed')
     const text =
       `${formatTable(['CHECK', 'STATE', 'DETAIL'], checks.map(({ name, state, detail }) => [name, state, detail]))}\n\n` +

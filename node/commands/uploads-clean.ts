@@ -3,7 +3,6 @@ import type { Database } from '../../db/tables/index.ts'
 import type { StorageBackend, StoredBytes } from '../../plugins/uploads/backend.ts'
 import { listStrayFiles, STRAY_AFTER_MS } from '../../plugins/uploads/stray-files.ts'
 import { openStorage, settingsOfStorage } from '../storage.ts'
-import { print } from '../terminal/print.ts'
 import { confirm } from './confirm.ts'
 import { withDatabase } from './with-database.ts'
 import { WrongArguments, type Command } from './command.ts'
@@ -24,7 +23,7 @@ export default {
     'ignore-other-databases': { type: 'boolean' }
   },
 
-  run: ({ 'dry-run': isDry, yes, 'older-than': age, 'ignore-other-databases': ignoresOthers }) => withDatabase(async ({
+  run: ({ 'dry-run': isDry, yes, 'older-than': age, 'ignore-other-databases': ignoresOthers }, _, shell) => withDatabase(shell, async ({
     db, options, settings,
   }) => {
     const forMs = ageOf(age)
@@ -40,8 +39,8 @@ export default {
     const found = `${count(strays.length)} without a record in ${backend.location}, ${bytes} bytes.`
     const json = { location: backend.location, files: strays.length, bytes, removed: 0 }
     if (isDry || strays.length === 0) return { text: found, json }
-    if (!yes) print(found)
-    const isConfirmed = yes || await confirm(`Remove ${count(strays.length)}?`)
+    if (!yes) shell.messages.print(found)
+    const isConfirmed = yes || await confirm(shell, `Remove ${count(strays.length)}?`)
     const removed = isConfirmed ? await removeAll(db, backend, strays) : 0
     return { text: `${yes ? `${found}\n` : ''}${count(removed)} removed.`, json: { ...json, removed } }
   }),

@@ -16,10 +16,10 @@ export default {
   json: '{ from, to, files: number, bytes: number, left: number, damagedIds: [string] }',
   options: { to: { type: 'string' }, yes: { type: 'boolean' } },
 
-  async run ({ to: name, yes }) {
+  async run ({ to: name, yes }, _, shell) {
     const target = storages.find((storage) => storage === name)
     if (!target) throw new WrongArguments('--to must be folder or s3')
-    return withDatabase(async ({ db, options, settings }) => {
+    return withDatabase(shell, async ({ db, options, settings }) => {
       const { folder, s3 } = await openStorages(settings)
       if (!s3) throw new Error('The settings have no S3: set S3_ENDPOINT, S3_BUCKET and the key, for all nodes as well.')
       const [from, to] = target === 's3' ? [folder, s3] : [s3, folder]
@@ -27,9 +27,9 @@ export default {
         if (!await to.isClaimed(await installationOf(db, options.schema))) {
           throw new Error(`No node has used ${to.root} yet: start all nodes with the settings of both first.`)
         }
-        const isConfirmed = yes || await confirm(`Have all nodes been started with the settings of ${s3.root}?`)
+        const isConfirmed = yes || await confirm(shell, `Have all nodes been started with the settings of ${s3.root}?`)
         if (!isConfirmed) return { text: 'Nothing was moved.', json: jsonOf(from.root, to.root) }
-        const progress = showProgress('Moving', describeBytes)
+        const progress = showProgress(shell.messages, 'Moving', describeBytes)
         let done = 0
         try {
           const moved = await moveUploads({

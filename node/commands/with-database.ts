@@ -9,6 +9,7 @@ import { serviceOptions } from '../settings/service-options.ts'
 import type { Settings } from '../settings/settings.ts'
 import { explain, requireDatabase } from '../data.ts'
 import { readEnvironment } from '../settings/environment.ts'
+import type { Shell } from '../terminal/shell.ts'
 import { requireAnswer, waitForDatabase } from '../wait-for-database.ts'
 import { openCommandData } from './command-data.ts'
 
@@ -33,20 +34,21 @@ export interface CommandContext {
  * @param options.report receives what the migrations do
  */
 export async function withDatabase<Result> (
+  shell: Shell,
   work: (context: CommandContext) => Promise<Result>,
   { creates = false, waits = false, schema, report }: {
     creates?: boolean, waits?: boolean, schema?: string, report?: ReportStep
   } = {}
 ): Promise<Result> {
-  const settings = await readEnvironment()
+  const settings = await readEnvironment(shell)
   if (!creates) requireDatabase(settings)
   if (waits) {
-    await waitForDatabase(settings)
+    await waitForDatabase(settings, shell.messages)
       .catch((error: Error) => { throw new Error(explain(error, settings), { cause: error }) })
   } else {
     await requireAnswer(settings)
   }
-  const data = await openCommandData(settings)
+  const data = await openCommandData(settings, shell)
   try {
     const options = readOptions({
       ...serviceOptions(settings), databaseUrl: data.url, secret: data.secret, ...schema !== undefined && { schema },

@@ -8,6 +8,7 @@ import { openMailTemplates } from '../mail/templates.ts'
 import { openMailer } from '../mail/mailer.ts'
 import { serviceOptions } from '../settings/service-options.ts'
 import type { Settings } from '../settings/settings.ts'
+import type { Shell } from '../terminal/shell.ts'
 import { requireAnswer } from '../wait-for-database.ts'
 import { terminalContext } from './audit.ts'
 import { openCommandData } from './command-data.ts'
@@ -28,12 +29,14 @@ export interface ServiceContext {
  * ended sessions, events and mails. The service is started without its routes. Mails are sent before it returns, or by
  * a node if that takes long. Throws an `Error` with a sentence.
  */
-export async function withService<Result> (work: (context: ServiceContext) => Promise<Result>): Promise<Result> {
-  const settings = await readEnvironment()
+export async function withService<Result> (
+  shell: Shell, work: (context: ServiceContext) => Promise<Result>
+): Promise<Result> {
+  const settings = await readEnvironment(shell)
   requireDatabase(settings)
   await requireAnswer(settings)
-  const data = await openCommandData(settings)
-  const { mailer, close } = await openMailer(settings)
+  const data = await openCommandData(settings, shell)
+  const { mailer, close } = await openMailer(settings, shell.messages)
   // A migration may take long.
   const app = Fastify({ logger: false, pluginTimeout: 0 })
   // The plugin encapsulates everything in a scope. Its host does not see it, but Fastify tells about every scope.

@@ -29,12 +29,14 @@ const names = [...optionNames.filter((name) => !Object.hasOwn(ofNode, name)), 'r
 const whole = { databaseUrl: 'postgres://localhost/usher', publicUrl: 'https://usher.invalid', mailer: () => {} }
 
 /** Returns what is wrong with the options of a configuration file, also with those that the plugin would ignore. */
-export function checkConfig (config: UsherConfig, settingNames: readonly string[]): Problem[] {
+export function checkConfig (
+  config: UsherConfig, { env, settingNames }: { env: NodeJS.ProcessEnv, settingNames: readonly string[] }
+): Problem[] {
   return Object.entries(config).filter(([, value]) => value !== undefined).flatMap(([name, value]) => {
     if (!names.includes(name)) return [{ path: [name], message: explainUnknown(name, settingNames) }]
     // The environment may have the secret of a provider.
     const complete = name === 'providers'
-      ? providersOf({ PROVIDERS: findProviderSettings(process.env), file: { options: config } })
+      ? providersOf({ PROVIDERS: findProviderSettings(env), file: { options: config } })
       : value
     if (name !== 'routes') return checkOption(name, complete)
     return typeof value === 'function' ? [] : [{ path: [name], message: 'routes must be a function' }]

@@ -1,13 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { basename, relative, resolve } from 'node:path'
+import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { UsherConfig } from '../../schema/options/config.ts'
 import { inTime } from '../../schema/runtime/in-time.ts'
 import { checkConfig } from './check.ts'
-import { explainFailure } from './explain-failure.ts'
+import { explainFailure, nameOf } from './explain-failure.ts'
 import { recordLoadedConfig } from './loaded.ts'
 import { findLine } from './positions.ts'
 import { resolvePackage } from './resolve-package.ts'
+import type { Shell } from '../terminal/shell.ts'
 
 /** The names of configuration files. */
 export const CONFIG_NAMES = ['usher.config.ts', 'usher.config.js', 'usher.config.mjs'] as const
@@ -20,6 +21,8 @@ export interface ConfigFile {
   /** Its path from the working directory, for people. */
   readonly name: string
   readonly path: string
+  /** The working directory. */
+  readonly cwd: string
   /** What it exports by default. */
   readonly options: UsherConfig
 }
@@ -34,18 +37,18 @@ export class ConfigError extends Error {}
  * @param settingNames the names of all settings, for hints
  */
 export async function loadConfigFile (
-  given: string | undefined, settingNames: readonly string[]
+  { env, cwd }: Pick<Shell, 'env' | 'cwd'>, settingNames: readonly string[]
 ): Promise<ConfigFile | undefined> {
-  const path = findFile(given)
+  const path = findFile(env['CONFIG'], cwd)
   if (path === undefined) return undefined
-  const name = nameOf(path)
-  const options = await load(path, name)
-  const problems = checkConfig(options, settingNames)
+  const name = nameOf(path, cwd)
+  const options = await load(path, cwd)
+  const problems = checkConfig(options, { env, settingNames })
+  const file = { name, path, cwd, options }
   if (problems.length > 0) {
-    const file = { name, path, options }
     throw new ConfigError(problems.map(({ path, message }) => `${locate(file, path)}: ${sentence(message)}`).join('\n'))
   }
-  return { name, path, options }
+  return file
 }
 
 /** Returns where an option is in a file: its name, and the line if it is found, such as `usher.config.ts:12`. */
@@ -67,27 +70,22 @@ export function explainOption (file: ConfigFile, message: string): string | unde
 
 const sentence = (text: string) => /[.?]$/.test(text) ? text : `${text}.`
 
-function findFile (given: string | undefined): string | undefined {
+function findFile (given: string | undefined, cwd: string): string | undefined {
   if (given) {
-    const path = resolve(given)
+    const path = resolve(cwd, given)
     if (!EXTENSION.test(path)) throw new ConfigError('CONFIG must be a file whose name ends with .ts, .js or .mjs.')
     if (!existsSync(path)) throw new ConfigError(`CONFIG: ${path} does not exist.`)
     return path
   }
-  const found = CONFIG_NAMES.filter((name) => existsSync(resolve(name)))
+  const found = CONFIG_NAMES.filter((name) => existsSync(resolve(cwd, name)))
   if (found.length > 1) {
     throw new ConfigError(`There are ${found.join(' and ')}: remove all but one, or name one with CONFIG.`)
   }
-  return found[0] === undefined ? undefined : resolve(found[0])
+  return found[0] === undefined ? undefined : resolve(cwd, found[0])
 }
 
-/** Returns a path for people: from the working directory, or the whole one if it is outside. */
-export function nameOf (path: string): string {
-  const name = relative('', path)
-  return name.startsWith('..') ? path : name
-}
-
-async function load (path: string, name: string): Promise<UsherConfig> {
+async function load (path: string, cwd: string): Promise<UsherConfig> {
+  const name = nameOf(path, cwd)
   if (EXTENSION.exec(path)![1]!.endsWith('ts') && path.split(/[\\/]/).includes('node_modules')) {
     throw new ConfigError(`${name}: Node runs no TypeScript inside of node_modules: move the file, or write it in JavaScript.`)
   }
@@ -102,7 +100,7 @@ async function load (path: string, name: string): Promise<UsherConfig> {
     exported = await inTime(import(pathToFileURL(path).href), LOAD_MS, late, { ref: true })
   } catch (error) {
     if (error instanceof ConfigError) throw error
-    throw new ConfigError(explainFailure(error, { path, nameOf }), { cause: error })
+    throw new ConfigError(explainFailure(error, { path, cwd }), { cause: error })
   }
   const { default: options } = exported
   if (typeof options !== 'object' || options === null || Array.isArray(options) || options instanceof Promise) {

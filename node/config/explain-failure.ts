@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { dirname, join, sep } from 'node:path'
+import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 interface File {
   readonly path: string
-  /** Returns the name of a file for people. */
-  readonly nameOf: (path: string) => string
+  /** The working directory. */
+  readonly cwd: string
 }
 
 interface Place { readonly path: string, readonly line?: number | undefined }
@@ -16,14 +16,20 @@ interface Place { readonly path: string, readonly line?: number | undefined }
  * it has failed: the file, the line and the message. The line is that of the file, or of a module of the same project
  * that it imports.
  */
-export function explainFailure (error: unknown, { path, nameOf }: File): string {
+export function explainFailure (error: unknown, { path, cwd }: File): string {
   const { message, place = { path } } = error instanceof Error
     ? { message: messageOf(error), place: placeOf(error, path) }
     : { message: `it has thrown ${typeof error === 'string' ? error : typeof error}`, place: undefined }
   const at = place.line === undefined ? '' : `:${place.line}`
   // What Node adds below the message, such as a part of the source, is for a terminal.
   const [sentence = ''] = message.split('\n')
-  return `${nameOf(place.path)}${at}: ${sentence.replace(/\.$/, '')}.`
+  return `${nameOf(place.path, cwd)}${at}: ${sentence.replace(/\.$/, '')}.`
+}
+
+/** Returns a path for people: from the working directory, or the whole one if it is outside. */
+export function nameOf (path: string, cwd: string): string {
+  const name = relative(cwd, path)
+  return name.startsWith('..') ? path : name
 }
 
 function messageOf (error: Error): string {

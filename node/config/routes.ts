@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyPluginCallback } from 'fastify'
 import type { ConfigRoutes } from '../../schema/options/config.ts'
 import { settlesWithin } from '../../schema/runtime/in-time.ts'
 import type { NodeDeadlines } from '../process/deadlines.ts'
-import { locate, nameOf, type ConfigFile } from './config-file.ts'
+import { locate, type ConfigFile } from './config-file.ts'
 import { explainFailure } from './explain-failure.ts'
 
 /**
@@ -10,7 +10,7 @@ import { explainFailure } from './explain-failure.ts'
  * that it adds do not concern Usher's. Throws an `Error` that names the line if it fails.
  */
 export async function addRoutes (app: FastifyInstance, file: ConfigFile, deadlines: NodeDeadlines): Promise<void> {
-  const { options: { routes }, path } = file
+  const { options: { routes } } = file
   if (!routes) return
   const adding = add(app, routes)
   // The node has no limit for plugins, because a migration may take long.
@@ -20,7 +20,7 @@ export async function addRoutes (app: FastifyInstance, file: ConfigFile, deadlin
   try {
     await adding
   } catch (error) {
-    throw new Error(explainFailure(error, { path, nameOf }), { cause: error })
+    throw new Error(explainFailure(error, file), { cause: error })
   }
 }
 

@@ -2,6 +2,7 @@ import { readMailTemplates } from '../../plugins/outbox/mails/mail-templates.ts'
 import type { MailTemplates } from '../../schema/options/mail.ts'
 import { readMailTexts } from '../../schema/options/mail-texts.ts'
 import { mailTexts } from '../../schema/texts/mails/index.ts'
+import { pathIn } from '../settings/service-options.ts'
 import type { Settings } from '../settings/settings.ts'
 
 /**
@@ -10,13 +11,13 @@ import type { Settings } from '../settings/settings.ts'
  * with a sentence if the folder cannot be read, or a template or a text is wrong.
  */
 export function openMailTemplates (
-  { MAIL_TEMPLATES: folder, file }: Pick<Settings, 'MAIL_TEMPLATES'> & { file?: Settings['file'] }
+  { MAIL_TEMPLATES, file, place }: Pick<Settings, 'MAIL_TEMPLATES' | 'file' | 'place'>
 ): MailTemplates | undefined {
-  if (folder === undefined) return file?.options.mailTemplates
+  if (MAIL_TEMPLATES === undefined) return file?.options.mailTemplates
   // A file is for one mail as a whole, so it takes precedence over single texts.
   const given = readMailTexts(file?.options.mailTexts ?? {}, (problem) => new Error(`usher: ${problem}`))
   try {
-    return readMailTemplates({ folder, texts: { ...mailTexts, ...given } })
+    return readMailTemplates({ folder: pathIn({ place }, MAIL_TEMPLATES), texts: { ...mailTexts, ...given } })
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     throw new Error(

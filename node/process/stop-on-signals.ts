@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { NodeDeadlines } from './deadlines.ts'
-import { leaveCrashes, print } from '../terminal/print.ts'
+import type { Messages } from '../terminal/print.ts'
 
 // The node also stops when its terminal is closed (SIGHUP), and for supervisors that send one of the last three.
 export const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGABRT'] as const
@@ -9,6 +9,13 @@ const ERRORS = ['uncaughtException', 'unhandledRejection'] as const
 // close-with-grace would take the second one for the wish to end at once.
 const SAME_SIGNAL_MS = 2_000
 
+/** What a node that stops needs. */
+export interface Stopping {
+  readonly log: FastifyBaseLogger
+  readonly messages: Messages
+  readonly deadlines: NodeDeadlines
+}
+
 /** Stops the node, then ends the process with a code, or with 1 if the stop fails or takes too long. */
 export type End = (code: number) => void
 
@@ -16,15 +23,14 @@ export type End = (code: number) => void
  * Stops the node on the first signal or unexpected error, then ends the process: with code 0 after a signal, and with 1
  * after an error or if the stop fails or takes too long (deadline `stop`). A second signal that is no repetition of the
  * first, or a second error, ends the process at once. Returns what a signal does, for other reasons to stop.
- *
- * @param deadlines of the node
  * @param onHangUp handles SIGHUP in place of a stop, and returns whether it has
  */
 export function stopOnSignals (
-  log: FastifyBaseLogger, deadlines: NodeDeadlines, stop: () => Promise<void>, onHangUp = () => false
+  stopping: Stopping, stop: () => Promise<void>, onHangUp = () => false
 ): End {
+  const { messages } = stopping
   let since: number | undefined
-  const end = createEnd(log, deadlines, () => {
+  const end = createEnd(stopping, () => {
     since ??= performance.now()
     return stop()
   })
@@ -34,10 +40,10 @@ export function stopOnSignals (
   function onSignal (signal: string): void {
     if (signal === 'SIGHUP' && since === undefined && onHangUp()) return
     if (since === undefined) {
-      print(`Usher stops on ${signal}`)
+      messages.print(`Usher stops on ${signal}`)
       end(0)
     } else if (performance.now() - since > SAME_SIGNAL_MS) {
-      print(`Usher ends at once on a second ${signal}`)
+      messages.print(`Usher ends at once on a second ${signal}`)
       process.exit(1)
     }
   }
@@ -47,9 +53,11 @@ export function stopOnSignals (
  * Returns a function that stops the node and ends the process, which unexpected errors call too. Only its first call
  * counts.
  */
-export function createEnd (log: FastifyBaseLogger, { stop: stopMs }: NodeDeadlines, stop: () => Promise<void>): End {
+export function createEnd (
+  { log, messages, deadlines: { stop: stopMs } }: Stopping, stop: () => Promise<void>
+): End {
   let isEnding = false
-  leaveCrashes()
+  messages.leaveCrashes()
   for (const event of ERRORS) process.on(event, onError)
   return (code) => { if (!isEnding) void end(code) }
 

@@ -4,6 +4,7 @@ import { actionsOfSetting } from './config-values.ts'
 import { checkEnvironment } from './environment.ts'
 import { maskSetting } from './masked.ts'
 import { settingNames } from './settings.ts'
+import type { Shell } from '../terminal/shell.ts'
 
 /** What is shown in place of a rule. */
 export const RULE = '(rule of the file)'
@@ -13,8 +14,8 @@ export const isRule = (name: string, file: ConfigFile | undefined, source?: stri
   Object.hasOwn(actionsOfSetting, name) && file !== undefined && source === sourceOf(file)
 
 /** Returns every setting as it may be shown, without secrets. */
-export async function listSettings (): Promise<ShownSetting[]> {
-  const { settings: values, sources } = await checkEnvironment()
+export async function listSettings (shell: Shell): Promise<ShownSetting[]> {
+  const { settings: values, sources } = await checkEnvironment(shell)
   const { PROVIDERS: providers = {} } = values
   const all = new Map([
     ...settingNames.map((name) => [name, values[name as keyof typeof values]] as const), ...Object.entries(providers),

@@ -2,6 +2,7 @@
 interface Printing {
   readonly PRINT_SECRETS?: boolean
   readonly NODE_ENV: string
+  readonly place?: { readonly isOnTerminal: boolean }
 }
 
 /**
@@ -9,7 +10,7 @@ interface Printing {
  * other people read.
  */
 export function printsSecrets (
-  { PRINT_SECRETS = process.stderr.isTTY === true }: Pick<Printing, 'PRINT_SECRETS'>
+  { place, PRINT_SECRETS = place?.isOnTerminal === true }: Pick<Printing, 'PRINT_SECRETS' | 'place'>
 ): boolean {
   return PRINT_SECRETS
 }

@@ -58,10 +58,16 @@ export function serviceOptions (settings: Settings) {
   } satisfies UsherOptions
 }
 
+/** Returns the absolute path of a file or a folder that a setting names. */
+export const pathIn = ({ place }: Pick<Settings, 'place'>, path: string): string => resolve(place?.cwd ?? '', path)
+
+/** Returns the folder of the node's data. */
+export const dataDirOf = (settings: Pick<Settings, 'DATA_DIR' | 'place'>): string => pathIn(settings, settings.DATA_DIR)
+
 /** Returns the options of the plugin that select where uploads are. */
 export function storageOf (settings: Settings) {
   return {
-    uploadsDir: resolve(settings.file?.options.uploadsDir ?? join(settings.DATA_DIR, 'uploads')),
+    uploadsDir: pathIn(settings, settings.file?.options.uploadsDir ?? join(settings.DATA_DIR, 'uploads')),
     s3: s3Of(settings),
     uploadsTo: settings.UPLOADS_TO,
     uploadMaxBytes: settings.UPLOAD_MAX_BYTES,

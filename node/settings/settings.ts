@@ -291,6 +291,17 @@ export type Settings = Readonly<Static<typeof Settings>> & {
   readonly PROVIDERS?: ProviderSettings
   /** The configuration file, if there is one. Where it has the value of a setting, the setting has it, too. */
   readonly file?: ConfigFile
+  /** The names of those that the environment has. */
+  readonly given?: readonly string[]
+  readonly place?: Place
+}
+
+/** Where the settings apply. */
+export interface Place {
+  /** The working directory, from which relative paths start. */
+  readonly cwd: string
+  /** Whether standard error is a terminal. */
+  readonly isOnTerminal: boolean
 }
 
 // A setting that is given needs another one.
@@ -344,11 +355,12 @@ const defaults = Object.fromEntries(
  * an `Error` whose message has a sentence for each invalid setting, one per line, that names it. It contains no values
  * except numbers, because they may be secrets.
  * @param file has values for settings that the environment does not give
+ * @param place by default the working directory of the process, which has no terminal
  */
 export function parseSettings (
-  environment: Readonly<Record<string, string | undefined>>, file?: ConfigFile
+  environment: Readonly<Record<string, string | undefined>>, file?: ConfigFile, place?: Place
 ): Settings {
-  const { settings, errors } = checkSettings(environment, file)
+  const { settings, errors } = checkSettings(environment, file, place)
   if (errors.length > 0) throw new Error(errors.join('\n'))
   return settings
 }
@@ -358,7 +370,7 @@ export function parseSettings (
  * begin with their names. The values of those are then not what their types say.
  */
 export function checkSettings (
-  environment: Readonly<Record<string, string | undefined>>, file?: ConfigFile
+  environment: Readonly<Record<string, string | undefined>>, file?: ConfigFile, place?: Place
 ): { settings: Settings, errors: string[] } {
   const given = settingNames.filter((name) => environment[name]) as Name[]
   const parsed = Object.fromEntries(given.map((name) => [name, parse(name, environment[name]!)]))
@@ -370,6 +382,8 @@ export function checkSettings (
     ...parsed,
     ...Object.keys(providers).length > 0 && { PROVIDERS: providers },
     ...file && { file: { ...file, options: withoutDecided(file.options, given) } },
+    ...place && { place },
+    given,
   } as unknown as Mutable<Settings>
   const isSet = (name: Name) => given.includes(name) || name in ofFile
   const errors = given.filter((name) => required[name] && !isSet(required[name]))

@@ -1,9 +1,11 @@
 import { statfs } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { dirname } from 'node:path'
 import { checkEnvironment } from '../settings/environment.ts'
 import { explain } from '../data.ts'
 import { multiplyNodeDeadlines } from '../process/deadlines.ts'
+import { dataDirOf } from '../settings/service-options.ts'
 import type { Settings } from '../settings/settings.ts'
+import type { Shell } from '../terminal/shell.ts'
 import { openStorages } from '../storage.ts'
 import { requireAnswer } from '../wait-for-database.ts'
 import { check, failed, ok, skipped, warning, type Check } from './check.ts'
@@ -15,8 +17,8 @@ const LITTLE_BYTES = GIB
 const TOO_FEW_BYTES = GIB / 10
 
 /** Checks everything that a node needs. It changes nothing, and does not start an embedded PostgreSQL. */
-export async function checkAll (): Promise<Check[]> {
-  const { settings, errors, warnings } = await checkEnvironment()
+export async function checkAll (shell: Shell): Promise<Check[]> {
+  const { settings, errors, warnings } = await checkEnvironment(shell)
   const isValid = (name: string) => !errors.some((error) => error.startsWith(`${name} `))
   const isStorageValid = isValid('DATA_DIR') && !errors.some((error) => error.startsWith('S3_'))
   const [disk, uploads, mail, database] = await Promise.all([
@@ -52,9 +54,9 @@ function checkNotifications (settings: Settings): Promise<Check> {
   })
 }
 
-function checkDisk ({ DATA_DIR }: Settings): Promise<Check> {
+function checkDisk (settings: Settings): Promise<Check> {
   return check('disk', async () => {
-    const folder = resolve(DATA_DIR)
+    const folder = dataDirOf(settings)
     const { bavail, blocks, bsize } = await statfsOf(folder)
     const [free, total] = [Number(bavail) * Number(bsize), Number(blocks) * Number(bsize)]
     const detail = `${(free / GIB).toFixed(1)} of ${(total / GIB).toFixed(1)} GiB are free for ${folder}`

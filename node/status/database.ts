@@ -7,11 +7,11 @@ import { readServerStatus } from '../../db/driver/server-status.ts'
 import type { Secrets } from '../../db/auth/encryption.ts'
 import { listSigningKeys, openSigningKey, type SigningKeyRow } from '../../db/auth/signing-keys.ts'
 import type { Database } from '../../db/tables/index.ts'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { multiplyDeadlines } from '../../schema/options/deadlines.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
 import { explain } from '../data.ts'
-import { schemaOf } from '../settings/service-options.ts'
+import { dataDirOf, schemaOf } from '../settings/service-options.ts'
 import type { Settings } from '../settings/settings.ts'
 import { requireAnswer } from '../wait-for-database.ts'
 import { check, failed, ok, skipped, warning, type Check } from './check.ts'
@@ -48,13 +48,14 @@ export async function checkDatabase (settings: Settings): Promise<Check[]> {
 
 // Returns the running database, and the secret of the signing keys.
 async function locate (
-  { DATABASE_URL, DATA_DIR, SECRET }: Settings
+  settings: Settings
 ): Promise<{ url: string, secret: string | undefined } | undefined> {
+  const { DATABASE_URL, SECRET } = settings
   if (DATABASE_URL) return { url: DATABASE_URL, secret: SECRET }
   const [{ findRunning }, { tryRead }] =
     await Promise.all([import('../embedded/cluster.ts'), import('../settings/secret.ts')])
-  const url = await findRunning(resolve(DATA_DIR))
-  return url === undefined ? undefined : { url, secret: SECRET ?? await tryRead(join(resolve(DATA_DIR), 'secret')) }
+  const url = await findRunning(dataDirOf(settings))
+  return url === undefined ? undefined : { url, secret: SECRET ?? await tryRead(join(dataDirOf(settings), 'secret')) }
 }
 
 async function checkTables ({ db, schema, secrets }: Target, explain: (error: Error) => string): Promise<Check[]> {

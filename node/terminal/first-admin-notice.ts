@@ -1,4 +1,4 @@
-import { print } from './print.ts'
+import type { Messages } from './print.ts'
 
 /** Shows the password of the first admin, which exists nowhere else. */
 export interface FirstAdminNotice {
@@ -9,7 +9,7 @@ export interface FirstAdminNotice {
 }
 
 /** Creates the notice of a start. If the process ends before `show`, it prints the credentials then. */
-export function createFirstAdminNotice (isTerminal = process.stderr.isTTY === true): FirstAdminNotice {
+export function createFirstAdminNotice (messages: Messages): FirstAdminNotice {
   let line: string | undefined
   return {
     keep ({ email, password }) {
@@ -20,7 +20,7 @@ export function createFirstAdminNotice (isTerminal = process.stderr.isTTY === tr
   }
 
   function show (): void {
-    if (line !== undefined) print(isTerminal ? boxed(line) : line)
+    if (line !== undefined) messages.print(messages.isOnTerminal ? boxed(line) : line)
     line = undefined
     process.off('exit', show)
   }

@@ -1,4 +1,4 @@
-import { print } from './print.ts'
+import type { Messages } from './print.ts'
 
 const TERMINAL_MS = 100
 const LOG_MS = 5_000
@@ -18,23 +18,25 @@ export interface Progress {
  * @param label what is being done, such as `Backing up`
  * @param describe formats an amount, such as a number of bytes
  */
-export function showProgress (label: string, describe: (amount: number) => string = String): Progress {
-  const { isTTY } = process.stderr
-  let shownAt = performance.now() - (isTTY ? TERMINAL_MS : 0)
+export function showProgress (
+  messages: Messages, label: string, describe: (amount: number) => string = String
+): Progress {
+  const { isOnTerminal } = messages
+  let shownAt = performance.now() - (isOnTerminal ? TERMINAL_MS : 0)
   let isShown = false
   return {
     update (done, total) {
-      if (performance.now() - shownAt < (isTTY ? TERMINAL_MS : LOG_MS)) return
+      if (performance.now() - shownAt < (isOnTerminal ? TERMINAL_MS : LOG_MS)) return
       shownAt = performance.now()
       const line = total
         ? `${label}: ${describe(done)} of ${describe(total)} (${Math.floor(100 * done / total)} %)`
         : `${label}: ${describe(done)}`
       isShown = true
-      if (isTTY) process.stderr.write(`\r\u001B[2K${line}`)
-      else print(line)
+      if (isOnTerminal) messages.printLine(line)
+      else messages.print(line)
     },
     end () {
-      if (isShown && isTTY) process.stderr.write('\r\u001B[2K')
+      if (isShown && isOnTerminal) messages.printLine('')
       isShown = false
     },
   }

@@ -4,7 +4,8 @@ import { explain, openData, type Data } from '../data.ts'
 import { multiplyNodeDeadlines, type NodeDeadlines } from '../process/deadlines.ts'
 import { collectGarbage } from '../process/memory.ts'
 import { explainMissingClient } from '../metrics/missing-client.ts'
-import { print, printFailure } from '../terminal/print.ts'
+import type { Messages } from '../terminal/print.ts'
+import type { Shell } from '../terminal/shell.ts'
 import { takeServiceManager } from '../process/service-manager.ts'
 import type { Settings } from '../settings/settings.ts'
 import { stopOnSignals } from '../process/stop-on-signals.ts'
@@ -25,7 +26,9 @@ const NOT_REPLACED =
  *
  * @param inherited the environment without `.env`, which each worker reads itself, so that new settings apply on SIGHUP
  */
-export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessEnv): Promise<void> {
+export async function runPrimary (
+  settings: Settings, { messages }: Shell, inherited: NodeJS.ProcessEnv
+): Promise<void> {
   for (const name of Object.keys(process.env)) if (!(name in inherited)) delete process.env[name]
   // See `run` in node/run.ts.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
@@ -38,10 +41,11 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
   const deadlines = multiplyNodeDeadlines(settings.DEADLINE_FACTOR)
   const manager = takeServiceManager(log, deadlines)
   const stopping = new AbortController()
-  const opening = waitForDatabase(settings, stopping.signal).then(() => openData(settings, (line) => log.info(line)))
+  const opening = waitForDatabase(settings, messages, stopping.signal)
+    .then(() => openData(settings, (line) => log.info(line)))
   const serving = opening.then((data) => supervisorOf(data).start())
   let supervisor: ReturnType<typeof createSupervisor> | undefined
-  const end = stopOnSignals(log, deadlines, () => {
+  const end = stopOnSignals({ log, messages, deadlines }, () => {
     stopping.abort()
     return stop()
   }, onHangUp)
@@ -49,7 +53,7 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
   process.on('exit', () => supervisor?.kill())
   try {
     await serving
-    await serveMetrics(settings, deadlines, log)
+    await serveMetrics(settings, { deadlines, log, messages })
     manager.ready(`${workers} workers serve`)
     // Most of the memory was needed to check the settings. This process hardly allocates any more, so V8 would keep it.
     collectGarbage().catch((err) => log.debug({ err }, 'The memory that only the start needed was not freed'))
@@ -74,7 +78,7 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
   }
 
   function onGiveUp (sentence: string): void {
-    printFailure(sentence)
+    messages.printFailure(sentence)
     end(1)
   }
 
@@ -110,11 +114,12 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
 }
 
 async function serveMetrics (
-  { METRICS_HOST: host, METRICS_PORT: port }: Settings, deadlines: NodeDeadlines, log: FastifyBaseLogger
+  { METRICS_HOST: host, METRICS_PORT: port }: Settings,
+  { deadlines, log, messages }: { deadlines: NodeDeadlines, log: FastifyBaseLogger, messages: Messages }
 ): Promise<void> {
   if (port === undefined) return
   const { serveMetricsOfWorkers } = await import('../metrics/workers.ts').catch(explainMissingClient)
   const onError = (err: unknown) => log.error({ err }, 'The metrics could not be served')
   const { url } = await serveMetricsOfWorkers({ host, port, deadlines, onError })
-  print(`Metrics are at ${url}`)
+  messages.print(`Metrics are at ${url}`)
 }

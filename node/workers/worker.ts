@@ -1,14 +1,11 @@
 import cluster from 'node:cluster'
 import type { Server } from 'node:http'
-import type { FastifyBaseLogger } from 'fastify'
-import { STOP_DEADLINES, type NodeDeadlines } from '../process/deadlines.ts'
-import { createEnd, SIGNALS } from '../process/stop-on-signals.ts'
+import { STOP_DEADLINES } from '../process/deadlines.ts'
+import { createEnd, SIGNALS, type Stopping } from '../process/stop-on-signals.ts'
 import { orderIn } from './messages.ts'
 
-export interface WorkerOptions {
-  log: FastifyBaseLogger
+export interface WorkerOptions extends Stopping {
   server: Server
-  deadlines: NodeDeadlines
   stop: () => Promise<void>
 }
 
@@ -17,9 +14,9 @@ export interface WorkerOptions {
  * sends one to all processes of the terminal, and the primary stops the embedded PostgreSQL only after its workers.
  * Returns whether the worker is being replaced and so need not hurry.
  */
-export function obeyPrimary ({ log, server, deadlines, stop }: WorkerOptions): () => boolean {
+export function obeyPrimary ({ server, stop, ...stopping }: WorkerOptions): () => boolean {
   let isReplaced = false
-  const end = createEnd(log, deadlines, stop)
+  const end = createEnd(stopping, stop)
   let hasListened = server.listening
   server.once('listening', () => { hasListened = true })
   for (const signal of SIGNALS) process.on(signal, () => {})
@@ -35,7 +32,7 @@ export function obeyPrimary ({ log, server, deadlines, stop }: WorkerOptions): (
   cluster.worker!.once('disconnect', () => {
     // Without this, Node.js would end the process at once.
     cluster.worker!.exitedAfterDisconnect = true
-    log.error('The primary process of the node is gone, this worker stops')
+    stopping.log.error('The primary process of the node is gone, this worker stops')
     // Listening would never begin without the primary, and stopping waits for it.
     if (!hasListened) process.exit(1)
     end(1)

@@ -1,6 +1,3 @@
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import postgres from 'postgres'
 import { backupTables } from '../../db/tables/backup-tables.ts'
 import { createReadStream } from 'node:fs'
@@ -13,7 +10,6 @@ import { restoreBackup, verifyBackup, type Destination, type Restored } from '..
 import { readTar } from '../../node/backup/tar.ts'
 import { createFolder } from '../../plugins/uploads/folder.ts'
 import type { TestUsher } from './app.ts'
-import { nodeCommand } from './node.ts'
 
 /** A database and a folder of uploads. */
 export interface Place { readonly database: string, readonly uploadsDir: string }
@@ -84,16 +80,6 @@ export async function structureOf (database: string): Promise<string[]> {
     union all select pg_get_triggerdef(oid) || tgenabled::text from pg_trigger where tgrelid in (select oid from pg_class where relnamespace = ${schema}::regnamespace) and not tgisinternal
     union all select proname from pg_proc where pronamespace = ${schema}::regnamespace
     order by 1`).map(({ line }) => line))
-}
-
-const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
-
-/** Runs a command of the command line. Never rejects. */
-export async function usher (args: readonly string[], settings: Record<string, string>, cwd: string) {
-  const { command: [file, words], env } = nodeCommand([server, ...args])
-  return promisify(execFile)(file, words, { cwd, env: { ...env, DATABASE_URL: '', ...settings } })
-    .then((output) => ({ ...output, code: 0 }), (error: { stdout: string, stderr: string, code: number }) =>
-      ({ stdout: error.stdout, stderr: error.stderr, code: error.code }))
 }
 
 /**

@@ -88,6 +88,17 @@ export function nodeCommand (args: readonly string[]): {
   }
 }
 
+/**
+ * Returns the environment of a node: settings, without those of this process, and what tests need that others do not.
+ */
+export function nodeEnvironment (
+  settings: Record<string, string>, inherited: NodeJS.ProcessEnv = process.env
+): NodeJS.ProcessEnv {
+  const env = { ...inherited }
+  for (const name of names) delete env[name]
+  return { ...env, PORT: '0', POSTS_PER_HOUR: '1000000', DEADLINE_FACTOR: String(FACTOR), ...settings }
+}
+
 /** Starts `node node/server.ts`. It is stopped when the test ends. */
 export function spawnNode (
   t: Test, { settings = {}, cwd, program = server, inject, compileCache = false }: NodeOptions
@@ -95,11 +106,10 @@ export function spawnNode (
   const { command, env } = nodeCommand(
     inject ? ['--import', `data:text/javascript,${encodeURIComponent(inject)}`, program] : [program]
   )
-  for (const name of names) delete env[name]
   if (compileCache) for (const name of ['NODE_DISABLE_COMPILE_CACHE', 'NODE_COMPILE_CACHE']) delete env[name]
   const child = spawn(...command, {
     cwd,
-    env: { ...env, PORT: '0', POSTS_PER_HOUR: '1000000', DEADLINE_FACTOR: String(FACTOR), ...settings },
+    env: nodeEnvironment(settings, env),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const output = { stdout: '', stderr: '' }

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { execFileSync } from 'node:child_process'
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
-import { placeOf, schema, usher, withSql } from '../helpers/backup.ts'
+import { placeOf, schema, withSql } from '../helpers/backup.ts'
+import { spawnCommand } from '../helpers/command.ts'
 import { startDebianPostgres } from '../helpers/debian-postgres.ts'
 import { nodeCommand, startNode } from '../helpers/node.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
@@ -19,7 +20,7 @@ const content = randomBytes(2 * 1024 * 1024)
 t.test('14.4 a backup from an older version of PostgreSQL is restored into a new embedded database, and a node serves it', async (t) => {
   const source = await createUsher(t, { databaseUrl, schema, uploadsDir: temporaryFolder() })
   const { fileUrl } = await upload(source, content)
-  const made = await usher(
+  const made = await spawnCommand(
     ['backup', file, '--uploads-dir', placeOf(source).uploadsDir], { DATABASE_URL: databaseUrl }, folder
   )
   t.match(made, { code: 0, stderr: '' })
@@ -31,7 +32,7 @@ t.test('14.4 a backup from an older version of PostgreSQL is restored into a new
   t.match(execFileSync('tar', ['tzf', join(folder, 'out.tar.gz')]).toString(), /^backup\.json\n[^]*\nend\.json\n$/)
 
   const cwd = temporaryFolder()
-  t.match(await usher(['restore', file], { DATA_DIR: cwd }, cwd), { code: 0, stderr: '' })
+  t.match(await spawnCommand(['restore', file], { DATA_DIR: cwd }, cwd), { code: 0, stderr: '' })
   const node = await startNode(t, { cwd, settings: { DATA_DIR: cwd } })
   await node.login({ email: 'admin@example.com', password: 'horse battery staple' })
   t.ok(Buffer.from(await (await node.fetch(fileUrl)).arrayBuffer()).equals(content))
@@ -49,7 +50,7 @@ t.test('14.4 a restore that finds the disk full says so and changes nothing', as
   t.same(await withSql(DATABASE_URL, (sql) => sql`select 1 from pg_namespace where nspname = ${schema}`), [])
   t.same(readdirSync(join(cwd, 'data/uploads/tmp')), [])
   t.same(readdirSync(join(cwd, 'data/uploads/files')), [])
-  t.match(await usher(['restore', file], { DATABASE_URL }, cwd), { code: 0 })
+  t.match(await spawnCommand(['restore', file], { DATABASE_URL }, cwd), { code: 0 })
   const [id = ''] = readdirSync(join(cwd, 'data/uploads/files'))
   t.ok(
     existsSync(join(cwd, 'data/uploads/files', id)) && readFileSync(join(cwd, 'data/uploads/files', id)).equals(content)

@@ -3,7 +3,8 @@ import Fastify from 'fastify'
 import t from 'tap'
 import usher, { migrate } from '../../app.ts'
 import { createUsher } from '../helpers/app.ts'
-import { schema, usher as run } from '../helpers/backup.ts'
+import { schema } from '../helpers/backup.ts'
+import { runCommand } from '../helpers/command.ts'
 import { openEvents } from '../helpers/events.ts'
 import { createPost, openSocket, post, titles } from '../helpers/graphql.ts'
 import { startReplicas } from '../helpers/replicas.ts'
@@ -135,7 +136,7 @@ t.test('14.4 after a failover, commands make and restore backups on the server t
   const { id } = await createUser()
   const results: unknown[] = []
   const backUp = async (url: string, name: string) => {
-    const { code, stderr } = await run(['backup', join(folder, name)], settings(url), folder)
+    const { code, stderr } = await runCommand(['backup', join(folder, name)], settings(url), folder)
     results.push([name, code, stderr])
   }
   await backUp(replicas.reversed, 'before')
@@ -146,7 +147,7 @@ t.test('14.4 after a failover, commands make and restore backups on the server t
   await backUp(replicas.reversed, 'dead-last')
   t.strictSame(results, [['before', 0, ''], ['dead-first', 0, ''], ['dead-last', 0, '']])
   for (const [url, name] of [[replicas.url, 'dead-last'], [replicas.reversed, 'dead-first']] as const) {
-    const { code, stderr } = await run(['restore', join(folder, name), '--replace', '--yes'], settings(url), folder)
+    const { code, stderr } = await runCommand(['restore', join(folder, name), '--replace', '--yes'], settings(url), folder)
     t.strictSame([code, stderr], [0, ''], `restored from ${name}`)
   }
   const sql = openSql(t, { options: { databaseUrl: replicas.standbyUrl, schema } })

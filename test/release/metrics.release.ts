@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { parse } from 'yaml'
-import { usher } from '../helpers/backup.ts'
+import { spawnCommand } from '../helpers/command.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { startNode } from '../helpers/node.ts'
 import { findPort } from '../helpers/port.ts'
@@ -121,7 +121,7 @@ t.test('14.2 Prometheus accepts the alert rules, and the node has their metrics'
   const file = fileURLToPath(new URL('../../deploy/prometheus/alerts.yaml', import.meta.url))
   const { stdout } = await promisify(execFile)('/usr/bin/promtool', ['check', 'rules', file])
   t.match(stdout, 'SUCCESS')
-  const { code } = await usher(['backup', join(folder, 'backup.tar.gz')], { DATABASE_URL, DATA_DIR: folder }, folder)
+  const { code } = await spawnCommand(['backup', join(folder, 'backup.tar.gz')], { DATABASE_URL, DATA_DIR: folder }, folder)
   t.equal(code, 0)
   let metrics = ''
   await until('the node has read the age of the backup', async () => {

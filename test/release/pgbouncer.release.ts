@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import postgres from 'postgres'
 import t from 'tap'
-import { usher } from '../helpers/backup.ts'
+import { spawnCommand } from '../helpers/command.ts'
 import { startCheckedLoad } from '../helpers/checked-load.ts'
 import { startDatabase } from '../helpers/database.ts'
 import { spawnNode, startNode, type ServingNode } from '../helpers/node.ts'
@@ -112,7 +112,7 @@ t.test('8 under load on three nodes each answer is the one to its request, and n
   const over = delay(SECONDS * 1000)
   const failed = []
   for (let count = 0; count < STATUSES; count++) {
-    const { stdout, code } = await usher(
+    const { stdout, code } = await spawnCommand(
       ['status', '--json'], { ...settings, DATA_DIR: cwd, DATABASE_URL: pooled, NOTIFICATIONS_URL }, cwd
     )
     if (code !== 0) failed.push(stdout)

@@ -66,6 +66,15 @@ t.test('only the node reads the environment, ends the process and writes to the 
     .map(() => file)), [])
 })
 
+t.test('commands get the environment, the folder and the streams as arguments, and leave the process to whoever runs them', async (t) => {
+  const files = list(`${NODE}/{commands,config,imports,mail,settings,status}/**/*.ts`)
+  t.ok(files.length > 50, 'the files are found')
+  const used = files.flatMap((file) => [...read(file).replaceAll(/^ *(\/\/|\/?\*).*$/gm, '')
+    .matchAll(/\bprocess\.(env|cwd|chdir|loadEnvFile|umask|exit|exitCode|on|once|stdin|stdout|stderr)\b|\bconsole\./g)]
+    .map(([found]) => `${file}: ${found}`))
+  t.same(used, [])
+})
+
 t.test('plugins use fastify-plugin and have a name, and routes do not use it', async (t) => {
   const plugins = list('plugins/**/*.ts').filter((file) => /^export default/m.test(read(file)))
   t.not(plugins.length, 0)

@@ -16,14 +16,14 @@ export default {
   json: '{ id, userId, name, actions, createdAt, lastUsedAt, expiresAt, key }',
   options: { name: { type: 'string' }, actions: { type: 'string' }, expires: { type: 'string' } },
 
-  async run ({ name, actions, expires }, [given = '']) {
+  async run ({ name, actions, expires }, [given = ''], shell) {
     if (name === undefined) throw new WrongArguments('--name is required.')
     const key = parse({
       name,
       ...actions !== undefined && { actions: String(actions).split(',').map((action) => action.trim()) },
       ...expires !== undefined && { expiresAt: expires },
     })
-    return withService(async ({ app, db, caller }) => {
+    return withService(shell, async ({ app, db, caller }) => {
       const { id: userId, email } = await findUser(db, given)
       const created = await app.usherAuth.apiKeys.create(caller, userId, key)
       const text = `The API key ${created.id} of ${email} was created (not shown again):\n${created.key}`

@@ -8,7 +8,7 @@ export default {
   json: '{ id, deleted: boolean }',
   options: {},
 
-  run: (_, [given = '']) => withService(async ({ app, db, caller }) => {
+  run: (_, [given = ''], shell) => withService(shell, async ({ app, db, caller }) => {
     const id = given.toLowerCase()
     const userId = await findApiKeyOwner(db, id)
     if (userId === undefined) throw new Error(`There is no API key ${given}.`)

@@ -11,7 +11,7 @@ export default {
   json: '{ apiKeys: [{ id, userId, name, actions, createdAt, lastUsedAt, expiresAt }] }',
   options: { user: { type: 'string' } },
 
-  run: ({ user: given }) => withDatabase(async ({ db }) => {
+  run: ({ user: given }, _, shell) => withDatabase(shell, async ({ db }) => {
     const user = given === undefined ? undefined : await findUser(db, String(given))
     const apiKeys = user
       ? (await listApiKeys(db, user.id)).map((row) => ({ userId: user.id, ...row }))

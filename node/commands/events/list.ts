@@ -15,7 +15,7 @@ export default {
     '    waiting: [{ consumer, count, retrying, oldest, nextAttempt }] }',
   options: { after: { type: 'string' } },
 
-  run: ({ after }) => withDatabase(async ({ db }) => {
+  run: ({ after }, _, shell) => withDatabase(shell, async ({ db }) => {
     const [failed, waiting] = await Promise.all([
       listFailedDeliveries(db, { limit: EVENTS, after: after as string | undefined }), countWaiting(db),
     ])

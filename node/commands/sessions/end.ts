@@ -16,10 +16,10 @@ export default {
   json: '{ ended: number }',
   options: { user: { type: 'string' }, id: { type: 'string' }, all: { type: 'boolean' } },
 
-  async run ({ user, id, all }) {
+  async run ({ user, id, all }, _, shell) {
     const chosen = [user, id, all].filter((value) => value !== undefined)
     if (chosen.length !== 1) throw new WrongArguments('Exactly one of --user, --id and --all is required.')
-    return withDatabase(async ({ db }) => {
+    return withDatabase(shell, async ({ db }) => {
       const count = id ? await end(db, String(id)) : all ? await endAll(db) : await endOf(db, String(user))
       return { text: `${count} session${count === 1 ? '' : 's'} ended.`, json: { ended: count } }
     })

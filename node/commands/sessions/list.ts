@@ -11,7 +11,7 @@ export default {
   json: '{ sessions: [{ id, userId, createdAt, lastUsedAt, expiresAt, address, userAgent }] }',
   options: { user: { type: 'string' } },
 
-  run: ({ user: given }) => withDatabase(async ({ db }) => {
+  run: ({ user: given }, _, shell) => withDatabase(shell, async ({ db }) => {
     const user = given === undefined ? undefined : await findUser(db, String(given))
     const sessions = user
       ? (await listSessionsOf(db, user.id)).map((row) => ({ userId: user.id, ...row }))

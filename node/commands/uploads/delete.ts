@@ -13,10 +13,10 @@ export default {
   json: '{ id, userId, filename, deleted: boolean }',
   options: { yes: { type: 'boolean' } },
 
-  run: ({ yes }, [given = '']) => withDatabase(async ({ db }) => {
+  run: ({ yes }, [given = ''], shell) => withDatabase(shell, async ({ db }) => {
     const { id, userId, filename } = await requireUpload(db, given)
     const name = await nameUsers(db, [userId])
-    const deleted = yes === true || await confirm(`Delete ${filename} of ${name(userId)}?`)
+    const deleted = yes === true || await confirm(shell, `Delete ${filename} of ${name(userId)}?`)
     if (deleted) {
       // The command waits for the statement, however late it begins.
       const until = 'infinity'

@@ -12,7 +12,7 @@ export default {
   json: '{ links: [{ id, name, createdAt, expiresAt, createdBy }] }',
   options: {},
 
-  run: (_, [id = '']) => withDatabase(async ({ db }) => {
+  run: (_, [id = ''], shell) => withDatabase(shell, async ({ db }) => {
     const links = (await listUploadLinks(db, (await requireUpload(db, id)).id)).map(showLink)
     const name = await nameUsers(db, links.map(({ createdBy }) => createdBy))
     const cells = links.map(({ id, name: purpose, createdAt, expiresAt, createdBy }) =>

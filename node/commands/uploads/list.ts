@@ -18,9 +18,9 @@ export default {
   json: `{ uploads: [${UPLOAD}], next: cursor or null }`,
   options: { user: { type: 'string' }, limit: { type: 'string' }, after: { type: 'string' } },
 
-  async run ({ user: given, limit: limitText = '100', after: cursor }) {
+  async run ({ user: given, limit: limitText = '100', after: cursor }, _, shell) {
     const { limit, after } = parse({ limit: Number(limitText), after: cursor })
-    return withDatabase(async ({ db, options }) => {
+    return withDatabase(shell, async ({ db, options }) => {
       const user = given === undefined ? undefined : await findUser(db, String(given))
       const query = { limit, after: after === undefined ? undefined : decodeCursor(after), onlyPublic: false }
       const [page] = user

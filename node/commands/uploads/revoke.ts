@@ -9,7 +9,7 @@ export default {
   json: '{ id, uploadId, revoked: boolean }',
   options: {},
 
-  run: (_, [given = '']) => withDatabase(async ({ db }) => {
+  run: (_, [given = ''], shell) => withDatabase(shell, async ({ db }) => {
     const id = given.toLowerCase()
     const link = await findUploadLink(db, id)
     const entry = { ...terminalContext, action: 'upload-link.revoke', userId: link?.ownerId ?? null } as const

@@ -10,7 +10,7 @@ export default {
   json: `{ upload: ${UPLOAD}, links: number }`,
   options: {},
 
-  run: (_, [id = '']) => withDatabase(async ({ db, options }) => {
+  run: (_, [id = ''], shell) => withDatabase(shell, async ({ db, options }) => {
     const upload = showingUploads({ options })(await requireUpload(db, id))
     const links = (await listUploadLinks(db, upload.id)).length
     return { text: formatRecord({ ...upload, links }), json: { upload, links } }

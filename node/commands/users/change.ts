@@ -1,5 +1,6 @@
 import type { UserRow } from '../../../db/tables/index.ts'
 import type { Changes } from '../../../db/users/update-user.ts'
+import type { Shell } from '../../terminal/shell.ts'
 import type { Command, Values } from '../command.ts'
 import { confirm } from '../confirm.ts'
 import { withService } from '../with-service.ts'
@@ -24,17 +25,19 @@ export const disable = changing(
 export const enable = changing('', { disabled: false }, 'is enabled')
 
 // Returns whether a user may become an admin, who has to be the person whom the operator knows by this address.
-async function confirmUnverified ({ email, emailVerified, role }: UserRow, { yes }: Values): Promise<boolean> {
+async function confirmUnverified (
+  { email, emailVerified, role }: UserRow, { yes }: Values, shell: Shell
+): Promise<boolean> {
   if (emailVerified || role === 'admin' || yes === true) return true
   const reason = `The address ${email} is not verified, so the user may be somebody else who claims it`
-  return confirm(`${reason}.\nMake the user an admin?`, process.stdin, process.stderr, reason)
+  return confirm(shell, `${reason}.\nMake the user an admin?`, reason)
 }
 
 // Returns a command that changes a user like PATCH /api/users/{id}.
 function changing (
   effect: string, changes: Changes, result: string,
   { options = {}, mayProceed }: {
-    options?: Command['options'], mayProceed?: (user: UserRow, values: Values) => Promise<boolean>
+    options?: Command['options'], mayProceed?: (user: UserRow, values: Values, shell: Shell) => Promise<boolean>
   } = {}
 ): Command {
   return {
@@ -42,9 +45,9 @@ function changing (
     arguments: ['USER'],
     json: `{ user: ${USER} }`,
     options,
-    run: (values, [given = '']) => withService(async ({ app, db, caller }) => {
+    run: (values, [given = ''], shell) => withService(shell, async ({ app, db, caller }) => {
       const found = await findUser(db, given)
-      if (await mayProceed?.(found, values) === false) {
+      if (await mayProceed?.(found, values, shell) === false) {
         return { text: `${found.email} was not changed.`, json: { user: showUser(found) } }
       }
       // The answer is about the user as shown, who may have taken another address since.

@@ -22,16 +22,17 @@ export default {
     ...passwordOption,
   },
 
-  async run ({ email, name, role, invite, service, 'password-stdin': isGiven }) {
+  async run ({ email, name, role, invite, service, 'password-stdin': isGiven }, _, shell) {
     for (const [option, value] of Object.entries({ email, name })) {
       if (value === undefined) throw new WrongArguments(`--${option} is required.`)
     }
     if ([invite, isGiven, service].filter(Boolean).length > 1) {
       throw new WrongArguments('Only one of --invite, --password-stdin and --service is possible.')
     }
-    const { password, shown } = invite || service ? { password: undefined, shown: null } : await readPassword(isGiven)
+    const { password, shown } =
+      invite || service ? { password: undefined, shown: null } : await readPassword(isGiven, shell)
     const given = userInputs(noFields).creation.parse({ email, name, role, password, ...service === true && { kind: 'service' } })
-    return withService(async ({ app, caller, sendsMails }) => {
+    return withService(shell, async ({ app, caller, sendsMails }) => {
       if (invite && !sendsMails) {
         throw new Error('No mails can be sent: set SMTP_URL and MAIL_FROM, or leave out --invite.')
       }

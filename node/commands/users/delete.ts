@@ -10,9 +10,9 @@ export default {
   json: '{ id, email, deleted: boolean }',
   options: { yes: { type: 'boolean' } },
 
-  run: ({ yes }, [given = '']) => withService(async ({ app, db, caller }) => {
+  run: ({ yes }, [given = ''], shell) => withService(shell, async ({ app, db, caller }) => {
     const { id, email } = await findUser(db, given)
-    const deleted = yes === true || await confirm(`Delete ${email} with all posts and uploads?`)
+    const deleted = yes === true || await confirm(shell, `Delete ${email} with all posts and uploads?`)
     if (deleted) await app.usherAccounts.delete(caller, id)
     return { text: `${email} was ${deleted ? '' : 'not '}deleted.`, json: { id, email, deleted } }
   }),

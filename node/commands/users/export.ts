@@ -1,13 +1,10 @@
 import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { insertAuditEntries } from '../../../db/audit/audit.ts'
 import { publishFile } from '../../backup/archive.ts'
 import { exportUsers } from '../../imports/export-users.ts'
-import { print } from '../../terminal/print.ts'
 import { listFields } from '../../imports/fields.ts'
 import { showProgress } from '../../terminal/progress.ts'
 import { terminalContext } from '../audit.ts'
-import { isInterrupted } from '../interrupted.ts'
 import type { Command } from '../command.ts'
 import { withDatabase } from '../with-database.ts'
 
@@ -20,15 +17,15 @@ export default {
   json: '{ file, users: number, admins: number }',
   options: { schema: { type: 'string' } },
 
-  async run ({ schema }, [file = '']) {
-    const path = resolve(file)
+  async run ({ schema }, [file = ''], shell) {
+    const path = shell.resolve(file)
     if (file !== '-' && existsSync(path)) throw new Error(`${path} exists: choose another name.`)
-    if (file === '-' && process.stdout.isTTY) {
+    if (file === '-' && shell.stdout.isTTY) {
       throw new Error('Hashes of passwords are not written to a terminal: redirect the output, or name a file.')
     }
-    const progress = showProgress('Exporting', (users) => `${users} users`)
+    const progress = showProgress(shell.messages, 'Exporting', (users) => `${users} users`)
     try {
-      const result = await withDatabase(async ({ db, options, settings, databaseUrl }) => {
+      const result = await withDatabase(shell, async ({ db, options, settings, databaseUrl }) => {
         const source = {
           database: settings.NOTIFICATIONS_URL ?? databaseUrl,
           schema: options.schema,
@@ -37,7 +34,7 @@ export default {
         // First, because whoever reads the output may already have it when something fails.
         await insertAuditEntries(db, [{ ...terminalContext, action: 'users.export' }])
         return file === '-'
-          ? exportUsers(source, process.stdout, progress.update)
+          ? exportUsers(source, shell.stdout, progress.update)
           : publishFile(path, (output) => exportUsers(source, output, progress.update))
       }, schema === undefined ? {} : { schema: String(schema) })
       progress.end()
@@ -46,7 +43,7 @@ export default {
         `${users === 1 ? 'is' : 'are'} in ${file === '-' ? 'standard output' : path}.`
       if (file !== '-') return { text, json: { file: path, ...result } }
       // Standard output has the users.
-      if (!isInterrupted()) print(text)
+      if (!shell.isInterrupted) shell.messages.print(text)
     } finally {
       progress.end()
     }

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path'
 import { describeBytes } from '../../backup/format.ts'
 import { readFirebaseConfig } from '../../imports/firebase-config.ts'
 import { importFile, type ImportResult } from '../../imports/import-file.ts'
@@ -29,17 +28,17 @@ export default {
     schema: { type: 'string' },
   },
 
-  async run (values, [file = '']) {
+  async run (values, [file = ''], shell) {
     const { 'dry-run': dryRun = false, rejected, 'firebase-config': config, again = false, schema } = values
     if (file === '') throw new WrongArguments('users import needs FILE.')
-    const path = resolve(file)
-    const rejectedPath = resolve(rejected === undefined ? `${path}.rejected.ndjson` : String(rejected))
+    const path = shell.resolve(file)
+    const rejectedPath = shell.resolve(rejected === undefined ? `${path}.rejected.ndjson` : String(rejected))
     if (rejectedPath === path) throw new WrongArguments('--rejected must be another file than FILE.')
-    const firebase = config === undefined ? undefined : await readFirebaseConfig(String(config))
-    const progress = showProgress(dryRun ? 'Checking' : 'Importing', describeBytes)
+    const firebase = config === undefined ? undefined : await readFirebaseConfig(shell.resolve(String(config)))
+    const progress = showProgress(shell.messages, dryRun ? 'Checking' : 'Importing', describeBytes)
     const began = performance.now()
     try {
-      const result = await withDatabase(async ({ db, options }) => importFile({
+      const result = await withDatabase(shell, async ({ db, options }) => importFile({
         db,
         options,
         fields: await listFields(db, options),

@@ -29,9 +29,9 @@ export default {
     after: { type: 'string' },
   },
 
-  run: async ({ role, search: q, sort: order, limit: limitText = '100', after: cursor }) => {
+  run: async ({ role, search: q, sort: order, limit: limitText = '100', after: cursor }, _, shell) => {
     const { limit, after, ...filters } = parse({ role, q, sort: order, limit: Number(limitText), after: cursor })
-    return withDatabase(async ({ db }) => {
+    return withDatabase(shell, async ({ db }) => {
       const query = {
         ...filters,
         limit,

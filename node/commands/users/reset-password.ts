@@ -19,17 +19,18 @@ export default {
   json: `{ user: ${USER}, password: the random one or null, endedSessions: number, mailed: boolean }`,
   options: { mail: { type: 'boolean' }, ...passwordOption },
 
-  async run ({ mail, 'password-stdin': isGiven }, [given = '']) {
+  async run ({ mail, 'password-stdin': isGiven }, [given = ''], shell) {
     if (mail && isGiven) throw new Error('Only one of --mail and --password-stdin is possible.')
-    return withService(async (context) => {
+    return withService(shell, async (context) => {
       const user = await findUser(context.db, given)
-      return mail ? sendLink(context, user) : replace(context, user, isGiven)
+      return mail ? sendLink(context, user) : replace(context, user, await readPassword(isGiven, shell))
     })
   },
 } satisfies Command
 
-async function replace ({ app, caller }: ServiceContext, user: UserRow, isGiven: unknown) {
-  const { password, shown } = await readPassword(isGiven)
+async function replace (
+  { app, caller }: ServiceContext, user: UserRow, { password, shown }: { password: string, shown: string | null }
+) {
   rejectPersonalWords(parse({ password }).password, user)
   const ended = await app.usherAccounts.setPassword(caller, user.id, await app.usherAuth.passwords.hash(password))
   const result = shown === null ? 'was replaced' : `is now ${shown} (not shown again)`

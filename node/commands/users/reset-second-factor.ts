@@ -12,7 +12,7 @@ export default {
   json: `{ user: ${USER}, totp: boolean, passkeys: number, identities: number, endedSessions: number }`,
   options: { passkeys: { type: 'boolean' }, identities: { type: 'boolean' } },
 
-  run: ({ passkeys, identities }, [given = '']) => withService(async ({ app, db, caller }) => {
+  run: ({ passkeys, identities }, [given = ''], shell) => withService(shell, async ({ app, db, caller }) => {
     const user = await findUser(db, given)
     const options = { passkeys: passkeys === true, identities: identities === true }
     const removed = await app.usherAuth.credentials.resetSecondFactor(caller, user.id, options)

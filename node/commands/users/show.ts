@@ -11,7 +11,7 @@ export default {
   json: `{ user: ${USER}, hasPassword, sessions: number }`,
   options: {},
 
-  run: (_, [given = '']) => withDatabase(async ({ db }) => {
+  run: (_, [given = ''], shell) => withDatabase(shell, async ({ db }) => {
     const user = showUser(await findUser(db, given))
     const [credentials, sessions] = await Promise.all([findCredentials(db, user.email), listSessionsOf(db, user.id)])
     const json = { user, hasPassword: credentials?.passwordHash != null, sessions: sessions.length }

@@ -14,6 +14,7 @@ import { readStartSettings } from '../../../node/preflight.ts'
 import { formatTable } from '../../../node/commands/table.ts'
 import { describeAll, describeCommand, describeGroup } from '../../../node/commands/usage.ts'
 import { createUsher } from '../../helpers/app.ts'
+import { createShell } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { startFakeS3 } from '../../helpers/fake-s3.ts'
 import { startMailServer } from '../../helpers/mail.ts'
@@ -28,13 +29,13 @@ const settings = {
   DATABASE_URL, SECRET, DATA_DIR: join(cwd, 'data'), ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password,
 }
 
-// Commands read their settings from the environment of the process.
-Object.assign(process.env, { ...settings, PRINT_SECRETS: 'false' })
+/** The environment of the commands. */
+const env: NodeJS.ProcessEnv = { ...process.env, ...settings, PRINT_SECRETS: 'false' }
 
 /** Runs a command in this process, and returns its output. */
 async function run (name: string, values: Values = {}, ...args: string[]): Promise<Output> {
   const { default: command } = await commands[name]!.load()
-  return await command.run(values, args) as Output
+  return await command.run(values, args, createShell(env, cwd)) as Output
 }
 
 /** Runs a command, and returns what it prints with --json. */
@@ -144,9 +145,6 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
   })
 
   await t.test('11.3 promote asks if the address is not verified, and without a terminal it needs --yes', async (t) => {
-    const { isTTY } = process.stdin
-    process.stdin.isTTY = false
-    t.teardown(() => { process.stdin.isTTY = isTTY })
     await t.rejects(run('users promote', {}, 'ada@example.com'), {
       message: 'The address ada@example.com is not verified, so the user may be somebody else who claims it, and there is no terminal to confirm it: ' +
         'repeat the command with --yes.',
@@ -314,9 +312,6 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
       await t.rejects(run('uploads revoke', {}, id), { message: `There is no link ${id}.` })
     }
 
-    const { isTTY } = process.stdin
-    process.stdin.isTTY = false
-    t.teardown(() => { process.stdin.isTTY = isTTY })
     await t.rejects(run('uploads delete', {}, first.id), { message: /repeat the command with --yes\.$/ })
     t.strictSame(await json('uploads delete', { yes: true }, first.id), {
       id: first.id, userId: user.id, filename: 'first.txt', deleted: true,
@@ -353,9 +348,6 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
   })
 
   await t.test('14.4 users delete asks for confirmation, and the last admin stays', async (t) => {
-    const { isTTY } = process.stdin
-    process.stdin.isTTY = false
-    t.teardown(() => { process.stdin.isTTY = isTTY })
     await t.rejects(run('users delete', {}, 'bob@example.com'), { message: /repeat the command with --yes\.$/ })
     t.match(await json('users delete', { yes: true }, 'bob@example.com'), { email: 'bob@example.com', deleted: true })
     for (const name of ['users delete', 'users demote', 'users disable']) {
@@ -412,8 +404,8 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
 
 t.test('14.4 mails of commands are sent before they end, and status checks the mail server', async (t) => {
   const { url, token, of } = await startMailServer(t)
-  Object.assign(process.env, { SMTP_URL: url, MAIL_FROM: 'usher@example.com', PUBLIC_URL: 'https://api.example.com' })
-  t.teardown(() => { for (const name of ['SMTP_URL', 'MAIL_FROM', 'PUBLIC_URL']) process.env[name] = '' })
+  Object.assign(env, { SMTP_URL: url, MAIL_FROM: 'usher@example.com', PUBLIC_URL: 'https://api.example.com' })
+  t.teardown(() => { for (const name of ['SMTP_URL', 'MAIL_FROM', 'PUBLIC_URL']) env[name] = '' })
   const { user, password } = await json<WithUser>(
     'users create', { email: 'eve@example.com', name: 'Eve', invite: true }
   )
@@ -439,11 +431,11 @@ t.test('14.4 status fails without a node, with pending migrations, and if notifi
   t.teardown(() => sql.end())
   t.match(await statesOf(), { database: 'ok', tables: 'ok', nodes: 'failed', isFailure: true })
 
-  process.env['NOTIFICATIONS_URL'] = 'postgres://u:secret@127.0.0.1:1/d'
-  t.teardown(() => { process.env['NOTIFICATIONS_URL'] = '' })
+  env['NOTIFICATIONS_URL'] = 'postgres://u:secret@127.0.0.1:1/d'
+  t.teardown(() => { env['NOTIFICATIONS_URL'] = '' })
   t.match(await statesOf(), { notifications: 'failed', isFailure: true })
   t.notMatch((await run('status')).text, 'secret')
-  process.env['NOTIFICATIONS_URL'] = DATABASE_URL
+  env['NOTIFICATIONS_URL'] = DATABASE_URL
   t.match(await statesOf(), { notifications: 'ok' })
 
   const [last] = await sql`delete from usher.migrations returning *`
@@ -463,16 +455,16 @@ t.test('13.3 status, a start and commands say whether the S3 can be used, by the
     S3_SECRET_ACCESS_KEY: secretAccessKey,
     S3_PREFIX: 'usher',
   }
-  t.teardown(() => { for (const name of Object.keys(right)) process.env[name] = '' })
+  t.teardown(() => { for (const name of Object.keys(right)) env[name] = '' })
   const detailOf = async () => {
     const { checks } = await json<{ checks: { name: string, state: string, detail: string }[] }>('status')
     const { state, detail } = checks.find(({ name }) => name === 'uploads')!
     return `${state}: ${detail}`
   }
   t.match(await detailOf(), /^ok: \S+uploads can be used$/)
-  Object.assign(process.env, right)
+  Object.assign(env, right)
   t.match(await detailOf(), /^ok: s3:\/\/photos\/usher\/ answers in \d+ ms$/)
-  await readStartSettings()
+  await readStartSettings(createShell(env, cwd))
   t.same(store.requests.filter((request) => !request.startsWith('GET ')), [])
 
   const wrong: [Record<string, string>, RegExp][] = [
@@ -482,27 +474,27 @@ t.test('13.3 status, a start and commands say whether the S3 can be used, by the
     [{ S3_ENDPOINT: 'http://127.0.0.1:9' }, /^S3_ENDPOINT 127.0.0.1:9 cannot be reached \(ECONNREFUSED\)/],
   ]
   for (const [setting, sentence] of wrong.slice(0, 3)) {
-    Object.assign(process.env, right, setting)
+    Object.assign(env, right, setting)
     const said = await detailOf()
     t.match(said.replace(/^failed: /, ''), sentence)
     t.notMatch(said, 'hidden')
-    await t.rejects(readStartSettings(), { message: sentence })
+    await t.rejects(readStartSettings(createShell(env, cwd)), { message: sentence })
     await t.rejects(run('backup', {}, 'none.tar.gz'), { message: sentence })
     await t.rejects(run('uploads clean', { yes: true }), { message: sentence })
   }
-  Object.assign(process.env, right, wrong[3]![0])
+  Object.assign(env, right, wrong[3]![0])
   t.match((await detailOf()).replace(/^failed: /, ''), wrong[3]![1])
   // Whoever may list objects and not get them has a key that does not suffice.
-  Object.assign(process.env, right)
+  Object.assign(env, right)
   store.misbehave(({ method, key }) => method === 'GET' && key !== '' ? { status: 403, code: 'AccessDenied' } : undefined)
   t.match(await detailOf(), /^failed: S3_ACCESS_KEY_ID may not use the bucket photos \(AccessDenied\): allow it to get, put/)
   t.same([...store.objects.keys()], [])
 
-  for (const name of Object.keys(right)) process.env[name] = ''
-  const { DATA_DIR } = process.env
-  process.env['DATA_DIR'] = t.testdir({ uploads: 'a file' })
+  for (const name of Object.keys(right)) env[name] = ''
+  const { DATA_DIR } = env
+  env['DATA_DIR'] = t.testdir({ uploads: 'a file' })
   t.match(await detailOf(), /^failed: DATA_DIR cannot be used, check that it is a writable folder/)
-  process.env['DATA_DIR'] = DATA_DIR
+  env['DATA_DIR'] = DATA_DIR
 })
 
 t.test('13.3 commands with --uploads-dir and an S3 read both, and name where uploads are', async (t) => {
@@ -553,14 +545,14 @@ t.test('14.4 status counts the processes that listen, not connections, which a p
 })
 
 t.test('14.4 status does not fail after a rotation with a new SECRET, and fails with a wrong one', async (t) => {
-  const before = process.env['SECRET']
-  t.teardown(() => { process.env['SECRET'] = before })
-  process.env['SECRET'] = 'another secret of many words'
+  const before = env['SECRET']
+  t.teardown(() => { env['SECRET'] = before })
+  env['SECRET'] = 'another secret of many words'
   t.match(await statesOf(), { 'signing keys': 'failed' })
   await run('keys rotate')
   t.match(await statesOf(), { 'signing keys': 'ok' })
   t.match((await run('status')).text, /signing keys +ok +2, of which 1 will sign later, and 1 have another SECRET/)
-  process.env['SECRET'] = before
+  env['SECRET'] = before
   t.match(await statesOf(), { 'signing keys': 'failed' })
   await run('keys rotate', { now: true })
 })
@@ -575,8 +567,8 @@ t.test('16.4 keys rotate encrypts the secrets of authenticator apps with another
     (await run('keys rotate')).text,
     /^Key .*\nSecrets of authenticator apps that cannot be decrypted: 1\. Set FORMER_SECRET /
   )
-  process.env['FORMER_SECRET'] = former
-  t.teardown(() => { delete process.env['FORMER_SECRET'] })
+  env['FORMER_SECRET'] = former
+  t.teardown(() => { delete env['FORMER_SECRET'] })
   t.match(
     (await run('keys rotate')).text, /^Key .*\nSecrets of authenticator apps that are now encrypted with SECRET: 1\.$/
   )

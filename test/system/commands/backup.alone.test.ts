@@ -8,8 +8,9 @@ import { migrate } from '../../../db/migrations/index.ts'
 import { partOf } from '../../../node/backup/format.ts'
 import { createUsher } from '../../helpers/app.ts'
 import {
-  backUp, placeOf, restore, rewrite, rowsOf, schema, structureOf, usher, withSql, type Place,
+  backUp, placeOf, restore, rewrite, rowsOf, schema, structureOf, withSql, type Place,
 } from '../../helpers/backup.ts'
+import { runCommand } from '../../helpers/command.ts'
 import { openConnection } from '../../helpers/connection.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { createPost, openSocket, post } from '../../helpers/graphql.ts'
@@ -392,7 +393,7 @@ t.test('14.4 usher backup and usher restore work on the command line and say wha
   const cwd = temporaryFolder()
   const settings = { DATABASE_URL: place.database, DATA_DIR: cwd }
   const folder = ['--uploads-dir', place.uploadsDir]
-  const made = await usher(['backup', 'b.tar.gz', ...folder], settings, cwd)
+  const made = await runCommand(['backup', 'b.tar.gz', ...folder], settings, cwd)
   t.match(made, {
     code: 0,
     stderr: /^(Backing up: .+\n)*$/,
@@ -401,11 +402,11 @@ t.test('14.4 usher backup and usher restore work on the command line and say wha
   t.same(readdirSync(cwd), ['b.tar.gz'])
   const target = await emptyPlace(t)
   const [again, nowhere, none, busy, done] = await Promise.all([
-    usher(['backup', 'b.tar.gz', ...folder], settings, cwd),
-    usher(['backup', 'none/b.tar.gz', ...folder], settings, cwd),
-    usher(['backup', 'c.tar.gz'], { DATA_DIR: join(cwd, 'none') }, cwd),
-    usher(['restore', 'b.tar.gz', ...folder], settings, cwd),
-    usher(
+    runCommand(['backup', 'b.tar.gz', ...folder], settings, cwd),
+    runCommand(['backup', 'none/b.tar.gz', ...folder], settings, cwd),
+    runCommand(['backup', 'c.tar.gz'], { DATA_DIR: join(cwd, 'none') }, cwd),
+    runCommand(['restore', 'b.tar.gz', ...folder], settings, cwd),
+    runCommand(
       ['restore', 'b.tar.gz', '--uploads-dir', target.uploadsDir], { ...settings, DATABASE_URL: target.database }, cwd
     ),
   ])
@@ -426,7 +427,7 @@ t.test('14.4 usher backup and usher restore work on the command line and say wha
   // It is refused before the file is read, which takes long if it is large.
   for (const file of ['b.tar.gz', 'none.tar.gz']) {
     const refusal = /^There is a database with 1 users and 1 files of uploads already: repeat .* with --replace/
-    t.match(await usher(['restore', file, ...folder], settings, cwd), { code: 1, stderr: refusal }, file)
+    t.match(await runCommand(['restore', file, ...folder], settings, cwd), { code: 1, stderr: refusal }, file)
   }
 })
 

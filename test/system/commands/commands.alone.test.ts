@@ -1,13 +1,16 @@
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
 import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
+import { PassThrough, type Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { confirm } from '../../../node/commands/confirm.ts'
+import { main } from '../../../node/commands/index.ts'
+import { failStart, runCommand, spawnCommand, surroundings } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { nodeCommand, startNode } from '../../helpers/node.ts'
 
@@ -22,15 +25,11 @@ const { pathname, port } = new URL(DATABASE_URL)
 /** The working directory of commands and nodes. */
 const cwd = t.testdir()
 
-/** Runs `usher` with arguments. Resolves to its output and its exit code. */
+/** Runs `usher` with arguments in this process. Resolves to its output and its exit code. */
 async function usher (args: string, { input = '', settings = {}, cwd: where = cwd }: {
   input?: string, settings?: Record<string, string>, cwd?: string
 } = {}) {
-  const { command, env } = nodeCommand([server, ...args.split(' ').filter(Boolean)])
-  const child = spawn(...command, { cwd: where, env: { ...env, DATABASE_URL, ...settings } })
-  child.stdin.end(input)
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
-  return { stdout, stderr, code }
+  return runCommand(args.split(' ').filter(Boolean), { DATABASE_URL, ...settings }, where, input)
 }
 
 t.test('--help lists commands and options, and wrong usage is reported in a sentence', { buffered: true }, async (t) => {
@@ -289,7 +288,7 @@ t.test('14.4 config and status say what is wrong, exit with 1, and create nothin
 t.test('a question on the terminal is confirmed by y or yes only', { buffered: true }, async (t) => {
   const answer = async (text: string) => {
     const [input, output] = [Object.assign(new PassThrough(), { isTTY: true }), new PassThrough()]
-    const confirmed = confirm('Remove it?', input, output)
+    const confirmed = confirm({ stdin: input, stderr: output }, 'Remove it?')
     input.end(text)
     return { confirmed: await confirmed, asked: String(output.read()) }
   }
@@ -298,8 +297,67 @@ t.test('a question on the terminal is confirmed by y or yes only', { buffered: t
   for (const text of ['\n', 'no\n', 'yesterday\n', '']) t.match(await answer(text), { confirmed: false })
 })
 
+t.test('14.4 a process has the output and the exit code of its command, and reads the folder, the environment and the input', async (t) => {
+  const folder = t.testdir({ '.env': `DATABASE_URL=${DATABASE_URL}` })
+  const cases: [words: string, input: string, settings: Record<string, string>, code: number][] = [
+    ['--version', '', {}, 0],
+    ['users list --limit 1 --json', '', { DATABASE_URL }, 0],
+    ['sessions end --user nobody@example.com', '', { DATABASE_URL }, 1],
+    ['users', '', {}, 2],
+    ['admin create --email fourth@example.com --password-stdin', 'password1', { DATABASE_URL }, 2],
+    ['config --json', '', {}, 0],
+  ]
+  await Promise.all(cases.map(async ([words, input, settings, code]) => {
+    const given = [words.split(' '), settings, folder, input] as const
+    const [own, here] = await Promise.all([spawnCommand(...given), runCommand(...given)])
+    t.strictSame(own, here, words)
+    t.equal(own.code, code, words)
+  }))
+})
+
+t.test('14.4 commands leave nothing behind in a process that runs several', async (t) => {
+  const stateOf = () => ({
+    env: { ...process.env },
+    cwd: process.cwd(),
+    code: process.exitCode,
+    umask: process.umask(),
+    listeners: process.eventNames().map((name) => [name, process.listenerCount(name)]),
+    console: { ...console },
+  })
+  const before = stateOf()
+  const folder = t.testdir({ '.env': 'PRODUCT_NAME=Of the file\n' })
+  const shown = async (settings: Record<string, string>, where: string) => {
+    const { stdout } = await runCommand(['config', '--json'], settings, where)
+    const { settings: all } = JSON.parse(stdout) as { settings: { name: string, value: unknown, source: string }[] }
+    return all.find(({ name }) => name === 'PRODUCT_NAME')
+  }
+  const [one, two, three] = await Promise.all([
+    shown({}, folder), shown({ PRODUCT_NAME: 'Given' }, folder), shown({}, cwd),
+    usher('users list'), usher('sessions end'), usher('status'), failStart({ PORT: 'x' }, folder),
+    usher('backup backup.tar.gz', { cwd: folder }),
+  ])
+  t.match([one, two, three], [
+    { value: 'Of the file', source: '.env' },
+    { value: 'Given', source: 'environment' },
+    { value: 'Usher', source: 'default' },
+  ])
+  t.strictSame(stateOf(), before)
+})
+
 t.test('14.4 a command whose result cannot be written says so and fails', async (t) => {
-  for (const words of ['--help', '--version', 'status --help', 'users list', 'users list --json']) {
+  const [full, FAILED] = ['The result could not be written to standard output (ENOSPC).\n', { code: 1 }]
+  for (const words of ['--version', 'status --help', 'users list', 'users list --json']) {
+    const run = async (stdout: Writable) => {
+      const given = surroundings({ DATABASE_URL }, cwd)
+      const code = await main({ args: words.split(' '), ...given, stdout })
+      return { code, stderr: given.stderr.text }
+    }
+    t.strictSame(await run(createWriteStream('/dev/full')), { ...FAILED, stderr: full }, words)
+    const reader = spawn('true', { stdio: ['pipe', 'ignore', 'ignore'] })
+    await once(reader, 'close')
+    t.strictSame(await run(reader.stdin), { code: 0, stderr: '' }, `${words}, which nobody reads`)
+  }
+  for (const words of ['--help', 'users list']) {
     const { command: [file, args], env } = nodeCommand([server, ...words.split(' ')])
     const run = async (output: string) => {
       const script = `"$0" "$@" ${output}`
@@ -309,8 +367,7 @@ t.test('14.4 a command whose result cannot be written says so and fails', async 
       const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'close'), text(child.stdout)])
       return { code, stderr }
     }
-    const stderr = 'The result could not be written to standard output (ENOSPC).\n'
-    t.strictSame(await run('> /dev/full'), { code: 1, stderr }, words)
+    t.strictSame(await run('> /dev/full'), { ...FAILED, stderr: full }, words)
     t.strictSame(await run('| true'), { code: 0, stderr: '' }, `${words}, which nobody reads`)
   }
 })

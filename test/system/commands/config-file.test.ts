@@ -13,9 +13,9 @@ import { serviceOptions } from '../../../node/settings/service-options.ts'
 import { checkSettings, parseSettings, settingNames } from '../../../node/settings/settings.ts'
 import type { UsherConfig } from '../../../schema/options/config.ts'
 import { readOptions } from '../../../schema/options/read-options.ts'
-import { usher } from '../../helpers/backup.ts'
+import { failStart, runCommand, spawnCommand } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
-import { spawnNode, startNode, stopNode } from '../../helpers/node.ts'
+import { startNode, stopNode } from '../../helpers/node.ts'
 import { spawnOnTerminal } from '../../helpers/terminal.ts'
 
 const root = join(import.meta.dirname, '../../..')
@@ -23,10 +23,13 @@ const example = readFileSync(join(root, 'examples/config/usher.config.ts'), 'utf
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 const json = { 'content-type': 'application/json' }
 
+const loadAt = (path: string) =>
+  loadConfigFile({ env: { ...process.env, CONFIG: path }, cwd: process.cwd() }, settingNames)
+
 /** Writes files into a new folder, and loads the one with a name. */
 async function load (t: Test, source: string, { name = 'usher.config.ts', ...others }: Record<string, string> = {}) {
   const folder = t.testdir({ ...others, [name]: source })
-  return loadConfigFile(join(folder, name), settingNames)
+  return loadAt(join(folder, name))
 }
 
 /** Returns what is wrong with a file, without its folder. */
@@ -46,13 +49,13 @@ t.test('14.6 a node has the field, the hook, the provider and the route of the e
     ADMIN_PASSWORD: admin.password,
   }
 
-  const { stderr, code } = await usher(['migrate'], settings, cwd)
+  const { stderr, code } = await spawnCommand(['migrate'], settings, cwd)
   t.same([code, stderr], [0, ''], 'no warning about a file of a folder without a type')
   const line = (user: object) => `${JSON.stringify({ name: 'Ada', ...user })}\n`
   writeFileSync(join(cwd, 'users.ndjson'), [
     line({ email: 'ada@example.com', bio: 'Writes notes' }), line({ email: 'long@example.com', bio: 'x'.repeat(501) }),
   ].join(''))
-  const imported = JSON.parse((await usher(['users', 'import', 'users.ndjson', '--json'], settings, cwd)).stdout)
+  const imported = JSON.parse((await runCommand(['users', 'import', 'users.ndjson', '--json'], settings, cwd)).stdout)
   t.match(imported, { imported: 1, rejected: 1 }, 'commands know the field')
   t.match(readFileSync(join(cwd, 'users.ndjson.rejected.ndjson'), 'utf8'), /bio/)
 
@@ -118,21 +121,21 @@ t.test('14.6 a mistake is reported with file, line and option', async (t) => {
 t.test('14.6 a mistake stops a start and a command with the same sentence, and no stack trace', async (t) => {
   const cwd = t.testdir({ 'usher.config.ts': 'export default {\n  hook: {}\n}\n', other: {} })
   const said = 'usher.config.ts:2: there is no option hook: did you mean hooks?\n'
-  const node = spawnNode(t, { cwd, settings: { DATABASE_URL: 'postgres://127.0.0.1:1/none' } })
-  t.equal(await node.ended, 1)
-  t.equal(node.stderr, said)
-  t.match(await usher(['users', 'list'], { DATABASE_URL: 'postgres://127.0.0.1:1/none' }, cwd), { code: 1, stderr: said })
-  const { code, stdout } = await usher(['config', '--json'], { PORT: 'x' }, cwd)
+  const started = await failStart({ DATABASE_URL: 'postgres://127.0.0.1:1/none' }, cwd)
+  t.equal(started.code, 1)
+  t.equal(started.stderr, said)
+  t.match(await runCommand(['users', 'list'], { DATABASE_URL: 'postgres://127.0.0.1:1/none' }, cwd), { code: 1, stderr: said })
+  const { code, stdout } = await runCommand(['config', '--json'], { PORT: 'x' }, cwd)
   t.match([code, JSON.parse(stdout).errors], [1, [said.trim(), /^PORT must be/]], 'with what is wrong with settings')
 
   writeFileSync(join(cwd, 'usher.config.mjs'), 'export default {}')
   const two = 'There are usher.config.ts and usher.config.mjs: remove all but one, or name one with CONFIG.\n'
-  t.equal((await usher(['migrate'], {}, cwd)).stderr, two)
-  t.equal((await usher(['migrate'], { CONFIG: 'other/none.ts' }, cwd)).stderr, `CONFIG: ${cwd}/other/none.ts does not exist.\n`)
-  t.equal((await usher(['migrate'], { CONFIG: 'other' }, cwd)).stderr, 'CONFIG must be a file whose name ends with .ts, .js or .mjs.\n')
+  t.equal((await runCommand(['migrate'], {}, cwd)).stderr, two)
+  t.equal((await runCommand(['migrate'], { CONFIG: 'other/none.ts' }, cwd)).stderr, `CONFIG: ${cwd}/other/none.ts does not exist.\n`)
+  t.equal((await runCommand(['migrate'], { CONFIG: 'other' }, cwd)).stderr, 'CONFIG must be a file whose name ends with .ts, .js or .mjs.\n')
   mkdirSync(join(cwd, 'node_modules'))
   writeFileSync(join(cwd, 'node_modules/usher.config.ts'), 'export default {}')
-  t.match((await usher(['migrate'], { CONFIG: 'node_modules/usher.config.ts' }, cwd)).stderr, /^node_modules\/usher\.config\.ts: Node runs no TypeScript inside of node_modules/)
+  t.match((await runCommand(['migrate'], { CONFIG: 'node_modules/usher.config.ts' }, cwd)).stderr, /^node_modules\/usher\.config\.ts: Node runs no TypeScript inside of node_modules/)
 })
 
 t.test('14.6 each option that a setting has takes its value from the file, unless the setting is given', async (t) => {
@@ -142,7 +145,7 @@ t.test('14.6 each option that a setting has takes its value from the file, unles
     // No option has it, and so it cannot be a default.
     const value = `the value of ${option}`
     const options = members.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as UsherConfig
-    const file = { name: 'usher.config.ts', path, options }
+    const file = { name: 'usher.config.ts', path, cwd: '', options }
     // Some need others.
     const { settings } = checkSettings({ PRINT_SECRETS: 'true' }, file)
     t.equal(settings[name as keyof typeof optionOfSetting], value, name)
@@ -150,7 +153,7 @@ t.test('14.6 each option that a setting has takes its value from the file, unles
     t.ok(found === undefined || found === value, option)
   }
   const of = (environment: Record<string, string>, options: UsherConfig) =>
-    parseSettings(environment, { name: 'usher.config.ts', path, options })
+    parseSettings(environment, { name: 'usher.config.ts', path, cwd: '', options })
   t.equal(of({ SESSION_SECONDS: '6000', SESSION_IDLE_SECONDS: '6000' }, { sessionSeconds: 7000 }).SESSION_SECONDS, 6000)
   t.throws(() => of({ SESSION_IDLE_SECONDS: '8000' }, { sessionSeconds: 7000 }), /SESSION_IDLE_SECONDS 8000 has no effect beyond SESSION_SECONDS, which is 7000/)
 
@@ -194,7 +197,7 @@ export default defineConfig({
 setInterval(() => {}, 1e6)
 `
   const cwd = t.testdir({ 'usher.config.ts': source, '.env': 'SESSION_IDLE_SECONDS=6000\n' })
-  const { stdout, stderr, code } = await usher(['config', '--json'], { PRODUCT_NAME: 'Notes' }, cwd)
+  const { stdout, stderr, code } = await spawnCommand(['config', '--json'], { PRODUCT_NAME: 'Notes' }, cwd)
   t.same([code, stderr], [0, ''])
   t.notMatch(stdout, /a secret of|another secret/)
   type Shown = { name: string, value: unknown, source: string }[]
@@ -218,15 +221,15 @@ setInterval(() => {}, 1e6)
 
 t.test('14.6 init writes a file once, whose examples work', async (t) => {
   const cwd = t.testdir({})
-  const { stdout, stderr, code } = await usher(['init'], {}, cwd)
+  const { stdout, stderr, code } = await runCommand(['init'], {}, cwd)
   t.same([code, stderr], [0, ''])
   t.match(stdout, /usher\.config\.ts was written/)
   const written = readFileSync(join(cwd, 'usher.config.ts'), 'utf8')
   t.equal(written, createTemplate())
-  t.same((await loadConfigFile(join(cwd, 'usher.config.ts'), settingNames))!.options, {})
-  t.match(await usher(['init'], {}, cwd), { code: 1, stderr: /usher\.config\.ts exists, and is not changed\.\n$/ })
+  t.same((await loadAt(join(cwd, 'usher.config.ts')))!.options, {})
+  t.match(await runCommand(['init'], {}, cwd), { code: 1, stderr: /usher\.config\.ts exists, and is not changed\.\n$/ })
   const other = t.testdir({ 'usher.config.mjs': '' })
-  t.match(await usher(['init'], {}, other), { code: 1, stderr: /usher\.config\.mjs exists/ })
+  t.match(await runCommand(['init'], {}, other), { code: 1, stderr: /usher\.config\.mjs exists/ })
   t.notOk(existsSync(join(other, 'usher.config.ts')))
 
   const active = createTemplate().replaceAll(/^( *)\/\/ {3}/gm, '$1')
@@ -244,7 +247,7 @@ t.test('14.6 routes of the file are a scope of their own, of any kind of plugin,
     const app = Fastify()
     t.teardown(() => app.close())
     app.get('/taken', async () => 'of Usher')
-    await addRoutes(app, { name: 'usher.config.ts', path, options: { routes } }, NODE_DEADLINES)
+    await addRoutes(app, { name: 'usher.config.ts', path, cwd: '', options: { routes } }, NODE_DEADLINES)
     app.get('/later', async () => 'of Usher')
     return app
   }
@@ -286,7 +289,7 @@ t.test('14.6 a page of the file replaces that of the node at /', async (t) => {
 t.test('11.1 with SIGN_UP, addresses are for owners and admins unless a setting or a rule says otherwise', async (t) => {
   const path = join(t.testdir(), 'usher.config.ts')
   const visible = (environment: Record<string, string>, options: UsherConfig = {}) =>
-    parseSettings({ PRINT_SECRETS: 'true', ...environment }, { name: 'usher.config.ts', path, options }).EMAILS_VISIBLE_TO
+    parseSettings({ PRINT_SECRETS: 'true', ...environment }, { name: 'usher.config.ts', path, cwd: '', options }).EMAILS_VISIBLE_TO
   t.equal(visible({}), 'anyone')
   t.equal(visible({ SIGN_UP: 'true' }), 'owners')
   t.equal(visible({}, { signUp: true }), 'owners')

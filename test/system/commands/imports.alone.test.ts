@@ -14,6 +14,7 @@ import { MAX_LINE_BYTES } from '../../../node/imports/lines.ts'
 import { noFields } from '../../../schema/users/user-fields.ts'
 import type { UsherOptions } from '../../../schema/options/options.ts'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
+import { createShell } from '../../helpers/command.ts'
 import { openConnection } from '../../helpers/connection.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'
 import { firebase, hashers } from '../../helpers/password-hashes.ts'
@@ -24,8 +25,8 @@ import { until } from '../../helpers/until.ts'
 
 const SECRET = 'a secret of many words'
 const DATABASE_URL = await testDatabaseUrl()
-// Commands read their settings from the environment of the process.
-Object.assign(process.env, { DATABASE_URL, SECRET })
+/** The environment of the commands. */
+const env = { ...process.env, DATABASE_URL, SECRET }
 
 const userFields = Type.Object({
   bio: Type.Optional(Type.String()),
@@ -62,7 +63,9 @@ function commandsOf (t: Test, usher: TestUsher) {
     /** Runs a command, and returns what it prints with --json. */
     async run (name: 'users import' | 'users export', file: string, values: Values = {}) {
       const { default: command } = await commands[name]!.load()
-      const output = await command.run({ schema: usher.options.schema!, ...values }, [file]) as Output
+      const output = await command.run(
+        { schema: usher.options.schema!, ...values }, [file], createShell(env, folder)
+      ) as Output
       return { text: output.text, isFailure: output.isFailure, ...output.json as any }
     },
   }

@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { failStart } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { startMailServer, tokenIn } from '../../helpers/mail.ts'
-import { spawnNode, startNode, stopNode, type ServingNode } from '../../helpers/node.ts'
+import { startNode, stopNode, type ServingNode } from '../../helpers/node.ts'
 
 const FROM = 'Usher <usher@example.com>'
 
@@ -99,10 +100,10 @@ t.test('15.2 the node has the settings of its product, of the links on its pages
   t.match(page, '<a href="/terms">Terms</a><a href="https://example.com/privacy">Privacy</a>')
 
   writeFileSync(join(cwd, 'mails/invitation.html'), '{{name}}')
-  const failed = spawnNode(t, { cwd, settings })
-  t.equal(await failed.ended, 1)
+  const { code, stderr } = await failStart(settings, cwd)
+  t.equal(code, 1)
   t.match(
-    failed.stderr,
+    stderr,
     'MAIL_TEMPLATES must be a folder of mail templates: invitation.html has an unknown placeholder {{name}}.'
   )
 })

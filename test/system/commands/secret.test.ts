@@ -1,17 +1,14 @@
-import { execFile } from 'node:child_process'
 import { mkdir, readdir, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import t from 'tap'
 import { createClient } from '../../../db/driver/client.ts'
 import { readSecret } from '../../../node/settings/secret.ts'
 import { startEmbedded } from '../../../node/embedded/server.ts'
+import { runCommand } from '../../helpers/command.ts'
 import { slowNode } from '../../helpers/deadlines.ts'
 import { prepareFolder } from '../../helpers/database.ts'
-import { nodeCommand, spawnNode, startNode, stopNode } from '../../helpers/node.ts'
+import { spawnNode, startNode, stopNode } from '../../helpers/node.ts'
 
-const server = fileURLToPath(new URL('../../../node/server.ts', import.meta.url))
 const SEALED = /^sealed1\./
 
 t.test('4 nodes that start at the same time create one secret in the data folder, which only its owner may read', async (t) => {
@@ -46,8 +43,7 @@ t.test('4 with the embedded PostgreSQL, the node and the commands encrypt signin
   t.teardown(() => sql.end())
   const keys = async () => (await sql`select private_key from usher.signing_keys`).map(({ private_key: key }) => key)
   t.match(await keys(), [SEALED])
-  const { command, env } = nodeCommand([server, 'keys', 'rotate'])
-  const { stdout } = await promisify(execFile)(...command, { cwd, env: { ...env, DATA_DIR } })
+  const { stdout } = await runCommand(['keys', 'rotate'], { DATA_DIR }, cwd)
   t.match(stdout, /^Key \S+ signs in 5 minutes/)
   t.match(await keys(), [SEALED, SEALED])
   const { headers } = await node.login({ email: 'root@example.com', password: 'horse battery staple' })

@@ -1,27 +1,19 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import t, { type Test } from 'tap'
 import { algorithmOf } from '../../../db/auth/signing-keys.ts'
+import { failStart, runCommand } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
-import { nodeCommand, spawnNode, startNode } from '../../helpers/node.ts'
+import { spawnNode, startNode } from '../../helpers/node.ts'
 import { createPooler } from '../../helpers/pooler.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 
-const server = fileURLToPath(new URL('../../../node/server.ts', import.meta.url))
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 const ADMIN = { ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
 
 /** Runs a command and resolves to its output. */
 async function usher (args: string, settings: Record<string, string>): Promise<string> {
-  const { command, env } = nodeCommand([server, ...args.split(' ')])
-  const child = spawn(...command, { cwd: temporaryFolder(), env: { ...env, ...settings } })
-  child.stdin.end('a password from a pipe')
-  const [stdout] = await Promise.all([text(child.stdout), once(child, 'close')])
-  return stdout
+  return (await runCommand(args.split(' '), settings, temporaryFolder(), 'a password from a pipe')).stdout
 }
 
 /** Returns the URL of a new database that accepts 30 connections. */
@@ -132,10 +124,10 @@ t.test('8 POOL_SIZE: more connections than the database accepts stop the start, 
 
 t.test('8 PASSWORD_HASH_MEMORY_KIB: more than the machine has stops the start', { buffered: true }, async (t) => {
   const settings = { PASSWORD_HASH_MEMORY_KIB: '1048576', PASSWORD_HASH_PASSES: '1', WORKERS: '256' }
-  const node = spawnNode(t, { cwd: temporaryFolder(), settings })
-  t.equal(await node.ended, 1)
+  const { code, stderr } = await failStart(settings, temporaryFolder())
+  t.equal(code, 1)
   t.match(
-    node.stderr,
+    stderr,
     /^PASSWORD_HASH_MEMORY_KIB 1048576 takes \d+ MiB for \d+ hashes at once, more than half of the \d+ MiB of memory: /
   )
 })

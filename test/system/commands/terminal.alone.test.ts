@@ -10,7 +10,8 @@ import { explainListening } from '../../../node/preflight.ts'
 import { createFirstAdminNotice } from '../../../node/terminal/first-admin-notice.ts'
 import { localUrl } from '../../../node/http/local-address.ts'
 import { createPrettyLog } from '../../../node/terminal/pretty-log.ts'
-import { usher } from '../../helpers/backup.ts'
+import { Messages } from '../../../node/terminal/print.ts'
+import { failStart, runCommand, spawnCommand } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { slowNode } from '../../helpers/deadlines.ts'
 import { logged, spawnNode, stopNode, type TestNode } from '../../helpers/node.ts'
@@ -74,17 +75,15 @@ t.test('14.5 a start on a terminal prints readable lines, and last the password 
 
 t.test('14.5 the password of the first admin is printed once, without a box elsewhere than on a terminal', async (t) => {
   const written: string[] = []
-  const { write } = process.stderr
-  t.teardown(() => { process.stderr.write = write })
-  process.stderr.write = ((text: string) => written.push(text)) as never
-  for (const isTerminal of [true, false]) {
-    const notice = createFirstAdminNotice(isTerminal)
+  for (const isTTY of [true, false]) {
+    const output = Object.assign(new PassThrough({ encoding: 'utf8' }), { isTTY })
+    const notice = createFirstAdminNotice(new Messages(output))
     notice.show()
     notice.keep({ email: 'a@example.com', password: 'secret' })
     notice.show()
     notice.show()
+    written.push(String(output.read()))
   }
-  process.stderr.write = write
   const line = 'The first admin is a@example.com, password secret (not shown again)'
   const edge = '─'.repeat(line.length + 4)
   t.same(written, [`┌${edge}┐\n│  ${line}  │\n└${edge}┘\n`, `${line}\n`])
@@ -138,18 +137,15 @@ t.test('14.5 settings, port and data folder: all problems are reported at once, 
     return (taken.address() as AddressInfo).port
   }))
   const cwd = t.testdir({ file: '', '.env': 'DATABSE_URL=postgres://h/d\nLOG_LEVEL=loud\n' })
-  const node = spawnNode(t, {
-    cwd,
-    settings: {
-      PORT: `${port}`,
-      METRICS_PORT: `${metricsPort}`,
-      DATA_DIR: 'file/data',
-      ADMIN_EMAIL: 'a@example.com',
-      ADMIN_PASSWORD: 'password1',
-    },
-  })
-  t.equal(await node.ended, 1)
-  t.equal(node.stderr, [
+  const { code, stderr } = await failStart({
+    PORT: `${port}`,
+    METRICS_PORT: `${metricsPort}`,
+    DATA_DIR: 'file/data',
+    ADMIN_EMAIL: 'a@example.com',
+    ADMIN_PASSWORD: 'password1',
+  }, cwd)
+  t.equal(code, 1)
+  t.equal(stderr, [
     'DATABSE_URL is not a setting and has no effect: did you mean DATABASE_URL?',
     'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace and silent.',
     `PORT ${port} is in use on 127.0.0.1: stop the program that uses it, or set another PORT (0 for any free one).`,
@@ -162,10 +158,10 @@ t.test('14.5 settings, port and data folder: all problems are reported at once, 
 t.test('14.5 a DATA_DIR in /proc and a METRICS_PORT like PORT are reported at once', {
   buffered: true, skip: !existsSync('/proc/self'),
 }, async (t) => {
-  const node = spawnNode(t, { cwd: t.testdir(), settings: { PORT: '3000', METRICS_PORT: '3000', DATA_DIR: '/proc/x' } })
-  t.equal(await node.ended, 1)
+  const { code, stderr } = await failStart({ PORT: '3000', METRICS_PORT: '3000', DATA_DIR: '/proc/x' }, t.testdir())
+  t.equal(code, 1)
   t.match(
-    node.stderr,
+    stderr,
     /^PORT and METRICS_PORT must differ\.\nDATA_DIR cannot be used, because \/proc is not a writable folder \(.+\): start the node as .+\n$/
   )
 })
@@ -259,10 +255,11 @@ t.test('14.5 a database that accepts connections and does not answer: a start an
     DATABASE_WAIT_SECONDS: '1',
   }
   const cwd = t.testdir()
-  const [start, ...commands] = await Promise.all(
-    [[], ['status'], ['users', 'list'], ['users', 'create', '--name', 'A', '--email', 'a@example.com']]
-      .map((args) => usher(args, settings, cwd))
-  )
+  const [start, ...commands] = await Promise.all([
+    spawnCommand([], settings, cwd),
+    ...[['status'], ['users', 'list'], ['users', 'create', '--name', 'A', '--email', 'a@example.com']]
+      .map((args) => runCommand(args, settings, cwd)),
+  ])
   t.equal(start!.code, 1)
   t.match(start!.stderr, /cannot be reached \(it does not answer\)/)
   for (const { code, stdout, stderr } of commands) {
@@ -274,7 +271,7 @@ t.test('14.5 a database that accepts connections and does not answer: a start an
 t.test('14.5 arguments that commands repeat cannot control the terminal', { buffered: true }, async (t) => {
   const hostile = 'a\u001B[31mb\u001B]52;c;eA==\u0007'
   for (const [args, code] of [[[hostile], 2], [['restore', hostile], 1], [['status', `--${hostile}`], 2]] as const) {
-    const { stderr, ...result } = await usher(args, {}, t.testdir())
+    const { stderr, ...result } = await runCommand(args, {}, t.testdir())
     t.equal(result.code, code)
     t.match(stderr, 'a\uFFFD[31mb\uFFFD]52')
     // eslint-disable-next-line no-control-regex

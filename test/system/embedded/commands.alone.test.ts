@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import postgres from 'postgres'
 import { migrations } from '../../../db/migrations/index.ts'
+import { runCommand } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { folder, isDown } from '../../helpers/embedded.ts'
 import { nextMigrations } from '../../helpers/next-migrations.ts'
@@ -62,25 +63,25 @@ t.test('14.4 restore refuses embedded databases and folders that are not empty b
   const cwd = folder(t)
   const node = await startNode(t, { cwd, settings: adminSettings })
   await upload(node)
-  const busy = usher(t, ['restore', 'none.tar.gz', '--replace', '--yes'], cwd)
-  t.equal(await busy.ended, 1)
+  const busy = await runCommand(['restore', 'none.tar.gz', '--replace', '--yes'], {}, cwd)
+  t.equal(busy.code, 1)
   t.match(
-    await busy.stderr, /^Nodes or commands of Usher use the database \(\d+ connections\): stop all of them first\.\n$/
+    busy.stderr, /^Nodes or commands of Usher use the database \(\d+ connections\): stop all of them first\.\n$/
   )
   node.child.kill('SIGTERM')
   await node.ended
 
-  const refused = usher(t, ['restore', 'none.tar.gz'], cwd)
-  t.equal(await refused.ended, 1)
+  const refused = await runCommand(['restore', 'none.tar.gz'], {}, cwd)
+  t.equal(refused.code, 1)
   t.match(
-    await refused.stderr, /^There is a database with 1 users and 1 files of uploads already: repeat .* with --replace/
+    refused.stderr, /^There is a database with 1 users and 1 files of uploads already: repeat .* with --replace/
   )
   t.equal(await isDown(`${cwd}/data`), true)
 
   const other = temporaryFolder()
-  const files = usher(t, ['restore', 'none.tar.gz', '--uploads-dir', `${cwd}/data/uploads`], other)
-  t.equal(await files.ended, 1)
-  t.match(await files.stderr, /^There is an empty database and 1 files of uploads already: repeat .* with --replace/)
+  const files = await runCommand(['restore', 'none.tar.gz', '--uploads-dir', `${cwd}/data/uploads`], {}, other)
+  t.equal(files.code, 1)
+  t.match(files.stderr, /^There is an empty database and 1 files of uploads already: repeat .* with --replace/)
   t.same(await readdir(other), [], 'no database was created')
 })
 
@@ -112,7 +113,7 @@ t.test('14.4 a backup that nobody reads to its end says so, and one that a signa
 t.test('14.4 a node that starts while tables are locked says what to wait for', { buffered: true }, async (t) => {
   const cwd = folder(t)
   const settings = { DATABASE_URL: await createDatabase(t) }
-  t.equal(await usher(t, ['migrate'], cwd, settings).ended, 0)
+  t.equal((await runCommand(['migrate'], settings, cwd)).code, 0)
   const sql = postgres(settings.DATABASE_URL, { max: 1, onnotice: () => {} })
   t.teardown(() => sql.end({ timeout: 0 }))
   await sql.unsafe(`alter database ${sql.options.database} set lock_timeout = 100`)
@@ -130,7 +131,7 @@ t.test('14.4 a node that starts while tables are locked says what to wait for', 
 t.test('8 a signal ends a node whose migration waits, and the next start continues it', { buffered: true }, async (t) => {
   const cwd = folder(t)
   const settings = { DATABASE_URL: await createDatabase(t) }
-  t.equal(await usher(t, ['migrate'], cwd, settings).ended, 0)
+  t.equal((await runCommand(['migrate'], settings, cwd)).code, 0)
   const sql = postgres(settings.DATABASE_URL, { max: 1, onnotice: () => {} })
   t.teardown(() => sql.end({ timeout: 0 }))
   const names = async () => (await sql`select name from usher.migrations order by name`).map(({ name }) => name)

@@ -1,8 +1,9 @@
 import t from 'tap'
+import { failStart } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { createProxy } from '../../helpers/proxy.ts'
 import { until } from '../../helpers/until.ts'
-import { logged, spawnNode, startNode, stopNode, type ServingNode } from '../../helpers/node.ts'
+import { logged, startNode, stopNode, type ServingNode } from '../../helpers/node.ts'
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 const settings = {
@@ -73,8 +74,8 @@ t.test('14.5 no request is logged by default, and ACCESS_LOG without the level i
     ['-1', 'info', 'ACCESS_LOG must be a number from 0 (no requests) to 1 (all), such as 0.01, not -1.'],
     ['all', 'info', 'ACCESS_LOG must be a number from 0 (no requests) to 1 (all), such as 0.01.'],
   ]) {
-    const failed = spawnNode(t, { cwd: t.testdir(), settings: { ...settings, ACCESS_LOG, LOG_LEVEL } })
-    t.equal(await failed.ended, 1)
-    t.equal(failed.stderr, `${sentence}\n`)
+    const { code, stderr } = await failStart({ ...settings, ACCESS_LOG, LOG_LEVEL }, t.testdir())
+    t.equal(code, 1)
+    t.equal(stderr, `${sentence}\n`)
   }
 })

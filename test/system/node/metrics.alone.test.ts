@@ -4,9 +4,10 @@ import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { failStart } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { slowNode } from '../../helpers/deadlines.ts'
-import { spawnNode, startNode, stopNode } from '../../helpers/node.ts'
+import { startNode, stopNode } from '../../helpers/node.ts'
 import { serveMetricsOfWorkers } from '../../../node/metrics/workers.ts'
 import { until } from '../../helpers/until.ts'
 
@@ -110,9 +111,9 @@ t.test('14.2 docs/operations/metrics.md lists all metrics with their labels', as
 
 t.test('14.2 a METRICS_PORT in use stops the start with a sentence', async (t) => {
   const { port } = new URL(url)
-  const second = spawnNode(t, { cwd: t.testdir(), settings: { ...settings, METRICS_PORT: port } })
-  t.equal(await second.ended, 1)
-  t.match(second.stderr, `METRICS_PORT ${port} is in use on 127.0.0.1`)
+  const { code, stderr } = await failStart({ ...settings, METRICS_PORT: port }, t.testdir())
+  t.equal(code, 1)
+  t.match(stderr, `METRICS_PORT ${port} is in use on 127.0.0.1`)
 })
 
 t.test('14.2 the primary of a cluster serves the metrics of all workers, also of those that are slow or have ended', async (t) => {

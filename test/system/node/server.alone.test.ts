@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { failStart } from '../../helpers/command.ts'
 import { createDatabase, prepareFolder } from '../../helpers/database.ts'
 import { openSocket } from '../../helpers/graphql.ts'
 import { logged, spawnNode, startNode, stopNode, type NodeOptions } from '../../helpers/node.ts'
@@ -381,18 +382,9 @@ t.test('8 a start that fails prints one sentence and exits with code 1', { buffe
   const { host, pathname } = new URL(databaseUrl)
   const folder = t.testdir({ file: '' })
 
-  const bad: [what: string, settings: Record<string, string>, sentence: string][] = [
+  type Case = [what: string, settings: Record<string, string>, sentence: string]
+  const bad: Case[] = [
     ['a bad setting', { PORT: 'http' }, 'PORT must be a whole number from 0 (any free port) to 65535.'],
-    [
-      'a port that is taken',
-      { PORT: `${port}` },
-      `PORT ${port} is in use on 127.0.0.1: stop the program that uses it, or set another PORT (0 for any free one).`,
-    ],
-    [
-      'a host that is another machine',
-      { HOST: '192.0.2.1' },
-      'The node cannot listen on HOST 192.0.2.1 with PORT 0 (EADDRNOTAVAIL): set another HOST or PORT.',
-    ],
     ['a database that cannot be reached', {
       DATABASE_WAIT_SECONDS: '0', DATABASE_URL: `postgres://u:secret@127.0.0.1:${free}/d`,
     },
@@ -406,6 +398,19 @@ t.test('8 a start that fails prints one sentence and exits with code 1', { buffe
       'notifications from nobody',
       { NOTIFICATIONS_URL: `postgres://u:secret@127.0.0.1:${free}/d` },
       `NOTIFICATIONS_URL cannot be used to receive notifications: connect ECONNREFUSED 127.0.0.1:${free}`,
+    ],
+  ]
+  // What is checked before anything is opened needs no process.
+  const checked: Case[] = [
+    [
+      'a port that is taken',
+      { PORT: `${port}` },
+      `PORT ${port} is in use on 127.0.0.1: stop the program that uses it, or set another PORT (0 for any free one).`,
+    ],
+    [
+      'a host that is another machine',
+      { HOST: '192.0.2.1' },
+      'The node cannot listen on HOST 192.0.2.1 with PORT 0 (EADDRNOTAVAIL): set another HOST or PORT.',
     ],
     [
       'a folder that is a file',
@@ -426,18 +431,27 @@ t.test('8 a start that fails prints one sentence and exits with code 1', { buffe
       t.notOk(node.stdout.includes('secret'))
     })
   }
+  for (const [what, settings, sentence] of checked) {
+    t.test(`8 ${what}`, { buffered: true }, async (t) => {
+      const { cwd, settings: all } = connected(t, settings)
+      const { code, stdout, stderr } = await failStart(all!, cwd)
+      t.equal(code, 1)
+      t.equal(stderr, `${sentence}\n`)
+      t.notOk(stdout.includes('secret'))
+    })
+  }
 
   t.test('8 a common password for the first admin', { buffered: true }, async (t) => {
-    const node = spawnNode(t, { cwd: t.testdir(), settings: { ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: 'password1' } })
-    t.equal(await node.ended, 1)
-    t.equal(node.stderr, 'ADMIN_PASSWORD is too common\n')
+    const { code, stderr } = await failStart({ ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: 'password1' }, t.testdir())
+    t.equal(code, 1)
+    t.equal(stderr, 'ADMIN_PASSWORD is too common\n')
   })
 
   t.test('8 an .env that cannot be read', { buffered: true }, async (t) => {
     const cwd = t.testdir()
     await mkdir(join(cwd, '.env'))
-    const node = spawnNode(t, { cwd })
-    t.equal(await node.ended, 1)
-    t.equal(node.stderr, '.env exists and cannot be read: check its permissions.\n')
+    const { code, stderr } = await failStart({}, cwd)
+    t.equal(code, 1)
+    t.equal(stderr, '.env exists and cannot be read: check its permissions.\n')
   })
 })

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { failStart } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { isAlive } from '../../../node/embedded/cluster.ts'
 import { logged, spawnNode, startNode } from '../../helpers/node.ts'
@@ -180,7 +181,7 @@ t.test('14.1 all workers together leave connections of PostgreSQL to others, or 
 })
 
 t.test('14.1 WORKERS is checked', { buffered: true }, async (t) => {
-  const node = spawnNode(t, { cwd: temporaryFolder(), settings: { WORKERS: 'all' } })
-  t.equal(await node.ended, 1)
-  t.equal(node.stderr, 'WORKERS must be a whole number of processes from 1 to 256, or auto for one per core.\n')
+  const { code, stderr } = await failStart({ WORKERS: 'all' }, temporaryFolder())
+  t.equal(code, 1)
+  t.equal(stderr, 'WORKERS must be a whole number of processes from 1 to 256, or auto for one per core.\n')
 })
