@@ -4,9 +4,13 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { main } from '../../node/commands/index.ts'
 import { Shell } from '../../node/terminal/shell.ts'
+import { FACTOR } from './deadlines.ts'
 import { messagesIn, nodeCommand, nodeEnvironment } from './node.ts'
 
 const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
+
+// A busy machine makes a command slow, and its database does not seem to be silent.
+const defaults = { DATABASE_URL: '', DEADLINE_FACTOR: String(FACTOR) }
 
 /** What a command has printed, and its exit code. */
 export interface Ran {
@@ -36,7 +40,7 @@ export const createShell = (env: NodeJS.ProcessEnv, cwd: string): Shell => new S
 export async function runCommand (
   args: readonly string[], settings: Record<string, string>, cwd: string, input?: string
 ): Promise<Ran> {
-  return run(args, { ...process.env, DATABASE_URL: '', ...settings }, cwd, input)
+  return run(args, { ...process.env, ...defaults, ...settings }, cwd, input)
 }
 
 /**
@@ -61,7 +65,7 @@ export async function spawnCommand (
   args: readonly string[], settings: Record<string, string>, cwd: string, input = ''
 ): Promise<Ran> {
   const { command: [file, words], env } = nodeCommand([server, ...args])
-  const running = promisify(execFile)(file, words, { cwd, env: { ...env, DATABASE_URL: '', ...settings } })
+  const running = promisify(execFile)(file, words, { cwd, env: { ...env, ...defaults, ...settings } })
   running.child.stdin!.on('error', () => {}).end(input)
   return running.then((output) => ({ ...output, code: 0 }), (error: Ran) =>
     ({ stdout: error.stdout, stderr: error.stderr, code: error.code }))

@@ -353,9 +353,10 @@ t.test('14.4 a command whose result cannot be written says so and fails', async 
       return { code, stderr: given.stderr.text }
     }
     t.strictSame(await run(createWriteStream('/dev/full')), { ...FAILED, stderr: full }, words)
-    const reader = spawn('true', { stdio: ['pipe', 'ignore', 'ignore'] })
-    await once(reader, 'close')
+    const reader = spawn('sh', ['-c', 'exec <&-; echo closed; exec sleep 600'], { stdio: ['pipe', 'pipe', 'ignore'] })
+    await once(reader.stdout, 'data')
     t.strictSame(await run(reader.stdin), { code: 0, stderr: '' }, `${words}, which nobody reads`)
+    reader.kill()
   }
   for (const words of ['--help', 'users list']) {
     const { command: [file, args], env } = nodeCommand([server, ...words.split(' ')])

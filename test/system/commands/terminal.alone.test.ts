@@ -253,6 +253,7 @@ t.test('14.5 a database that accepts connections and does not answer: a start an
   const settings = {
     DATABASE_URL: `postgres://usher@127.0.0.1:${(silent.address() as AddressInfo).port}/usher?sslmode=disable`,
     DATABASE_WAIT_SECONDS: '1',
+    DEADLINE_FACTOR: '1',
   }
   const cwd = t.testdir()
   const [start, ...commands] = await Promise.all([
