@@ -34,7 +34,7 @@ t.test('8 the account log', async (t) => {
   const sql = openSql(t, usher)
   const { inject, admin, createUser } = usher
   const sessionOf = ({ headers: { authorization } }: { headers: { authorization: string } }): string =>
-    JSON.parse(Buffer.from(authorization.split('../access')[1]!, 'base64url').toString()).sid
+    JSON.parse(Buffer.from(authorization.split('.')[1]!, 'base64url').toString()).sid
   const user = await createUser({ email: 'ada@example.com' })
   const put = (payload: object, headers = admin.headers) =>
     inject('PUT', `/api/users/${user.id}`, { headers, payload: { name: 'Ada', email: user.email, ...payload } })

@@ -102,7 +102,7 @@ t.test('2.2 an address with a domain that cannot exist gets 400, and finds nobod
     t.equal((await inject('POST', '/api/auth/password-reset', { payload: { email } })).statusCode, 202, code)
   }
   const withLabels = (length: number) =>
-    `${'g'.repeat(64)}@${Array.from({ length }, () => 'ü'.repeat(20)).join('../access')}.example`
+    `${'g'.repeat(64)}@${Array.from({ length }, () => 'ü'.repeat(20)).join('.')}.example`
   t.equal((await create({ email: withLabels(4) })).statusCode, 201)
   const tooLong = (await create({ email: withLabels(8) })).json()
   t.same(tooLong, { errors: ['email must be at most 254 bytes'] }, 'the limit holds for the ASCII form')
