@@ -3,7 +3,7 @@ import Fastify from 'fastify'
 import { createLocalJWKSet, decodeJwt, jwtVerify } from 'jose'
 import t, { type Test } from 'tap'
 import usher, { type Actor, type UsherOptions } from '../../app.ts'
-import { createUsher, withUsers, type TestUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher, withUsers, type TestUsher } from '../helpers/app.ts'
 import { slow } from '../helpers/deadlines.ts'
 import { post } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
@@ -12,7 +12,7 @@ type Claims = NonNullable<UsherOptions['claims']>
 
 /** Mounts Usher in a host that has a route, which shows its actor. */
 async function mount (t: Test, claims: Claims | undefined, rest: UsherOptions = {}) {
-  const base = await createUsher(t, rest)
+  const base = await sharedUsher(rest)
   const lines: string[] = []
   const app =
     Fastify({ pluginTimeout: 0, logger: { level: 'error', stream: { write: (line: string) => { lines.push(line) } } } })
@@ -195,7 +195,7 @@ t.test('12.3 claims must be a function', async (t) => {
 })
 
 t.test('12.3 two mounts have claims of their own', async (t) => {
-  const { options } = await createUsher(t)
+  const { options } = await sharedUsher()
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   const mounts = [{ ...options, prefix: '/a', decoratorName: 'a', claims: returned({ of: 'a' }) }, {

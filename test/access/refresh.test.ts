@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose'
 import t from 'tap'
-import { createUsher, type LoggedIn } from '../helpers/app.ts'
+import { createUsher, sharedUsher, type LoggedIn } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -11,7 +11,7 @@ const CLEARED =
 const idOf = ({ cookie }: { cookie: string }) => cookie.slice('usher_session='.length).split('.')[0]!
 const seconds = (claims: { exp?: number, iat?: number }) => claims.exp! - claims.iat!
 
-const usher = await createUsher(t)
+const usher = await sharedUsher()
 
 t.test('4.2 POST /api/auth/refresh', async (t) => {
   const { inject, login, createUser, admin, options: { schema } } = usher

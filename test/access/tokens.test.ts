@@ -7,7 +7,7 @@ import { createSigningKeys } from '../../plugins/auth/signing-keys.ts'
 import { createWriters } from '../../plugins/auth/writers.ts'
 import { createTokens } from '../../plugins/auth/tokens.ts'
 import { openCore } from '../helpers/core.ts'
-import { createUsher } from '../helpers/app.ts'
+import { sharedUsher } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -31,7 +31,7 @@ const hmac = (hash: string, secret: string | Uint8Array, input: string) =>
 const littleEndian = (octets: Uint8Array) => BigInt(`0x${Buffer.from(octets).reverse().toString('hex')}`)
 
 t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
-  const usher = await createUsher(t)
+  const usher = await sharedUsher()
   const { inject, createUser } = usher
   const user = await createUser()
   const claims = decodeJwt(user.token)

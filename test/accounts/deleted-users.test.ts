@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Sql } from 'postgres'
 import t from 'tap'
-import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher, type TestUsher } from '../helpers/app.ts'
 import { openEvents } from '../helpers/events.ts'
 import { createPost, post } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
@@ -23,7 +23,7 @@ async function failDeletions (sql: Sql): Promise<() => Promise<unknown>> {
   return () => sql`drop trigger fail on posts`
 }
 
-const usher = await createUsher(t)
+const usher = await sharedUsher()
 
 t.test('2.5 what a deleted user had is invisible at once, long before it is deleted', async (t) => {
   const usher = await createUsher(t)

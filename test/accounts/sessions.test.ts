@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { decodeJwt } from 'jose'
 import t from 'tap'
 import type { UsherOptions } from '../../app.ts'
-import { createUsher, type LoggedIn } from '../helpers/app.ts'
+import { createUsher, sharedUsher, type LoggedIn } from '../helpers/app.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
 
 const FORBIDDEN = { error: 'You may not do this', code: 'FORBIDDEN' }
@@ -11,7 +11,7 @@ const NO_SESSION = { error: 'Session not found', code: 'SESSION_NOT_FOUND' }
 
 const sessionOf = ({ token }: { token: string }) => decodeJwt(token).sid as string
 
-const usher = await createUsher(t)
+const usher = await sharedUsher()
 const { inject, login, createUser, admin } = usher
 const sql = openSql(t, usher)
 
@@ -51,7 +51,7 @@ t.test('11.4 GET /api/users/{id}/sessions returns 200 with the sessions of the u
     (await list(admin, user.id)).json().map(({ id }: { id: string }) => id), [sessionOf(user)], 'without expired ones'
   )
   const { id } = (await inject(
-    'POST', '/api/users', { headers: admin.headers, payload: { name: 'New', email: 'new@example.com' } }
+    'POST', '/api/users', { headers: admin.headers, payload: { name: 'New', email: `${randomUUID()}@example.com` } }
   )).json()
   t.strictSame((await list(admin, id)).json(), [], 'of a user who has not logged in')
 })

@@ -3,15 +3,21 @@ import { decodeJwt } from 'jose'
 import t from 'tap'
 import { audiences, type Policy } from '../../app.ts'
 import { actorOf } from '../helpers/actor.ts'
-import { createUsher, type LoggedIn, type TestUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher, type LoggedIn, type TestUsher } from '../helpers/app.ts'
 import { openEvents } from '../helpers/events.ts'
 import { createPost, openSocket, post } from '../helpers/graphql.ts'
-import { createMailer } from '../helpers/mail.ts'
+import { sharedInbox } from '../helpers/mail.ts'
 import { upload } from '../helpers/uploads.ts'
 import { until } from '../helpers/until.ts'
 
 const HIDDEN = { email: null, emailVerified: null, disabled: null }
 const FIELDS = 'id email emailVerified disabled'
+
+const everybody = () => true
+// Users may change and create others, whose addresses they may not see.
+const generous: Partial<Policy> = {
+  'users:read-email': audiences.owners, 'users:replace': everybody, 'users:create': everybody,
+}
 
 interface Person { id: string, email?: string | null, emailVerified?: boolean | null, disabled?: boolean | null }
 
@@ -60,7 +66,7 @@ const paths: Record<string, (usher: TestUsher, reader: LoggedIn | undefined, id:
 
 for (const audience of ['anyone', 'members', 'owners'] as const) {
   t.test(`11.1 addresses that ${audience} may see are hidden from all others, by every path`, async (t) => {
-    const usher = await createUsher(t, { policy: { 'users:read-email': audiences[audience] } })
+    const usher = await sharedUsher({ policy: { 'users:read-email': audiences[audience] } })
     const { owner, readers } = await peopleOf(usher)
     await createPost(usher, owner)
     const sees = { nobody: audience === 'anyone', owner: true, another: audience !== 'owners', admin: true }
@@ -79,7 +85,7 @@ for (const audience of ['anyone', 'members', 'owners'] as const) {
 }
 
 t.test('11.1 subscribers who may not see the same get different events of the same subscription', async (t) => {
-  const usher = await createUsher(t, { policy: { 'users:read-email': audiences.owners } })
+  const usher = await sharedUsher({ policy: { 'users:read-email': audiences.owners } })
   const { owner, readers } = await peopleOf(usher)
   const query = `subscription { postCreated { title author { ${FIELDS} posts(first: 1) { author { email } } } } }`
   const all = Object.values(readers)
@@ -108,9 +114,7 @@ t.test('11.1 subscribers who may not see the same get different events of the sa
 })
 
 t.test('11.1 responses to a write and about the own account hide nothing of the own account, and nothing else shows an address', async (t) => {
-  const usher = await createUsher(
-    t, { policy: { 'users:read-email': audiences.owners, 'users:replace': () => true, 'users:create': () => true } }
-  )
+  const usher = await sharedUsher({ policy: generous })
   const { inject, login } = usher
   const { owner, readers: { another } } = await peopleOf(usher)
   const { token, user } =
@@ -133,7 +137,7 @@ t.test('11.1 responses to a write and about the own account hide nothing of the 
 })
 
 t.test('11.1 where addresses are hidden, a user who may create users does not learn which are taken', async (t) => {
-  const usher = await createUsher(t, { policy: { 'users:read-email': audiences.owners, 'users:create': () => true } })
+  const usher = await sharedUsher({ policy: generous })
   const { inject, admin, app } = usher
   const [user, other] = [await usher.createUser(), await usher.createUser()]
   const free = { name: 'Free', email: `${randomUUID()}@example.com` }
@@ -160,10 +164,8 @@ t.test('11.1 where addresses are hidden, a user who may create users does not le
 })
 
 t.test('11.1 a user who may change others does not learn whether a guess of a hidden address is right', async (t) => {
-  const policy = { 'users:read-email': audiences.owners, 'users:replace': () => true }
-  const inbox = createMailer()
-  for (const mailer of [undefined, inbox.mailer]) {
-    const usher = await createUsher(t, { policy, mailer })
+  for (const options of [{ policy: generous }, { policy: generous, mailer: sharedInbox.mailer }]) {
+    const usher = await sharedUsher(options)
     const { owner, readers: { another } } = await peopleOf(usher)
     const change = ({ headers }: LoggedIn, email: string) =>
       usher.inject('PATCH', `/api/users/${owner.id}`, { headers, payload: { email } })

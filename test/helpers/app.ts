@@ -95,17 +95,21 @@ export async function createUsher (
 }
 
 const shared = new Map<string, Promise<TestUsher>>()
+const functions: unknown[] = []
 
 /**
  * Returns an app that the tests of a process share if they need the same options, because opening one takes more time
  * than most tests. A test creates users of its own, and asserts nothing about those of others. It changes neither the
  * admin nor anything else that the app has only once; a test that does, or that closes the app, uses `createUsher`.
- * @param options without functions
+ * Functions are the same only if they are one object, so those that apps share belong to a module.
  */
 export function sharedUsher (options: UsherOptions = {}): Promise<TestUsher> {
   const key = JSON.stringify(options, (_, value: unknown) => {
-    if (typeof value === 'function') throw new TypeError('Apps with functions in their options are not shared')
-    return value
+    // An option that is undefined replaces one of `createUsher`.
+    if (value === undefined) return 'undefined'
+    if (typeof value !== 'function') return value
+    if (!functions.includes(value)) functions.push(value)
+    return `function ${functions.indexOf(value)}`
   })
   const app = shared.get(key) ?? createUsher(root, options)
   shared.set(key, app)

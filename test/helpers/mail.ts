@@ -34,6 +34,9 @@ export function createMailer (): Inbox & { mailer: Mailer } {
   return { ...createInbox(mails), mailer: (mail) => { mails.push(mail) } }
 }
 
+/** The mails of the apps that the tests of a process share. A test reads those to addresses of its own. */
+export const sharedInbox = createMailer()
+
 /**
  * Starts an SMTP server. It accepts every mail unless `answer` returns an SMTP status. It is stopped when the test
  * ends.

@@ -2,7 +2,7 @@ import type { FastifyServerOptions, LightMyRequestResponse } from 'fastify'
 import type { Test } from 'tap'
 import type { UsherOptions } from '../../app.ts'
 import type { AuthenticationResponse, CreationOptions, RequestOptions } from '../../schema/auth/passkey.ts'
-import { createUsher, type LoggedIn, type TestUsher } from './app.ts'
+import { createUsher, sharedUsher, type LoggedIn, type TestUsher } from './app.ts'
 import { Authenticator, type Algorithm, type Behaviour } from './authenticator.ts'
 
 export const ORIGIN = 'https://example.com'
@@ -14,6 +14,11 @@ export const cookiesOf = (response: LightMyRequestResponse): string =>
 /** Mounts Usher with a public URL, and returns functions for ceremonies besides those of `createUsher`. */
 export async function openPasskeys (t: Test, options: UsherOptions = {}, server?: FastifyServerOptions) {
   return withPasskeys(await createUsher(t, { publicUrl: ORIGIN, ...options }, server))
+}
+
+/** Returns the same for an app that tests share, as `sharedUsher` does. */
+export async function sharedPasskeys (options: UsherOptions = {}) {
+  return withPasskeys(await sharedUsher({ publicUrl: ORIGIN, ...options }))
 }
 
 /** Returns the same functions for an app whose public URL is `ORIGIN`. */

@@ -1,8 +1,11 @@
 import type { FastifyInstance } from 'fastify'
-import type { Test } from 'tap'
+import root, { type Test } from 'tap'
+import type { UsherOptions } from '../../app.ts'
 import { codeOf } from '../../plugins/auth/totp/codes.ts'
 import type { Caller } from '../../plugins/auth/caller.ts'
 import type { LoggedIn, TestUsher } from './app.ts'
+import { sharedInbox } from './mail.ts'
+import { sharedPasskeys } from './passkeys.ts'
 import { openScope } from './scope.ts'
 
 const PERIOD_MS = 30_000
@@ -31,6 +34,28 @@ export function createTestClock (): TestClock {
     pass (steps = 1) { clock.now += steps * PERIOD_MS },
   }
   return clock
+}
+
+/** Returns an app that tests share, as `sharedUsher` does. It can encrypt secrets and send mails. */
+export const sharedTotp = (options: UsherOptions = {}) => sharedPasskeys({
+  secret: 'a secret of the node', mailer: sharedInbox.mailer, pages: { productName: 'Vault & Co' }, ...options,
+})
+
+const nodes = new Map<UsherOptions, Promise<FastifyInstance>[]>()
+
+/**
+ * Returns two more nodes of an app that tests share, and a new clock that both have until another test asks for them.
+ * The clock starts when they are open, which takes longer on a busy machine than a token may be ahead of a clock.
+ */
+export async function sharedNodes (
+  { options }: TestUsher
+): Promise<{ one: FastifyInstance, two: FastifyInstance, clock: TestClock }> {
+  const opened = nodes.get(options) ?? [openScope(root, options), openScope(root, options)]
+  nodes.set(options, opened)
+  const [one, two] = await Promise.all(opened) as [FastifyInstance, FastifyInstance]
+  const clock = createTestClock()
+  for (const node of [one, two]) setClock(node, clock)
+  return { one, two, clock }
 }
 
 /** Opens another node with this clock, for what authentication does without its routes. */

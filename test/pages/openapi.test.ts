@@ -1,9 +1,9 @@
 import t from 'tap'
-import { createUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher } from '../helpers/app.ts'
 import { openDocument, type Answer } from '../helpers/openapi.ts'
 
 // Every response to `inject` is checked by the OpenAPI document, in all tests. The first test is about that check.
-const usher = await createUsher(t)
+const usher = await sharedUsher()
 const { app, inject, admin } = usher
 
 t.test('8 a response that differs from the document is noticed', async (t) => {

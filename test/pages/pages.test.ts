@@ -5,7 +5,7 @@ import t from 'tap'
 import usher from '../../app.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
 import { codeOf } from '../../plugins/auth/totp/codes.ts'
-import { createUsher, type LoggedIn } from '../helpers/app.ts'
+import { createUsher, sharedUsher, type LoggedIn } from '../helpers/app.ts'
 import { openHost } from '../helpers/host.ts'
 import { createMailer } from '../helpers/mail.ts'
 import { until } from '../helpers/until.ts'
@@ -473,8 +473,21 @@ t.test('15.2 wrong options of pages are rejected', async (t) => {
   t.strictSame(read({}).pages, { enabled: true, productName: 'Usher', color: '#1d4ed8', texts: {} })
 })
 
+// The apps of several tests.
+const withForms = { signUp: true, loginMail: true, mailer: inbox.mailer }
+const branded = {
+  pages: {
+    texts: { nl: { logIn: 'Inloggen' }, de: { logIn: 'Einloggen' } },
+    productName: 'Notes',
+    logo: '/logo.svg',
+    appUrl: 'https://app.example.com/',
+    termsUrl: '/terms',
+    privacyUrl: '/p',
+  },
+}
+
 t.test('15.2 readers get pages and scripts in their language, and caches tell them apart', async (t) => {
-  const { inject } = await createUsher(t, { signUp: true, mailer: inbox.mailer })
+  const { inject } = await sharedUsher(withForms)
   const titles: [string | undefined, string, string, string][] = [
     [undefined, 'en', 'ltr', 'Log in'],
     ['de-CH,de;q=0.9', 'de', 'ltr', 'Anmelden'],
@@ -505,9 +518,7 @@ t.test('15.2 readers get pages and scripts in their language, and caches tell th
 })
 
 t.test('15.2 a host adds a language, and changes texts of one', async (t) => {
-  const { inject } = await createUsher(t, {
-    pages: { texts: { nl: { logIn: 'Inloggen' }, de: { logIn: 'Einloggen' } } },
-  })
+  const { inject } = await sharedUsher(branded)
   const page = async (language: string) => (await inject('GET', '/login', { headers: { 'accept-language': language } })).body
   t.match(await page('nl-BE'), '<h1>Inloggen</h1>')
   t.match(await page('nl'), 'E-mail address', 'what it lacks is English')
@@ -520,9 +531,7 @@ t.test('15.2 a host adds a language, and changes texts of one', async (t) => {
 })
 
 t.test('15.2 a page has the logo, the way back to the app, the terms and the privacy policy of the options', async (t) => {
-  const { inject } = await createUsher(t, {
-    pages: { productName: 'Notes', logo: '/logo.svg', appUrl: 'https://app.example.com/', termsUrl: '/terms', privacyUrl: '/p' },
-  })
+  const { inject } = await sharedUsher(branded)
   const { body } = await inject('GET', '/login')
   t.match(body, '<img src="/logo.svg" alt="Notes">')
   t.match(body, '<a class="end" href="https://app.example.com/">Back to Notes</a>')
@@ -563,7 +572,7 @@ t.test('15.2 without JavaScript, an error stands at its field, which gets the fo
 })
 
 t.test('15.2 every input that a form can reject is rejected in the language of the reader', async (t) => {
-  const { inject } = await createUsher(t, { signUp: true, loginMail: true, mailer: createMailer().mailer })
+  const { inject } = await sharedUsher(withForms)
   const forms: Record<string, string[]> = {
     '/login': ['email', 'password'],
     '/login/second-factor': ['challenge', 'code'],

@@ -8,7 +8,7 @@ import Fastify from 'fastify'
 import { buildSchema } from 'graphql'
 import t from 'tap'
 import usher from '../../app.ts'
-import { createUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher } from '../helpers/app.ts'
 
 interface Operation {
   operationId: string
@@ -36,7 +36,7 @@ const ERROR = { schema: { $ref: '#/components/schemas/Error' } }
 const LOGIN_FAILURE = { schema: { $ref: '#/components/schemas/LoginFailure' } }
 const ERRORS = { schema: { $ref: '#/components/schemas/Errors' } }
 
-const { inject, admin, options } = await createUsher(t)
+const { inject, admin, options } = await sharedUsher()
 
 t.test('8 GET /docs/json', async (t) => {
   const response = await inject('GET', '/docs/json')

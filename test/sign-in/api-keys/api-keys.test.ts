@@ -6,7 +6,7 @@ import postgres from 'postgres'
 import t from 'tap'
 import plugin, { audiences, type UsherGraphQLContext, type UsherOptions } from '../../../app.ts'
 import { createKey, createService, type TestKey } from '../../helpers/api-keys.ts'
-import { createUsher, withUsers, type LoggedIn } from '../../helpers/app.ts'
+import { createUsher, sharedUsher, withUsers, type LoggedIn } from '../../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
 import { createEndDuring, lockTable } from '../../helpers/end-during.ts'
 import { openEvents } from '../../helpers/events.ts'
@@ -214,16 +214,19 @@ t.test('17.1 no key decides who has the account: it cannot log out, step up, or 
   t.strictSame((await ask(headers)).slice(0, 2), [200, user.id], 'the key has not')
 })
 
+const userFields = Type.Object({
+  phone: Type.Optional(Type.String()), nick: Type.Optional(Type.String({ 'x-read': 'anyone' })),
+})
+const policy = { 'users:read-email': audiences.owners, 'bookmarks:create': () => true } as UsherOptions['policy']
+
 t.test('17.1 a key with actions has no others, and reads what anybody may read', async (t) => {
-  const owners = await createUsher(t, {
-    policy: { 'users:read-email': audiences.owners, 'bookmarks:create': () => true } as UsherOptions['policy'],
-  })
-  const user = await owners.createUser({ name: 'Ada', email: 'ada@example.com' })
+  const owners = await sharedUsher({ userFields, policy })
+  const user = await owners.createUser({ name: 'Ada' })
   const { headers } = await createKey(owners, user, { actions: ['posts:create', 'bookmarks:create'] })
   const full = await createKey(owners, user)
   const read = async (given: { authorization: string }) =>
     (await owners.inject('GET', `/api/users/${user.id}`, { headers: given })).json().email
-  t.strictSame([await read(headers), await read(full.headers)], [undefined, 'ada@example.com'])
+  t.strictSame([await read(headers), await read(full.headers)], [undefined, user.email])
   t.equal((await owners.inject('GET', '/api/protected', { headers })).json().user.email, undefined)
   const mine = { query: '{ me { name email } }' }
   t.strictSame((await post(owners, mine, { ...user, headers })).data, { me: { name: 'Ada', email: null } })
@@ -235,7 +238,7 @@ t.test('17.1 a key with actions has no others, and reads what anybody may read',
     owners.inject('DELETE', '/api/auth/sessions/00000000-0000-7000-8000-000000000000', { headers })
   ), [403, 'ACTION_NOT_GRANTED'])
   const replacer = await createKey(owners, user, { actions: ['users:replace'] })
-  for (const email of ['ada@example.com', 'guess@example.com']) {
+  for (const email of [user.email, 'guess@example.com']) {
     t.strictSame(await errorOf(owners.inject(
       'PATCH', `/api/users/${user.id}`, { headers: replacer.headers, payload: { email } }
     )), [403, 'SESSION_REQUIRED'], 'it does not learn the address by guessing')
@@ -243,10 +246,7 @@ t.test('17.1 a key with actions has no others, and reads what anybody may read',
 })
 
 t.test('17.1 fields of a host that only the user sees are hidden from a key that may not read the account', async (t) => {
-  const userFields = Type.Object({
-    phone: Type.Optional(Type.String()), nick: Type.Optional(Type.String({ 'x-read': 'anyone' })),
-  })
-  const hosted = await createUsher(t, { userFields, policy: { 'users:read-email': audiences.owners } })
+  const hosted = await sharedUsher({ userFields, policy })
   const user = await hosted.createUser()
   const payload = { phone: '1', nick: 'A' }
   await hosted.inject('PATCH', `/api/users/${user.id}`, { headers: hosted.admin.headers, payload })
@@ -438,8 +438,8 @@ t.test('17.1 a key expires by itself, and is then deleted', async (t) => {
 })
 
 t.test('17.1 a key is for its mount alone', async (t) => {
-  const other = await createUsher(t)
-  const { headers } = await createKey(other, other.admin)
+  const other = await sharedUsher()
+  const { headers } = await createKey(other, await other.createUser())
   t.strictSame(await ask(headers), REFUSED)
   t.equal((await ask(headers, other))[0], 200)
 })

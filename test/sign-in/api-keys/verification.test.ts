@@ -5,7 +5,7 @@ import { createClaims } from '../../../plugins/auth/claims.ts'
 import { createWriters } from '../../../plugins/auth/writers.ts'
 import { slow } from '../../helpers/deadlines.ts'
 import { createKey, createService } from '../../helpers/api-keys.ts'
-import { createUsher, type TestUsher } from '../../helpers/app.ts'
+import { createUsher, sharedUsher, type TestUsher } from '../../helpers/app.ts'
 import { openCore } from '../../helpers/core.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'
 import { startWithEvents } from '../../helpers/outbox-events.ts'
@@ -41,11 +41,11 @@ t.test('17.2 a node that missed the end of a key asks, also if that is longer ag
 })
 
 t.test('17.1 where a second factor is required, a key needs that one was used to create it', async (t) => {
-  const open = await createUsher(t)
+  const open = await sharedUsher()
   const sql = openSql(t, open)
   const user = await open.createUser()
   const before = await createKey(open, user)
-  const service = await createKey(open, open.admin, { userId: await createService(open, { email: 'ci@example.com' }) })
+  const service = await createKey(open, open.admin, { userId: await createService(open, { email: `${randomUUID()}@example.com` }) })
   await sql`update sessions set amr = '{pwd,otp,mfa}' where user_id = ${user.id}`
   const refreshed = await open.inject('POST', '/api/auth/refresh', { headers: { cookie: user.cookie } })
   const withFactor = await createKey(open, { headers: { authorization: `Bearer ${refreshed.json().token}` } })
@@ -79,10 +79,12 @@ t.test('12.3 a key has the claims of its user, as new as those of a token', asyn
 })
 
 t.test('17.1 a key expires by the clock of the database, and has no claims without the option', async (t) => {
-  const usher = await createUsher(t)
+  const usher = await sharedUsher()
   const clock = createTestClock()
   const scope = await openAuth(t, usher, clock)
-  const { headers } = await createKey(usher, usher.admin, { expiresAt: new Date(clock.now + 3_600_000).toISOString() })
+  const { headers } = await createKey(
+    usher, await usher.createUser({ role: 'admin' }), { expiresAt: new Date(clock.now + 3_600_000).toISOString() }
+  )
   const { claims, sessionId, role } = await scope.usherAuth.identify(headers.authorization)
   t.strictSame({ claims, sessionId, role }, { claims: {}, sessionId: null, role: 'admin' })
   clock.now += 3_599_999
@@ -92,7 +94,7 @@ t.test('17.1 a key expires by the clock of the database, and has no claims witho
 })
 
 t.test('12.1 the host creates keys for everybody, lists and deletes them, by itself or for an actor', async (t) => {
-  const usher = await createUsher(t)
+  const usher = await sharedUsher()
   const { apiKeys } = usher.app.usher
   const user = await usher.createUser()
   const expiresAt = new Date('2999-01-01T00:00:00Z')
@@ -133,7 +135,8 @@ t.test('12.5 events say that a key was created and deleted, also by what voids i
 })
 
 t.test('17.2 a key is forgotten when its end is announced, and not remembered if it ended while it was read', async (t) => {
-  const usher = await createUsher(t)
+  const usher = await sharedUsher()
+  const user = await usher.createUser()
   const { core } = await openCore(t, { schema: usher.options.schema! })
   const sql = openSql(t, usher)
   const ends = new Map<string, () => void>()
@@ -149,7 +152,7 @@ t.test('17.2 a key is forgotten when its end is announced, and not remembered if
   }
   const writers = createWriters({ ...core, signingKeys: { find: () => undefined } })
   const keys = createApiKeyVerification({ ...core, claims: createClaims(core), sessions, writers })
-  const { id, key } = await createKey(usher, usher.admin)
+  const { id, key } = await createKey(usher, user)
   const actor = await keys.verify(key)
   t.equal(keys.verify(key), actor, 'it is remembered')
   await sql`delete from api_keys where id = ${id}`
@@ -158,7 +161,7 @@ t.test('17.2 a key is forgotten when its end is announced, and not remembered if
   await t.rejects(Promise.resolve(keys.verify(key)), { code: 'INVALID_TOKEN' }, 'it was read again')
   t.equal(ends.size, 0)
 
-  const late = await createKey(usher, usher.admin)
+  const late = await createKey(usher, user)
   ended.add(late.id)
   await t.rejects(Promise.resolve(keys.verify(late.key)), { code: 'INVALID_TOKEN' })
   ended.clear()

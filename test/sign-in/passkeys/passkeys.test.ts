@@ -2,26 +2,30 @@ import { createHash, randomBytes } from 'node:crypto'
 import { decodeJwt } from 'jose'
 import type { Sql } from 'postgres'
 import t from 'tap'
+import type { UsherOptions } from '../../../app.ts'
 import { Authenticator, type Behaviour } from '../../helpers/authenticator.ts'
 import { createUsher } from '../../helpers/app.ts'
-import { createMailer } from '../../helpers/mail.ts'
+import { sharedInbox as inbox } from '../../helpers/mail.ts'
 import { startWithEvents } from '../../helpers/outbox-events.ts'
-import { cookiesOf, openPasskeys, ORIGIN, withPasskeys } from '../../helpers/passkeys.ts'
+import { cookiesOf, openPasskeys, ORIGIN, sharedPasskeys, withPasskeys } from '../../helpers/passkeys.ts'
 import { openSql, untilBlocked } from '../../helpers/sql.ts'
 import { stopClock } from '../../helpers/stopped-clock.ts'
 import { until } from '../../helpers/until.ts'
 
 const REFUSED = { error: 'The passkey was not accepted', code: 'INVALID_CREDENTIALS' }
 
+// Most tests share an app with these options.
+const open = () => sharedPasskeys({ origins: ['https://app.example.org'], mailer: inbox.mailer })
+
 t.test('16.3 a user registers a passkey, sees and renames it, logs in with it, and removes it', async (t) => {
-  const { inject, createUser, creationOptions, add, begin, finish } = await openPasskeys(t)
-  const user = await createUser({ name: 'Ada', email: 'ada@example.com' })
+  const { inject, createUser, creationOptions, add, begin, finish } = await open()
+  const user = await createUser({ name: 'Ada' })
   const options = await creationOptions(user)
   t.match(options, {
     rp: { id: 'example.com', name: 'Usher' },
     user: {
       id: Buffer.from(user.id.replaceAll('-', ''), 'hex').toString('base64url'),
-      name: 'ada@example.com',
+      name: user.email,
       displayName: 'Ada',
     },
     pubKeyCredParams: [
@@ -52,7 +56,7 @@ t.test('16.3 a user registers a passkey, sees and renames it, logs in with it, a
   t.match(request, { timeout: 300_000, rpId: 'example.com', allowCredentials: [], userVerification: 'required' })
   const loggedIn = await finish(authenticator.get(request), cookie)
   t.equal(loggedIn.statusCode, 200)
-  t.match(loggedIn.json(), { tokenType: 'Bearer', user: { id: user.id, email: 'ada@example.com' } })
+  t.match(loggedIn.json(), { tokenType: 'Bearer', user: { id: user.id, email: user.email } })
   t.match(
     loggedIn.cookies, [{ name: 'usher_session', path: '/api/auth', httpOnly: true, sameSite: 'Lax', secure: true }]
   )
@@ -77,7 +81,7 @@ t.test('16.3 a user registers a passkey, sees and renames it, logs in with it, a
 })
 
 t.test('16.3 a passkey of ES256, EdDSA and RS256 logs its user in, and the cookie of a ceremony is only for the auth routes', async (t) => {
-  const { createUser, register, logIn, inject } = await openPasskeys(t)
+  const { createUser, register, logIn, inject } = await open()
   const user = await createUser()
   for (const algorithm of ['ES256', 'EdDSA', 'RS256'] as const) {
     const { authenticator } = await register(user, { algorithm })
@@ -90,9 +94,7 @@ t.test('16.3 a passkey of ES256, EdDSA and RS256 logs its user in, and the cooki
 })
 
 t.test('16.3 every login by passkey that is not right gets the same 401', async (t) => {
-  const { createUser, register, begin, finish, creationOptions, inject, admin } = await openPasskeys(
-    t, { origins: ['https://app.example.org'] }
-  )
+  const { createUser, register, begin, finish, creationOptions, inject, admin } = await open()
   const user = await createUser()
   const other = await createUser()
   const { authenticator, id } = await register(user)
@@ -161,7 +163,7 @@ t.test('16.3 every login by passkey that is not right gets the same 401', async 
 })
 
 t.test('16.3 a registration belongs to the session that has asked for it, and is accepted once', async (t) => {
-  const { createUser, login, creationOptions, add, begin, inject } = await openPasskeys(t)
+  const { createUser, login, creationOptions, add, begin, inject } = await open()
   const [user, other] = [await createUser(), await createUser()]
   const authenticator = new Authenticator({ origin: ORIGIN })
   const created = authenticator.create(await creationOptions(user))
@@ -194,7 +196,7 @@ t.test('16.3 a registration belongs to the session that has asked for it, and is
 })
 
 t.test('16.3 what is malformed or too large is rejected before anything is verified', async (t) => {
-  const { createUser, creationOptions, add, begin, finish, register, inject } = await openPasskeys(t)
+  const { createUser, creationOptions, add, begin, finish, register, inject } = await open()
   const user = await createUser()
   const { authenticator } = await register(user)
   const created = new Authenticator({ origin: ORIGIN }).create(await creationOptions(user))
@@ -283,7 +285,7 @@ t.test('16.3 a flood of options stores nothing, and failed logins of a network a
 })
 
 t.test('16.3 a challenge logs in once, however many use it at the same time', async (t) => {
-  const { createUser, register, begin, finish } = await openPasskeys(t)
+  const { createUser, register, begin, finish } = await open()
   const user = await createUser()
   const { authenticator } = await register(user)
   const { options, cookie } = await begin()
@@ -298,7 +300,7 @@ t.test('16.3 a challenge logs in once, however many use it at the same time', as
 })
 
 t.test('16.3 a user has at most 20 passkeys, also if more are added at the same time', async (t) => {
-  const { createUser, creationOptions, add, inject } = await openPasskeys(t)
+  const { createUser, creationOptions, add, inject } = await open()
   const user = await createUser()
   const authenticator = new Authenticator({ origin: ORIGIN })
   const credentials = []
@@ -312,7 +314,7 @@ t.test('16.3 a user has at most 20 passkeys, also if more are added at the same 
 })
 
 t.test('16.3 the last way to sign in cannot be removed, also by two requests at the same time', async (t) => {
-  const usher = await openPasskeys(t)
+  const usher = await open()
   const { createUser, register, inject, admin } = usher
   const user = await createUser()
   const ids = [(await register(user)).id, (await register(user)).id]
@@ -331,7 +333,8 @@ t.test('16.3 the last way to sign in cannot be removed, also by two requests at 
 
 t.test('16.3 a counter that goes back is logged and rejects nobody', async (t) => {
   const lines: string[] = []
-  const usher = await createUsherWithLog(t, lines)
+  const logger = { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } }
+  const usher = await openPasskeys(t, {}, { logger })
   const { createUser, register, logIn } = usher
   const user = await createUser()
   const sql = openSql(t, usher)
@@ -352,17 +355,13 @@ t.test('16.3 a counter that goes back is logged and rejects nobody', async (t) =
   t.match(await stored(), { counter: 9, backed_up: true })
 })
 
-async function createUsherWithLog (t: Parameters<typeof openPasskeys>[0], lines: string[]) {
-  return openPasskeys(t, {}, { logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
-}
-
 t.test('16.2 passkeys are added and removed after a recent authentication only', async (t) => {
-  const usher = await openPasskeys(t)
-  const { createUser, register, creationOptions, add, inject, admin } = usher
-  const user = await createUser()
+  const usher = await open()
+  const { createUser, register, creationOptions, add, inject } = usher
+  const [user, admin] = [await createUser(), await createUser({ role: 'admin' })]
   const { id } = await register(user)
   const created = new Authenticator({ origin: ORIGIN }).create(await creationOptions(user))
-  await openSql(t, usher)`update sessions set auth_time = now() - interval '1 hour'`
+  await openSql(t, usher)`update sessions set auth_time = now() - interval '1 hour' where user_id in (${user.id}, ${admin.id})`
   const requests = {
     options: await inject('POST', '/api/auth/passkeys/options', { headers: user.headers }),
     add: await add(user, created),
@@ -380,7 +379,7 @@ t.test('16.2 passkeys are added and removed after a recent authentication only',
 })
 
 t.test('16.3 an admin sees and removes the passkeys of others, which ends their sessions, and nobody else does', async (t) => {
-  const { createUser, register, inject, admin } = await openPasskeys(t)
+  const { createUser, register, inject, admin } = await open()
   const [user, other] = [await createUser(), await createUser()]
   const { id } = await register(user)
   const path = `/api/users/${user.id}/passkeys`
@@ -409,8 +408,7 @@ t.test('16.3 an admin sees and removes the passkeys of others, which ends their 
 })
 
 t.test('16.3 the owner gets a mail about a new passkey, with a link that removes it, and one about a removed passkey', async (t) => {
-  const inbox = createMailer()
-  const { createUser, register, logIn, inject, login } = await openPasskeys(t, { mailer: inbox.mailer })
+  const { createUser, register, logIn, inject, login } = await open()
   const user = await createUser()
   const kept = await register(user)
   const { authenticator } = await register(user)
@@ -454,20 +452,18 @@ const races: Record<string, (sql: Sql, userId: string) => Promise<unknown>> = {
 }
 let usedHash = Buffer.alloc(0)
 
+// What waits for a login, and what it waits for then.
+let race: { reached: () => void, released: Promise<void> } | undefined
+const hooks: UsherOptions['hooks'] = {
+  async beforeLogin () {
+    race?.reached()
+    await race?.released
+  },
+}
+
 for (const [name, change] of Object.entries(races)) {
   t.test(`16.3 there is no session if ${name} during the login`, async (t) => {
-    const reached = Promise.withResolvers<void>()
-    const released = Promise.withResolvers<void>()
-    let waits = false
-    const usher = await openPasskeys(t, {
-      hooks: {
-        async beforeLogin () {
-          if (!waits) return
-          reached.resolve()
-          await released.promise
-        },
-      },
-    })
+    const usher = await sharedPasskeys({ hooks })
     const { createUser, register, begin, finish } = usher
     const user = await createUser()
     const { authenticator } = await register(user)
@@ -476,10 +472,13 @@ for (const [name, change] of Object.entries(races)) {
       (await sql`select count(*)::int as count from sessions where user_id = ${user.id} and 'pop' = any(amr)`)[0]!.count
     const { options, cookie } = await begin()
     usedHash = createHash('sha256').update(Buffer.from(options.challenge, 'base64url').subarray(0, 70)).digest()
-    waits = true
+    const reached = Promise.withResolvers<void>()
+    const released = Promise.withResolvers<void>()
+    race = { reached: reached.resolve, released: released.promise }
     const finishing = finish(authenticator.get(options), cookie)
     await reached.promise
     await change(sql, user.id)
+    race = undefined
     released.resolve()
     const response = await finishing
     t.strictSame([response.statusCode, response.json()], [401, REFUSED])
@@ -488,7 +487,7 @@ for (const [name, change] of Object.entries(races)) {
 }
 
 t.test('16.3 there is no passkey if the session ends during the registration', async (t) => {
-  const usher = await openPasskeys(t)
+  const usher = await open()
   const { createUser, creationOptions, add, inject } = usher
   const user = await createUser()
   const created = new Authenticator({ origin: ORIGIN }).create(await creationOptions(user))
@@ -501,11 +500,11 @@ t.test('16.3 there is no passkey if the session ends during the registration', a
     t.equal((await inject('POST', '/api/auth/logout', { headers: user.headers })).statusCode, 204)
   })
   t.equal((await adding!).statusCode, 401)
-  t.strictSame([...await sql`select from passkeys`], [])
+  t.strictSame([...await sql`select from passkeys where user_id = ${user.id}`], [])
 })
 
 t.test('10.4 a registration with an idempotency key is repeated with the same result', async (t) => {
-  const { createUser, creationOptions, add, inject } = await openPasskeys(t)
+  const { createUser, creationOptions, add, inject } = await open()
   const user = await createUser()
   const created = new Authenticator({ origin: ORIGIN }).create(await creationOptions(user))
   const key = { 'idempotency-key': 'once' }

@@ -51,19 +51,30 @@ async function startGithub (t: Test) {
   }
 }
 
+// One app has a provider for each case.
+const github = await startGithub(t)
+const [apple, microsoft, open, closed, usual, trusted] = await Promise.all([
+  startProvider(t), startProvider(t), startProvider(t), startProvider(t), startProvider(t), startProvider(t),
+])
+const pem = `${generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' })}`
+const usher = await openProviders(t, {
+  providers: {
+    github: { issuer: github.issuer, clientId: 'usher', clientSecret: 'a secret', signUp: true, allowPrivateAddresses: true },
+    apple: { ...apple.options, trustEmail: undefined, clientSecret: pem, teamId: 'TEAM', keyId: 'KEY', signUp: true },
+    microsoft: { ...microsoft.options, trustEmail: undefined, signUp: true },
+    open: { ...open.options, signUp: true },
+    closed: { ...closed.options, signUp: false },
+    usual: usual.options,
+    trusted: { ...trusted.options, signUp: true, trustSecondFactor: true },
+  },
+})
+const { begin, finish, inject, logIn, sessionOf } = usher
+
 t.test('16.5 GitHub: the id says who it is, and the verified primary address is the one that counts', async (t) => {
-  const server = await startGithub(t)
-  const { begin, finish, sessionOf, inject } = await openProviders(t, {
-    providers: {
-      github: {
-        issuer: server.issuer, clientId: 'usher', clientSecret: 'a secret', signUp: true, allowPrivateAddresses: true,
-      },
-    },
-  })
-  t.strictSame((await inject('GET', '/api/auth/providers')).json(), [{ id: 'github', name: 'GitHub' }])
+  t.strictSame((await inject('GET', '/api/auth/providers')).json()[0], { id: 'github', name: 'GitHub' })
   const logIn = async (user: unknown, emails: unknown) => {
     const { url, cookie } = await begin('github')
-    return finish('github', server.authorize(url, { user, emails }), cookie)
+    return finish('github', github.authorize(url, { user, emails }), cookie)
   }
   const email = (address: string, primary: boolean, verified: boolean) => ({ email: address, primary, verified })
   const { url } = await begin('github')
@@ -95,17 +106,9 @@ t.test('16.5 GitHub: the id says who it is, and the verified primary address is 
 })
 
 t.test('16.5 Apple: a form of another site works without cookies, the name is in it, and the client secret is signed', async (t) => {
-  const fake = await startProvider(t)
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' })
-  const { begin, inject, sessionOf } = await openProviders(t, {
-    providers: {
-      apple: { ...fake.options, trustEmail: undefined, clientSecret: `${pem}`, teamId: 'TEAM', keyId: 'KEY', signUp: true },
-    },
-  })
   const { url, cookie } = await begin('apple')
   t.match(Object.fromEntries(new URL(url).searchParams), { response_mode: 'form_post', scope: 'openid name email' })
-  const response = fake.authorize(url, { sub: 'apple', email: 'ada@example.com', email_verified: 'true' as never })
+  const response = apple.authorize(url, { sub: 'apple', email: 'grace@example.com', email_verified: 'true' as never })
   const user = JSON.stringify({ name: { firstName: 'Ada', lastName: 'Lovelace' }, email: 'other@example.com' })
   const payload = new URLSearchParams({ ...response, user, more: 'x' }).toString()
   const posted = await inject('POST', '/api/auth/providers/apple/callback', {
@@ -117,9 +120,9 @@ t.test('16.5 Apple: a form of another site works without cookies, the name is in
   const forged = await inject('GET', posted.headers.location!)
   t.equal(errorIn(forged), 'INVALID_STATE', 'another browser')
   const session = await sessionOf(await inject('GET', posted.headers.location!, { headers: { cookie } }))
-  t.match(session.user, { name: 'Ada Lovelace', email: 'ada@example.com', emailVerified: true })
+  t.match(session.user, { name: 'Ada Lovelace', email: 'grace@example.com', emailVerified: true })
 
-  const secret = createAppleSecret({ teamId: 'TEAM', keyId: 'KEY', clientId: 'usher', privateKey: `${pem}` }, 1000)
+  const secret = createAppleSecret({ teamId: 'TEAM', keyId: 'KEY', clientId: 'usher', privateKey: pem }, 1000)
   t.strictSame(decodeProtectedHeader(secret), { alg: 'ES256', kid: 'KEY' })
   t.strictSame(decodeJwt(secret), { iss: 'TEAM', iat: 1000, exp: 1300, aud: 'https://appleid.apple.com', sub: 'usher' })
 })
@@ -131,22 +134,12 @@ t.test('16.5 Google proves the addresses that it hosts, Microsoft none', async (
   t.notOk(isProven({ email: 'ada@example.com', email_verified: true }), 'another mailbox')
   t.notOk(isProven({ email: 'ada@gmail.com.example.com', email_verified: true }))
   t.notOk(isProven({ email: 'ada@gmail.com', email_verified: false }))
-  const fake = await startProvider(t)
-  const { logIn, createUser } = await openProviders(t, {
-    providers: { microsoft: { ...fake.options, trustEmail: undefined, signUp: true } },
-  })
-  const victim = await createUser()
+  const victim = await usher.createUser()
   const claims = { sub: randomUUID(), email: victim.email, email_verified: true, xms_edov: true }
-  t.equal(errorIn(await logIn('microsoft', fake, claims)), 'LINK_REQUIRED', 'nOAuth')
+  t.equal(errorIn(await logIn('microsoft', microsoft, claims)), 'LINK_REQUIRED', 'nOAuth')
 })
 
 t.test('16.5 whether somebody without an account gets one is an option, by default that of sign-ups', async (t) => {
-  const [open, closed, usual] = [await startProvider(t), await startProvider(t), await startProvider(t)]
-  const { logIn } = await openProviders(t, {
-    providers: {
-      open: { ...open.options, signUp: true }, closed: { ...closed.options, signUp: false }, usual: usual.options,
-    },
-  })
   const person = () => ({ sub: randomUUID(), email: `${randomUUID()}@example.com`, email_verified: true })
   t.equal(errorIn(await logIn('open', open, person())), null)
   t.equal(errorIn(await logIn('closed', closed, person())), 'SIGN_UP_CLOSED')
@@ -227,15 +220,9 @@ t.test('15.2, 16.5 the pages offer the providers, keep where the user goes, and 
 })
 
 t.test('16.5 a provider is a second factor only if the option says so, and the token does', async (t) => {
-  const [trusted, usual] = [await startProvider(t), await startProvider(t)]
-  const usher = await openProviders(t, {
-    providers: {
-      trusted: { ...trusted.options, signUp: true, trustSecondFactor: true }, usual: { ...usual.options, signUp: true },
-    },
-  })
   const sql = openSql(t, usher)
-  const logIn = async (id: 'trusted' | 'usual', amr: string[]) => {
-    const fake = { trusted, usual }[id]
+  const logIn = async (id: 'trusted' | 'open', amr: string[]) => {
+    const fake = { trusted, open }[id]
     const person = { sub: randomUUID(), email: `${randomUUID()}@example.com`, email_verified: true }
     const user = await usher.sessionOf(await usher.logIn(id, fake, person))
     await sql`insert into totp (user_id, secret, confirmed_at) values (${user.id}, 'AAAA', now())`
@@ -246,5 +233,5 @@ t.test('16.5 a provider is a second factor only if the option says so, and the t
   }
   t.strictSame(await logIn('trusted', ['pwd', 'mfa']), ['/account', null])
   t.strictSame(await logIn('trusted', ['pwd']), ['/login/second-factor', 'SECOND_FACTOR_MISSING'])
-  t.strictSame(await logIn('usual', ['pwd', 'mfa']), ['/login/second-factor', 'SECOND_FACTOR_MISSING'])
+  t.strictSame(await logIn('open', ['pwd', 'mfa']), ['/login/second-factor', 'SECOND_FACTOR_MISSING'])
 })

@@ -1,13 +1,14 @@
+import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { codeOf } from '../../../plugins/auth/totp/codes.ts'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
 import { openSocket } from '../../helpers/graphql.ts'
-import { createMailer, tokenIn } from '../../helpers/mail.ts'
-import { openPasskeys } from '../../helpers/passkeys.ts'
+import { sharedInbox as inbox, tokenIn } from '../../helpers/mail.ts'
+import { withPasskeys } from '../../helpers/passkeys.ts'
 import { openSql } from '../../helpers/sql.ts'
+import { sharedTotp } from '../../helpers/totp.ts'
 
-const inbox = createMailer()
-const optional = await createUsher(t, { secret: 'a secret of the node', mailer: inbox.mailer })
+const optional = await sharedTotp()
 // The same service after the option was set.
 const strict = await createUsher(t, { ...optional.options, secondFactor: 'everyone' })
 const admins = await createUsher(t, { ...optional.options, secondFactor: 'admins' })
@@ -52,10 +53,9 @@ t.test('16.4 sessions from before the option was set can enrol, and then everyth
 })
 
 t.test('16.4 where one is required, who has only the password of a user with a passkey can add nothing', async (t) => {
-  const before = await openPasskeys(t, { secret: 'a secret of the node' })
-  const owner = await before.createUser()
-  const { authenticator } = await before.register(owner)
-  const { inject, login, creationOptions } = await openPasskeys(t, { ...before.options, secondFactor: 'everyone' })
+  const owner = await optional.createUser()
+  const { authenticator } = await optional.register(owner)
+  const { inject, login, creationOptions } = withPasskeys(strict)
 
   const thief = await login(owner)
   const refused = await inject('POST', '/api/auth/totp', { headers: thief.headers })
@@ -68,7 +68,7 @@ t.test('16.4 where one is required, who has only the password of a user with a p
   const credential = authenticator.get((await inject('POST', '/api/auth/step-up/options', { headers })).json())
   const { token } = (await inject('POST', '/api/auth/step-up', { headers, payload: { credential } })).json()
   t.equal((await inject('POST', '/api/auth/totp', { headers: bearer(token) })).statusCode, 200, 'the owner can')
-  t.equal((await before.inject('POST', '/api/auth/totp', { headers: (await login(owner)).headers })).statusCode, 200,
+  t.equal((await optional.inject('POST', '/api/auth/totp', { headers: (await login(owner)).headers })).statusCode, 200,
     'where none is required, a passkey makes nothing mandatory')
 })
 
@@ -122,7 +122,7 @@ t.test('16.4 the first admin enrols after the first login, and works', async (t)
 })
 
 t.test('16.4 an invited user sets a password, logs in, and enrols', async (t) => {
-  const { id, email } = await strict.app.usher.users.create({ name: 'Invited', email: 'invited@example.com' })
+  const { id, email } = await strict.app.usher.users.create({ name: 'Invited', email: `${randomUUID()}@example.com` })
   t.equal(
     (await optional.inject('POST', `/api/users/${id}/invitation`, { headers: optional.admin.headers })).statusCode, 202
   )
@@ -137,7 +137,7 @@ t.test('16.4 an invited user sets a password, logs in, and enrols', async (t) =>
 })
 
 t.test('16.4 a user without a password, whose session the host has started, enrols', async (t) => {
-  const { id } = await strict.app.usher.users.create({ name: 'Guest', email: 'guest@example.com' })
+  const { id } = await strict.app.usher.users.create({ name: 'Guest', email: `${randomUUID()}@example.com` })
   const { token } = await strict.app.usher.sessions.start(id)
   t.equal(await ask(strict, bearer(token)), 'SECOND_FACTOR_MISSING')
   t.equal(await ask(strict, await enrol(strict, bearer(token))), 200)

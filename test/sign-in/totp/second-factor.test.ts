@@ -2,10 +2,10 @@ import { decodeJwt } from 'jose'
 import t from 'tap'
 import { codeOf } from '../../../plugins/auth/totp/codes.ts'
 import type { LoggedIn } from '../../helpers/app.ts'
-import { openPasskeys } from '../../helpers/passkeys.ts'
 import { openSql } from '../../helpers/sql.ts'
+import { sharedTotp } from '../../helpers/totp.ts'
 
-const usher = await openPasskeys(t)
+const usher = await sharedTotp()
 const { inject, createUser, register, begin } = usher
 const sql = openSql(t, usher)
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })

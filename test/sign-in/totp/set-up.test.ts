@@ -2,13 +2,11 @@ import { decodeJwt } from 'jose'
 import t from 'tap'
 import { codeOf } from '../../../plugins/auth/totp/codes.ts'
 import { createUsher, type LoggedIn, type TestUsher } from '../../helpers/app.ts'
-import { createMailer, tokenIn } from '../../helpers/mail.ts'
+import { sharedInbox as inbox, tokenIn } from '../../helpers/mail.ts'
 import { openSql } from '../../helpers/sql.ts'
+import { sharedTotp } from '../../helpers/totp.ts'
 
-const inbox = createMailer()
-const usher = await createUsher(
-  t, { secret: 'a secret of the node', mailer: inbox.mailer, pages: { productName: 'Vault & Co' } }
-)
+const usher = await sharedTotp()
 const sql = openSql(t, usher, 4)
 const { inject, createUser, login } = usher
 
