@@ -3,11 +3,11 @@ import { ApolloClient, gql, HttpLink, InMemoryCache } from '@apollo/client'
 import { PersistedQueryLink } from '@apollo/client/link/persisted-queries'
 import { Client, fetchExchange } from '@urql/core'
 import t from 'tap'
-import { createUsher } from '../helpers/app.ts'
+import { sharedUsher } from '../helpers/app.ts'
 import { createPost, hostOf } from '../helpers/graphql.ts'
 
 const STRICT = 'application/graphql-response+json'
-const usher = await createUsher(t)
+const usher = await sharedUsher()
 const { admin, inject, createUser } = usher
 
 type Parameters = Record<string, string>

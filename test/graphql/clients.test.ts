@@ -1,7 +1,7 @@
 import { createClient } from 'graphql-ws'
 import t from 'tap'
 import { WebSocket } from 'ws'
-import { createUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher } from '../helpers/app.ts'
 import { clients } from '../helpers/clients.ts'
 import { createPost, hostOf, post } from '../helpers/graphql.ts'
 import { createProxy } from '../helpers/proxy.ts'
@@ -68,7 +68,7 @@ t.test('7.7 common GraphQL clients receive each post they missed while disconnec
 })
 
 t.test('7.7 graphql-ws: a subscription, a mutation, and a rejected token', async (t) => {
-  const usher = await createUsher(t)
+  const usher = await sharedUsher()
   const author = await usher.createUser()
   const client = createClient({
     url: `ws://${await hostOf(usher)}/graphql`,

@@ -3,11 +3,15 @@ import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import { audiences } from '../../app.ts'
 import { actionsOf } from '../../routes/graphql/resolvers/reading.ts'
-import { createUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher } from '../helpers/app.ts'
 import { createPost, openSocket, post } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
 
-const usher = await createUsher(t)
+const usher = await sharedUsher()
+const closed = await createUsher(t, {
+  policy: { 'users:read-email': audiences.owners },
+  userFields: Type.Object({ own: Type.Optional(Type.String({ maxLength: 5 })) }),
+})
 const sql = openSql(t, usher)
 const { admin } = usher
 
@@ -41,10 +45,6 @@ t.test('10.2 Post.etag changes with the post, and is the same by every path', as
 })
 
 t.test('10.1 User.etag is the tag that GET /api/users/{id} returns to the same reader', async (t) => {
-  const closed = await createUsher(t, {
-    policy: { 'users:read-email': audiences.owners },
-    userFields: Type.Object({ own: Type.Optional(Type.String({ maxLength: 5 })) }),
-  })
   for (const one of [usher, closed]) {
     const [user, another] = [await one.createUser(), await one.createUser()]
     await createPost(one, user)
@@ -73,7 +73,6 @@ t.test('10.1 a mount without posts has User.etag', async (t) => {
 })
 
 t.test('10.2 subscriptions deliver the tags of posts and authors, as each subscriber sees them', async (t) => {
-  const closed = await createUsher(t, { policy: { 'users:read-email': audiences.owners } })
   const user = await closed.createUser()
   await createPost(closed, user, 'Before')
   const [before] = (await post(closed, { query: '{ posts { nodes { cursor } } }' })).data.posts.nodes

@@ -72,8 +72,9 @@ const extension: GraphqlExtension = {
   },
 }
 
+const usher = await createUsher(t, { graphql: extension })
+
 t.test('12.6 a host adds fields and types, with the actor and a loader for all rows at once', async (t) => {
-  const usher = await createUsher(t, { graphql: extension })
   const users = [await usher.createUser({ name: 'Ada' }), await usher.createUser({ name: 'Bea' }), usher.admin]
   const bookmark = 'mutation ($url: String!) { bookmark(input: { url: $url }) { url kind at owner { name email } } }'
   const made = await post(usher, { query: bookmark, variables: { url: 'https://a.example' } }, users[0])
@@ -194,7 +195,6 @@ t.test('12.6 the types of interfaces and unions are found by a function or by __
 })
 
 t.test('12.6 errors of a host: rejections and each GraphQLError are sent, others only say that the server failed', async (t) => {
-  const usher = await createUsher(t, { graphql: extension })
   const query = 'query ($how: String!) { fails(how: $how) }'
   for (let round = 0; round < 3; round++) {
     const failures = Object.keys(errors)

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { createUsher } from '../helpers/app.ts'
+import { sharedUsher } from '../helpers/app.ts'
 import { openSocket, post, protocols, type Answer } from '../helpers/graphql.ts'
 
 const bomb = Array.from(
@@ -49,7 +49,7 @@ const tooMuch: [what: string, query: string, message: string | RegExp][] = [
 ]
 
 t.test('limits', async (t) => {
-  const usher = await createUsher(t)
+  const usher = await sharedUsher()
 
   function refused (t: Test, { data, errors }: Answer, what: string, message: string | RegExp): void {
     t.notOk(data, what)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createUsher, type LoggedIn } from '../helpers/app.ts'
+import { createUsher, sharedUsher, type LoggedIn } from '../helpers/app.ts'
 import { createPost, openSocket, post, protocols } from '../helpers/graphql.ts'
 import { tagOfRow } from '../helpers/row-tags.ts'
 import { openSql } from '../helpers/sql.ts'
@@ -8,7 +8,7 @@ const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
 const CREATE = 'mutation ($input: CreatePostInput!) { createPost(input: $input) { id title content author { id } } }'
 
 t.test('mutations', async (t) => {
-  const usher = await createUsher(t)
+  const usher = await sharedUsher()
   const { admin, createUser, inject } = usher
   const sql = openSql(t, usher)
   const [owner, other] = [await createUser(), await createUser()]

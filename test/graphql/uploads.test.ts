@@ -1,13 +1,13 @@
 import postgres from 'postgres'
 import t from 'tap'
-import { createUsher, type LoggedIn } from '../helpers/app.ts'
+import { createUsher, sharedUsher, type LoggedIn } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { post } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
 import { upload } from '../helpers/uploads.ts'
 
 const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
-const usher = await createUsher(t)
+const usher = await sharedUsher()
 const { admin, inject } = usher
 const [ada, bob] = [await usher.createUser({ name: 'Ada' }), await usher.createUser({ name: 'Bob' })]
 const keep = async (name: string, by = ada) => (await upload(usher, name, name, by.headers)).id

@@ -76,6 +76,7 @@ export async function createUsher (
       mail: generous,
       verifiedMail: generous,
     },
+    graphql: { documents: generous, allDocuments: generous },
     ...options,
   }
   // A start takes seconds on a busy machine.

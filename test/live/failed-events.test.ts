@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher } from '../helpers/app.ts'
 import { openEvents } from '../helpers/events.ts'
 import { createPost, openSocket, protocols, titles } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
@@ -59,7 +59,7 @@ t.test('7.7 an event that cannot be created ends only the subscriptions that it 
 })
 
 t.test('7.7 an event is tried again if PostgreSQL cancels its statements, before its subscriptions end with an error', async (t) => {
-  const usher = await createUsher(t)
+  const usher = await sharedUsher()
   const sql = openSql(t, usher)
   const [failing, other] = [await (await openSocket(t, usher)).init(), await (await openSocket(t, usher)).init()]
   failing.start('failing', 'subscription { postCreated { title author { name } } }')

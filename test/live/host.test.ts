@@ -1,6 +1,6 @@
 import { EventEmitter, on } from 'node:events'
 import { GraphQLError } from 'graphql'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import type { GraphqlExtension, UsherGraphQLContext } from '../../app.ts'
 import { createUsher } from '../helpers/app.ts'
 import { openEvents } from '../helpers/events.ts'
@@ -84,14 +84,18 @@ function createHost () {
   return { emitter, seen, extension }
 }
 
-async function start (t: Test) {
-  const host = createHost()
-  return { ...host, usher: await createUsher(t, { graphql: host.extension }) }
+const host = createHost()
+const usher = await createUsher(t, { graphql: host.extension })
+
+/** Returns the host, which has seen nothing of its subscribers yet, and its app. */
+function start () {
+  Object.assign(host.seen, { returned: 0, contexts: [], pulled: 0 })
+  return { ...host, usher }
 }
 
 for (const protocol of protocols) {
   t.test(`12.6 events of a host over ${protocol}: they arrive, end, fail, and are closed when the client or the session leaves`, async (t) => {
-    const { usher, emitter, seen } = await start(t)
+    const { usher, emitter, seen } = start()
     const ada = await usher.createUser()
     const socket = await (await openSocket(t, usher, { protocol })).init({ authorization: ada.headers.authorization })
     const query = 'subscription { price { amount for } }'
@@ -139,7 +143,7 @@ for (const protocol of protocols) {
 }
 
 t.test('12.6 events of a host over server-sent events, and not as a query', async (t) => {
-  const { usher, emitter, seen } = await start(t)
+  const { usher, emitter, seen } = start()
   const stream = await openEvents(
     t, usher, { query: `?query=${encodeURIComponent('subscription { price { amount } }')}` }
   )
@@ -156,7 +160,7 @@ t.test('12.6 events of a host over server-sent events, and not as a query', asyn
 })
 
 t.test('12.6 a host is not asked for further events while a client does not read, and hears when it leaves', async (t) => {
-  const { usher, seen } = await start(t)
+  const { usher, seen } = start()
   const socket = await (await openSocket(t, usher)).init()
   socket.socket.pause()
   socket.start('slow', 'subscription { ticks }')
@@ -173,7 +177,7 @@ t.test('12.6 a host is not asked for further events while a client does not read
 })
 
 t.test('12.6 an event with a field of the host is rendered for each subscriber, unless the field is shared', async (t) => {
-  const { usher } = await start(t)
+  const { usher } = start()
   const users = [await usher.createUser(), await usher.createUser()]
   const sockets = await Promise.all(users.map(async (user, index) =>
     (await openSocket(

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher } from '../helpers/app.ts'
 import { createPost, openSocket, post, protocols, titles, type TestSocket } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
 
@@ -13,8 +13,8 @@ const take = async (socket: TestSocket, count: number) => {
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => String(from + index))
 
 t.test('7.7 a subscription resumes from a cursor', async (t) => {
-  const usher = await createUsher(t)
-  const otherNode = await createUsher(t, usher.options)
+  const usher = await sharedUsher()
+  const otherNode = await sharedUsher(usher.options)
   const { admin } = usher
   const sql = openSql(t, usher)
   const author = await usher.createUser()

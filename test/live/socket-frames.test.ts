@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import t from 'tap'
-import { createUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher } from '../helpers/app.ts'
 import { frame, upgrade } from '../helpers/frames.ts'
 import { hostOf, openSocket, protocols } from '../helpers/graphql.ts'
 
@@ -23,7 +23,7 @@ const malformed: Record<string, Buffer> = {
   'a close frame with a reason that is not UTF-8': frame(CLOSE, Buffer.from([0x03, 0xe8, 0xff])),
 }
 
-const usher = await createUsher(t)
+const usher = await sharedUsher()
 
 t.test('1.13 malformed frames close their socket with either subprotocol, and affect no other', async (t) => {
   const other = await (await openSocket(t, usher)).init()

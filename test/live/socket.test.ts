@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import type { UsherOptions } from '../../app.ts'
-import { createUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher } from '../helpers/app.ts'
 import { slow } from '../helpers/deadlines.ts'
 import { createPost, hostOf, openSocket, post, protocols } from '../helpers/graphql.ts'
 import { until } from '../helpers/until.ts'
@@ -22,7 +22,7 @@ function createHold () {
 }
 
 t.test('the socket', { jobs: 20 }, async (t) => {
-  const usher = await createUsher(t)
+  const usher = await sharedUsher()
   const brief = await createUsher(t, { accessTokenSeconds: 2 })
   const impatient = await createUsher(t, { pingSeconds: 4 })
   const hasty = await createUsher(t, { deadlines: { ...slow, socketInit: 1000 } })

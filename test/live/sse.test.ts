@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { request } from 'node:http'
 import t from 'tap'
-import { createUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher } from '../helpers/app.ts'
 import { openEvents } from '../helpers/events.ts'
 import { createPost, hostOf } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
@@ -14,7 +14,7 @@ const inAddress = (query: string, rest: Record<string, string> = {}) =>
 const titlesOf = (answers: { data?: any }[]) => answers.map(({ data }) => data.postCreated.title)
 
 t.test('7.7 subscriptions over server-sent events', async (t) => {
-  const usher = await createUsher(t)
+  const usher = await sharedUsher()
   const { admin, createUser, inject } = usher
 
   t.test('7.7 subscriptions work by POST and GET; the id of an event is the cursor of its post', async (t) => {

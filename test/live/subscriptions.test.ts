@@ -1,7 +1,7 @@
 import postgres from 'postgres'
 import t from 'tap'
 import { WebSocket } from 'ws'
-import { createUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { createPost, openSocket, post, protocols, titles } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
@@ -12,8 +12,8 @@ const by = (id: string) => `subscription { postCreated(authorId: "${id}") { titl
 const CREATE = 'mutation ($title: String!) { createPost(input: { title: $title, content: "" }) { title } }'
 
 t.test('postCreated', async (t) => {
-  const usher = await createUsher(t)
-  const otherNode = await createUsher(t, usher.options)
+  const usher = await sharedUsher()
+  const otherNode = await sharedUsher(usher.options)
   const { admin } = usher
   const sql = openSql(t, usher)
   const author = await usher.createUser({ name: 'Author' })
@@ -192,7 +192,7 @@ t.test('postCreated', async (t) => {
 
 t.test('7.7 a node without subscribers reads no posts', async (t) => {
   const statements: string[] = []
-  const usher = await createUsher(t)
+  const usher = await sharedUsher()
   const client = postgres(
     await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } }
   )
