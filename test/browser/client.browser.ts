@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import type { UsherClient } from '../../client/index.ts'
 import usher from '../../app.ts'
 import { withUsers } from '../helpers/app.ts'
-import { startBrowser } from '../helpers/browser.ts'
+import { openProfile } from '../helpers/browser.ts'
 import { createCuttingProxy } from '../helpers/cutting-proxy.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { TEST_TIMEOUT_MS } from '../helpers/deadlines.ts'
@@ -71,7 +71,7 @@ t.test('15.4 three tabs of a browser share a session', async (t) => {
   const [host, next] = [await startHost(t, shared), await startHost(t, shared)]
   const member = await host.createUser({ name: 'Ada' })
   const proxy = await createCuttingProxy(t, host.url)
-  const context = await (await startBrowser(t)).newContext()
+  const context = await openProfile(t)
   // Tabs of a busy machine answer late. The time in which they may (client/tabs.ts) is forty times as long here.
   await context.addInitScript(() => {
     const { setTimeout } = window
@@ -168,7 +168,7 @@ t.test('15.4 three tabs of a browser share a session', async (t) => {
 t.test('15.4 the hook for React of docs/client.md shows the session in every tab', async (t) => {
   const host = await startHost(t, { schema: uniqueSchema('client react'), uploadsDir: temporaryFolder() })
   const { email, password } = await host.createUser({ name: 'Ada' })
-  const context = await (await startBrowser(t)).newContext()
+  const context = await openProfile(t)
   const [tab, other] = [await context.newPage(), await context.newPage()]
   for (const page of [tab, other]) {
     page.setDefaultTimeout(TEST_TIMEOUT_MS)

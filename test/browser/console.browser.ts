@@ -1,19 +1,15 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
-import { look, openPage, startBrowser } from '../helpers/browser.ts'
+import { checkLooks, look, looks, openPage } from '../helpers/browser.ts'
 import { createMailer } from '../helpers/mail.ts'
 import { createPost } from '../helpers/graphql.ts'
 import { fieldPart, filePart, post } from '../helpers/uploads.ts'
 import { openSql } from '../helpers/sql.ts'
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const evil = '<img src=x onerror=alert(1)> \u202eevil \u05d0'
 const MAX_BYTES = 60 * 1024
 
-const browser = await startBrowser(t)
 const usher = await createUsher(t, { prefix: '/base', console: true, mailer: createMailer().mailer })
 const { port } = new URL(await usher.app.listen({ port: 0, host: '127.0.0.1' }))
 const url = `http://localhost:${port}/base/console`
@@ -33,8 +29,8 @@ const paths = [
   '/settings', '/nothing',
 ]
 
-t.test('18.2 every page is accessible, light and dark, fits a phone, and is small', async (t) => {
-  const { page, problems, foreign } = await openPage(t, url, {}, browser)
+t.test('18.2 every page is accessible, fits, and is small', async (t) => {
+  const { page, problems, foreign } = await openPage(t, url)
   t.equal(new URL(page.url()).pathname, '/base/console/login')
   await page.getByLabel('E-mail address').fill(admin.email)
   await page.getByLabel('Password').fill(admin.password)
@@ -49,25 +45,12 @@ t.test('18.2 every page is accessible, light and dark, fits a phone, and is smal
   })
   for (const path of ['/login', ...paths]) {
     await page.goto(`${url}${path}`)
-    for (const colorScheme of ['light', 'dark'] as const) {
+    await checkLooks(t, page, `console${path.replaceAll(/\W+/g, '-')}`)
+    for (const { colorScheme } of looks) {
       await page.emulateMedia({ colorScheme })
-      await page.evaluate(axe)
-      const { violations } = await page.evaluate('axe.run()') as { violations: { id: string, nodes: { html: string }[] }[] }
-      t.same(violations.map(({ id, nodes }) => `${id}: ${nodes[0]!.html.slice(0, 200)}`), [], `${path} ${colorScheme}`)
       const { brightness } = await look(page)
       t.ok(colorScheme === 'light' ? brightness > 200 : brightness < 60, `${path} ${colorScheme}`)
     }
-    await page.setViewportSize({ width: 360, height: 740 })
-    t.ok((await look(page)).excess <= 0, `${path} fits a phone`)
-    if (process.env['SHOTS']) {
-      const name = path.replaceAll(/\W+/g, '-') || 'overview'
-      await page.emulateMedia({ colorScheme: 'dark' })
-      await page.screenshot({ path: `${process.env['SHOTS']}/${name}-phone.png`, fullPage: true })
-      await page.setViewportSize({ width: 1280, height: 900 })
-      await page.emulateMedia({ colorScheme: 'light' })
-      await page.screenshot({ path: `${process.env['SHOTS']}/${name}.png`, fullPage: true })
-    }
-    await page.setViewportSize({ width: 1280, height: 900 })
     const bytes = gzipSync(await page.content()).length + [...assets.values()].reduce((sum, size) => sum + size, 0)
     t.ok(bytes <= MAX_BYTES, `${path} has ${bytes} bytes`)
   }
@@ -77,7 +60,7 @@ t.test('18.2 every page is accessible, light and dark, fits a phone, and is smal
 })
 
 t.test('18.2 without JavaScript, an admin logs in, reads, and changes a user', async (t) => {
-  const { page } = await openPage(t, `${url}/users/${user.id}`, { javaScriptEnabled: false }, browser)
+  const { page } = await openPage(t, `${url}/users/${user.id}`, { javaScriptEnabled: false })
   await page.getByLabel('E-mail address').fill(admin.email)
   await page.getByLabel('Password').fill(admin.password)
   await page.getByRole('button', { name: 'Log in', exact: true }).click()
@@ -88,7 +71,7 @@ t.test('18.2 without JavaScript, an admin logs in, reads, and changes a user', a
 })
 
 t.test('18.3 a session whose user was authenticated recently opens the console by a button', async (t) => {
-  const { page } = await openPage(t, `http://localhost:${port}/base/login`, {}, browser)
+  const { page } = await openPage(t, `http://localhost:${port}/base/login`)
   await page.getByLabel('E-mail address').fill(admin.email)
   await page.getByLabel('Password', { exact: true }).fill(admin.password)
   await page.keyboard.press('Enter')

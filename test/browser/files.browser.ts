@@ -1,12 +1,7 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
-import { openPage, startBrowser } from '../helpers/browser.ts'
+import { openPage, violationsIn } from '../helpers/browser.ts'
 import { fieldPart, filePart, post } from '../helpers/uploads.ts'
-
-const browser = await startBrowser(t)
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 t.test('15.2 /account lists files in pages, changes who may open them, shares and deletes them', async (t) => {
   const usher = await createUsher(t, { prefix: '/accounts' })
@@ -15,7 +10,7 @@ t.test('15.2 /account lists files in pages, changes who may open them, shares an
   for (let index = 0; index < 21; index++) {
     await post(usher, [filePart('Text', `file ${index}.txt`), fieldPart('description', 'D')], user)
   }
-  const { page } = await openPage(t, `http://localhost:${port}/accounts/account`, undefined, browser)
+  const { page } = await openPage(t, `http://localhost:${port}/accounts/account`)
   await page.getByLabel('E-mail address').fill(user.email)
   await page.getByLabel('Password', { exact: true }).fill(user.password)
   await page.getByRole('button', { name: 'Log in', exact: true }).first().click()
@@ -40,9 +35,7 @@ t.test('15.2 /account lists files in pages, changes who may open them, shares an
   const url = await first.locator('code').textContent()
   t.match(url, /^http:\/\/localhost:\d+\/accounts\/api\/uploads\/[\w-]+\?link=[\w-]{43}$/)
   t.equal((await fetch(url!)).status, 200)
-  await page.evaluate(axe)
-  const { violations } = await page.evaluate('axe.run()') as { violations: { id: string }[] }
-  t.same(violations.map(({ id }) => id), [])
+  t.strictSame(await violationsIn(page), [])
   await first.getByRole('button', { name: 'Revoke' }).click()
   await page.getByText('The link is revoked.').waitFor()
   t.equal((await fetch(url!)).status, 404)

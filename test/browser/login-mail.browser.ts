@@ -1,19 +1,13 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import type { BrowserContextOptions, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { codeOf } from '../../plugins/auth/totp/codes.ts'
 import type { Mail } from '../../schema/options/options.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
-import { looks, openPage as openPageIn, startBrowser, type Watched } from '../helpers/browser.ts'
+import { checkLooks, openPage, type Watched } from '../helpers/browser.ts'
 import { createMailer } from '../helpers/mail.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
-const browser = await startBrowser(t)
-const openPage = (t: Test, url: string, options?: BrowserContextOptions) => openPageIn(t, url, options, browser)
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const { SHOTS } = process.env
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 const email = (page: Page) => page.getByRole('textbox', { name: 'E-mail address' })
 const focused = (page: Page) => page.evaluate(() => document.activeElement?.id)
@@ -50,35 +44,6 @@ async function serve (t: Test) {
 }
 
 const codeIn = (text: string): string => /^\d{4} \d{4}$/m.exec(text)![0]
-
-// Each state in light and dark, on a phone and a desktop, but not in all combinations, which takes too long.
-const shown = looks.filter(({ name }) => SHOTS || ['light, phone', 'dark, desktop'].includes(name))
-
-/**
- * Checks a state of a page that looks.browser.ts does not reach. With the variable SHOTS, stores what it looks like in
- * that folder.
- */
-async function check (t: Test, page: Page, name: string): Promise<void> {
-  const size = page.viewportSize()!
-  await page.evaluate(axe)
-  for (const { name: look, colorScheme, viewport } of shown) {
-    await page.setViewportSize(viewport)
-    await page.emulateMedia({ colorScheme })
-    // Evaluated by the debugger, because the policy of the pages forbids scripts of others.
-    const violations = await page.evaluate(async () => {
-      const { axe } = globalThis as never as {
-        axe: { run (options: object): Promise<{ violations: { id: string, nodes: { html: string }[] }[] }> }
-      }
-      const { violations } = await axe.run({ resultTypes: ['violations'] })
-      return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
-    })
-    t.strictSame(violations, [], `${name}, ${look}`)
-    t.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name}, ${look}: fits`)
-    if (SHOTS) await page.screenshot({ path: `${SHOTS}/${name}-${look.replace(', ', '-')}.png`, fullPage: true })
-  }
-  await page.setViewportSize(size)
-  await page.emulateMedia({ colorScheme: 'light' })
-}
 
 /** Asks for a mail on the page for that. */
 async function ask (page: Page, address: string): Promise<void> {
@@ -174,7 +139,7 @@ t.test('16.6 an account that nobody has verified: the page says what is removed'
   await watched.page.waitForURL(`${url}/account`)
   await watched.page.getByText('You have no password.').waitFor()
   t.notOk(await watched.page.getByLabel('Current password').isVisible())
-  await check(t, watched.page, 'account-without-password')
+  await checkLooks(t, watched.page, 'account-without-password')
   t.equal((await inject('POST', '/api/auth/login', { payload: user })).statusCode, 401)
   watch(t, watched)
 })
@@ -193,7 +158,7 @@ t.test('16.2 a user without a password confirms by a code of a mail; who has one
   const dialog = watched.page.getByRole('dialog', { name: 'Confirm that it is you' })
   await dialog.getByLabel('Password', { exact: true }).waitFor()
   await button(watched.page, 'Send me a code by e-mail').waitFor()
-  await check(t, watched.page, 'step-up-choice')
+  await checkLooks(t, watched.page, 'step-up-choice')
   await watched.page.keyboard.press('Escape')
 
   await sql`update users set password_hash = null where id = ${user.id}`
@@ -204,7 +169,7 @@ t.test('16.2 a user without a password confirms by a code of a mail; who has one
   const code = dialog.getByLabel('Code from the e-mail')
   await code.waitFor()
   t.equal(await focused(watched.page), 'step-up-mail-code')
-  await check(t, watched.page, 'step-up-mail-code')
+  await checkLooks(t, watched.page, 'step-up-mail-code')
   await code.fill('0000 0000')
   await watched.page.keyboard.press('Enter')
   await dialog.getByText('This code is wrong or was used already.').waitFor()
@@ -226,7 +191,7 @@ t.test('16.2 a user who has nothing to confirm with is led to the login', async 
   await sql`update sessions set auth_time = now() - interval '1 day'`
   await button(page, 'Set up an authenticator app').click()
   await page.getByText('For this, log in once more.').waitFor()
-  await check(t, page, 'step-up-none')
+  await checkLooks(t, page, 'step-up-none')
   await page.getByRole('dialog').getByRole('link', { name: 'Log in' }).click()
   await page.waitForURL(`${url}/login`)
 })

@@ -1,14 +1,12 @@
 import { readFile } from 'node:fs/promises'
-import type { BrowserContextOptions, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { audiences } from '../../app.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
-import { openPage as openPageIn, startBrowser, type Watched } from '../helpers/browser.ts'
+import { openPage, type Watched } from '../helpers/browser.ts'
 import { createMailer, type Inbox } from '../helpers/mail.ts'
 import { openSql } from '../helpers/sql.ts'
 
-const browser = await startBrowser(t)
-const openPage = (t: Test, url: string, options?: BrowserContextOptions) => openPageIn(t, url, options, browser)
 const NEXT = 'a password of tomorrow'
 
 interface Service extends TestUsher { url: string, inbox: Inbox }

@@ -1,21 +1,11 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
-import { openPage, startBrowser } from '../helpers/browser.ts'
+import { openPage, violationsIn } from '../helpers/browser.ts'
 import { findPort } from '../helpers/port.ts'
 import { startProvider } from '../helpers/provider.ts'
 
-const browser = await startBrowser(t)
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
-
-async function violations (page: Page): Promise<string[]> {
-  await page.evaluate(axe)
-  const { violations } = await page.evaluate('axe.run()') as { violations: { id: string }[] }
-  return violations.map(({ id }) => id)
-}
 
 t.test('16.5 in a browser: a login by a link and one by a form of another site, linking, unlinking, and a failure in words', async (t) => {
   const [fake, apple] = [await startProvider(t), await startProvider(t)]
@@ -34,13 +24,13 @@ t.test('16.5 in a browser: a login by a link and one by a form of another site, 
   fake.misbehave({ user: { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada' } })
   apple.misbehave({ user: { sub: 'grace', email: 'grace@example.com', email_verified: true } })
 
-  const { page } = await openPage(t, `${url}/login`, {}, browser)
-  t.strictSame(await violations(page), [])
+  const { page } = await openPage(t, `${url}/login`)
+  t.strictSame(await violationsIn(page), [])
   await page.getByRole('link', { name: 'Continue with Fake' }).click()
   await page.waitForURL(`${url}/account`)
   await page.getByText('Fake: ada@example.com').waitFor()
   t.equal(await page.getByLabel('E-mail address').first().inputValue(), 'ada@example.com')
-  t.strictSame(await violations(page), [])
+  t.strictSame(await violationsIn(page), [])
 
   await button(page, 'Link Apple').click()
   await page.getByText('Apple: grace@example.com').waitFor()
@@ -49,7 +39,7 @@ t.test('16.5 in a browser: a login by a link and one by a form of another site, 
   await page.getByText('The account is unlinked.').waitFor()
   t.equal(await page.getByText('Apple: grace@example.com').count(), 0)
 
-  const second = await openPage(t, `${url}/login`, {}, browser)
+  const second = await openPage(t, `${url}/login`)
   await second.page.getByRole('link', { name: 'Continue with Apple' }).click()
   await second.page.waitForURL(`${url}/account`)
   await second.page.getByText('Apple: grace@example.com').waitFor()

@@ -1,16 +1,10 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import type { BrowserContextOptions, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { codeOf } from '../../plugins/auth/totp/codes.ts'
 import { createUsher } from '../helpers/app.ts'
-import { looks, openPage as openPageIn, startBrowser, type Watched } from '../helpers/browser.ts'
+import { checkLooks, openPage, type Watched } from '../helpers/browser.ts'
 import { openSql } from '../helpers/sql.ts'
 
-const browser = await startBrowser(t)
-const openPage = (t: Test, url: string, options?: BrowserContextOptions) => openPageIn(t, url, options, browser)
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const { SHOTS } = process.env
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 
 // Browsers have passkeys on this host without https.
@@ -79,39 +73,6 @@ async function enrol (t: Test, page: Page) {
   return { next: codeOf(secret, used + 1), recoveryCodes }
 }
 
-// Each state in light and dark, on a phone and a desktop, but not in all combinations, which takes too long.
-const shown = looks.filter(({ name }) => SHOTS || ['light, phone', 'dark, desktop'].includes(name))
-
-const checked = new Set<string>()
-
-/**
- * Checks a state of a page that looks.browser.ts does not reach, once. With the variable SHOTS, stores what it looks
- * like in that folder.
- */
-async function check (t: Test, page: Page, name: string): Promise<void> {
-  if (checked.has(name)) return
-  checked.add(name)
-  const size = page.viewportSize()!
-  await page.evaluate(axe)
-  for (const { name: look, colorScheme, viewport } of shown) {
-    await page.setViewportSize(viewport)
-    await page.emulateMedia({ colorScheme })
-    // Evaluated by the debugger, because the policy of the pages forbids scripts of others.
-    const violations = await page.evaluate(async () => {
-      const { axe } = globalThis as never as {
-        axe: { run (options: object): Promise<{ violations: { id: string, nodes: { html: string }[] }[] }> }
-      }
-      const { violations } = await axe.run({ resultTypes: ['violations'] })
-      return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
-    })
-    t.strictSame(violations, [], `${name}, ${look}`)
-    t.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name}, ${look}: fits`)
-    if (SHOTS) await page.screenshot({ path: `${SHOTS}/${name}-${look.replace(', ', '-')}.png`, fullPage: true })
-  }
-  await page.setViewportSize(size)
-  await page.emulateMedia({ colorScheme: 'light' })
-}
-
 /** Checks that a page did nothing that it must not do, apart from requests that fail with these statuses. */
 function watch (t: Test, { foreign, problems }: Watched, statuses: readonly number[] = []): void {
   t.strictSame(foreign, [])
@@ -126,7 +87,7 @@ t.test('16.4 an authenticator app: set up, log in with it, confirm with it, remo
   const { page } = watched
   await logIn(page, user)
   const { next, recoveryCodes } = await enrol(t, page)
-  await check(t, page, 'totp-active')
+  await checkLooks(t, page, 'totp-active')
   await button(page, 'Log out').click()
 
   await page.getByText('You are logged out.').waitFor()
@@ -208,13 +169,13 @@ t.test('16.3 a passkey: add, rename, log in by button, by the list of the field,
   await page.getByText('This device has a passkey for your account already.').waitFor()
   await page.getByRole('button', { name: /^Rename / }).click()
   const name = page.getByLabel('Name of the passkey')
-  await check(t, page, 'passkey-rename')
+  await checkLooks(t, page, 'passkey-rename')
   await name.fill('<b>Key</b>')
   await page.keyboard.press('Enter')
   await page.getByText('The passkey is renamed.').waitFor()
   await page.getByText('<b>Key</b>', { exact: true }).waitFor()
   await page.getByText('Last used: never').waitFor()
-  await check(t, page, 'passkey')
+  await checkLooks(t, page, 'passkey')
 
   // The browser offers it in the field for the address, and the authenticator approves of that.
   const loggedIn = page.waitForResponse(`${url}/api/auth/login/passkey`)
@@ -294,7 +255,7 @@ t.test('16.4 where a second factor is required, the account page leads to one, a
   await logIn(page, byApp)
   await page.getByText('Set up an app or a passkey to go on.').waitFor()
   t.notOk(await page.getByLabel('Current password').isVisible())
-  await check(t, page, 'required')
+  await checkLooks(t, page, 'required')
   await enrol(t, page)
   await page.getByLabel('Current password').waitFor()
   t.notOk(await page.getByText('A second factor is needed').isVisible())

@@ -1,7 +1,9 @@
 // Functions that tests pass to `page.evaluate` run in the browser.
 /// <reference lib="dom" />
 /// <reference lib="dom.iterable" />
-import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
 import root, { type Test } from 'tap'
 import { createUsher } from './app.ts'
 import { TEST_TIMEOUT_MS } from './deadlines.ts'
@@ -13,14 +15,23 @@ const ARGS = [
 ]
 
 const DESKTOP = { width: 1280, height: 900 }
-const PHONE = { width: 390, height: 844 }
+const PHONE = { width: 360, height: 780 }
 
-/** The ways in which a page is looked at: light and dark, on a desktop and on a phone. */
-export const looks = ([['desktop', DESKTOP], ['phone', PHONE]] as const).flatMap(([device, viewport]) =>
+const { LOOKS, SHOTS } = process.env
+
+const allLooks = ([['phone', PHONE], ['desktop', DESKTOP]] as const).flatMap(([device, viewport]) =>
   (['light', 'dark'] as const).map((colorScheme) => ({ name: `${colorScheme}, ${device}`, colorScheme, viewport })))
 
-/** Two of them, for pages that take a browser seconds: colors do not change the layout, nor devices the colors. */
-export const oppositeLooks = looks.filter(({ name }) => ['light, desktop', 'dark, phone'].includes(name))
+/**
+ * The ways in which a page is looked at: light, on a phone. With the variable `LOOKS=all`, which `npm run test:release`
+ * sets, also dark, and on a desktop.
+ */
+export const looks = LOOKS === 'all' || SHOTS ? allLooks : allLooks.slice(0, 1)
+
+/** Two of all, for pages that take a browser seconds: colors do not change the layout, nor devices the colors. */
+export const oppositeLooks = allLooks.filter(({ name }) => ['light, desktop', 'dark, phone'].includes(name))
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 export interface Watched {
   page: Page
@@ -32,25 +43,25 @@ export interface Watched {
   problems: string[]
 }
 
-/** Starts Chromium. It is stopped when the test ends. */
-export async function startBrowser (t: Test): Promise<Browser> {
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGS })
-  t.teardown(() => browser.close())
-  return browser
+// Profiles are separate, so the tests of a process can share a browser.
+let browser: Promise<Browser> | undefined
+
+async function startBrowser (): Promise<Browser> {
+  const started = await chromium.launch({ executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium', args: ARGS })
+  root.teardown(() => started.close())
+  return started
 }
 
-// Pages have profiles of their own, so those of a file can share a browser.
-let shared: Promise<Browser> | undefined
-
-/**
- * Opens a page with a new profile, and records what the page does from its first request on. Unless it is given, the
- * browser is the one that the tests of the process share.
- */
-export async function openPage (
-  t: Test, url: string, options: BrowserContextOptions = {}, browser?: Browser
-): Promise<Watched> {
-  const context = await (browser ?? await (shared ??= startBrowser(root))).newContext({ viewport: DESKTOP, ...options })
+/** Opens a new profile of the browser that the tests of the process share. It is closed when the test ends. */
+export async function openProfile (t: Test, options: BrowserContextOptions = {}): Promise<BrowserContext> {
+  const context = await (await (browser ??= startBrowser())).newContext({ viewport: DESKTOP, ...options })
   t.teardown(() => context.close())
+  return context
+}
+
+/** Opens a page with a new profile, and records what the page does from its first request on. */
+export async function openPage (t: Test, url: string, options?: BrowserContextOptions): Promise<Watched> {
+  const context = await openProfile(t, options)
   const page = await context.newPage()
   page.setDefaultTimeout(TEST_TIMEOUT_MS)
   const watched: Watched = { page, foreign: [], problems: [] }
@@ -77,6 +88,40 @@ export function look (page: Page): Promise<{ brightness: number, excess: number 
       .match(/\d+/g)!.map(Number)
     return { brightness: (red + green + blue) / 3, excess: document.documentElement.scrollWidth - innerWidth }
   })
+}
+
+/** Returns what axe finds in a page: violations of the rules of accessibility, each with the HTML of its element. */
+export async function violationsIn (page: Page): Promise<string[]> {
+  // Both are evaluated by the debugger, because the policy of the pages forbids scripts of others.
+  if (!await page.evaluate(() => 'axe' in globalThis)) await page.evaluate(axe)
+  return page.evaluate(async () => {
+    const { axe } = globalThis as never as {
+      axe: { run (options: object): Promise<{ violations: { id: string, nodes: { html: string }[] }[] }> }
+    }
+    const { violations } = await axe.run({ resultTypes: ['violations'] })
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
+  })
+}
+
+/**
+ * Checks in each look that axe finds nothing in a page, and that it does not scroll sideways. With the variable SHOTS,
+ * it also stores what the page looks like in that folder.
+ */
+export async function checkLooks (t: Test, page: Page, name: string): Promise<void> {
+  const size = page.viewportSize()!
+  for (const { name: look, colorScheme, viewport } of looks) {
+    await page.setViewportSize(viewport)
+    await page.emulateMedia({ colorScheme })
+    t.strictSame(await violationsIn(page), [], `${name}, ${look}`)
+    t.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name}, ${look}: fits`)
+    if (!SHOTS) continue
+    const folder = `${SHOTS}/${look.replace(', ', '-')}`
+    mkdirSync(folder, { recursive: true })
+    const isDialog = await page.locator('dialog[open]').count() > 0
+    await page.screenshot({ path: `${folder}/${name}.png`, fullPage: !isDialog })
+  }
+  await page.setViewportSize(size)
+  await page.emulateMedia({ colorScheme: 'light' })
 }
 
 export interface Served {

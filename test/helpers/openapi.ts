@@ -1,4 +1,5 @@
 import { STATUS_CODES } from 'node:http'
+import { join, relative, sep } from 'node:path'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -33,6 +34,20 @@ const DISCONNECTED = 499
 const ID = 'openapi'
 // The addresses whose operations are described. GraphQL, pages and the reference itself are not.
 const DESCRIBED = /^\/(api(?!\/auth\/pages\/)|health|\.well-known)(\/|$)/
+
+// Folders and files of tests that get the responses of other tests once more. Creating a document takes as long as
+// several tests.
+const REPEATED = new Set([
+  'browser.ts', 'client', 'database', 'graphql', 'host-api', 'idempotency', 'live', 'mount', 'oldest-node.ts', 'posts',
+  'release', 'system', 'throttle',
+])
+
+/**
+ * Whether apps of this process check their responses: unless its tests repeat what others check. With the variable
+ * CHECK_EVERY_RESPONSE, which `npm run test:release` sets, all do.
+ */
+export const isChecked = process.env['CHECK_EVERY_RESPONSE'] === '1' ||
+  !REPEATED.has(relative(join(import.meta.dirname, '..'), process.argv[1]!).split(sep, 1)[0]!)
 
 // Apps with the same routes have the same document.
 const checks = new Map<string, Promise<Check>>()

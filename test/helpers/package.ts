@@ -1,6 +1,8 @@
 import { execFile } from 'node:child_process'
+import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import manifest from '../../package.json' with { type: 'json' }
 
 const root = join(import.meta.dirname, '../..')
 
@@ -44,3 +46,20 @@ export async function run (
 /** Installs packages into a folder with npm, without running their scripts. */
 export const install = (cwd: string, ...packages: string[]): Promise<string> =>
   run(cwd, 'npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts', ...packages])
+
+/** Copies the hosts of test/consumer into a folder, and installs the packed Usher there with what every host has. */
+export async function installInHost (folder: string, packed: string): Promise<void> {
+  await cp(join(root, 'test/consumer'), folder, { recursive: true })
+  const { devDependencies: { fastify, '@types/node': types }, dependencies: { postgres } } = manifest
+  const packages = [packed, `fastify@${fastify}`, `postgres@${postgres}`, `@types/node@${types}`]
+  await run(folder, 'npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', '--omit=dev', ...packages])
+}
+
+/** Runs a module of a folder in Node.js as a host would, and returns what it prints. */
+export async function runHost (folder: string, module: string, options: object): Promise<string> {
+  const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], NO_COLOR: '1' }
+  const args = [module, JSON.stringify(options)]
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { cwd: folder, env })
+  if (stderr !== '') throw new Error(`${module}: ${stderr}`)
+  return stdout
+}

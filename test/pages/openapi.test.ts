@@ -2,7 +2,8 @@ import t from 'tap'
 import { createUsher, sharedUsher } from '../helpers/app.ts'
 import { openDocument, type Answer } from '../helpers/openapi.ts'
 
-// Every response to `inject` is checked by the OpenAPI document, in all tests. The first test is about that check.
+// Every response to `inject` is checked by the OpenAPI document (test/helpers/openapi.ts). The first test is about that
+// check.
 const usher = await sharedUsher()
 const { app, inject, admin } = usher
 

@@ -1,0 +1,94 @@
+// What a change may break of the package: its files, its imports, and that it can be installed and mounted. The other
+// tests are in test/release/package.release.ts.
+import { globSync } from 'node:fs'
+import { glob, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import ts from 'typescript'
+import manifest from '../package.json' with { type: 'json' }
+import { testDatabaseUrl, uniqueSchema } from './helpers/database.ts'
+import { installInHost, pack, runHost } from './helpers/package.ts'
+import { temporaryFolder } from './helpers/temporary-folder.ts'
+
+const root = join(import.meta.dirname, '..')
+// Outside of the repository, so that the packages there are not found.
+const folder = temporaryFolder()
+// Packs like `npm publish`.
+const { path: packed, files, size } = await pack(folder)
+
+t.test('9 the package contains only what is needed at runtime', async (t) => {
+  const paths = files.map(({ path }) => path)
+  t.strictSame(
+    paths.filter((path) => !/^(dist|docs|deploy)\//.test(path)).sort(),
+    ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
+  )
+  t.strictSame(paths.filter((path) => path.startsWith('docs/pictures/')), [])
+  t.ok(paths.includes('docs/settings.md'), 'to which `npx fastify-usher --help` refers')
+  t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), [
+    'dist/app.d.ts',
+    ...['api', 'cache', 'error', 'graphql', 'index', 'posts', 'retry', 'session']
+      .map((name) => `dist/client/${name}.d.ts`),
+    'dist/plugins/database/migrate.d.ts',
+    ...[
+      'admin/admin', 'auth/claims', 'graphql/host-graphql', 'options/config', 'options/deadlines', 'options/hooks', 'options/limits',
+      'options/mail', 'options/mail-texts', 'options/metrics', 'options/options', 'options/page-texts',
+      'options/pages', 'options/password-hash', 'options/policy', 'options/providers', 'options/register', 'options/s3',
+      'options/usher', 'options/webhooks', 'outbox/events', 'texts/languages', 'texts/mails/en', 'texts/mails/index',
+      'uploads/upload', 'uploads/upload-link', 'users/user', 'users/user-fields', 'users/user-list',
+    ].map((name) => `dist/schema/${name}.d.ts`).sort(),
+    'dist/testing/index.d.ts',
+  ])
+  const templates = globSync(
+    ['routes/account-pages/{assets,templates}/*', 'routes/console/assets/*', 'plugins/outbox/mails/templates/*'],
+    { cwd: root }
+  )
+  t.strictSame(templates.filter((file) => !paths.includes(`dist/${file}`)), [])
+  const others = paths.filter((path) =>
+    path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path) && !templates.includes(path.slice('dist/'.length)))
+  t.strictSame(others.sort(), [
+    'dist/node/pages/favicon.ico',
+    'dist/routes/graphql/graphiql/page.LICENSE', 'dist/routes/graphql/graphiql/page.html.gz',
+    'dist/routes/pages/design.css', 'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
+    'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css',
+    'dist/routes/pages/graphiql.html', 'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html',
+    'dist/schema/auth/common-passwords.LICENSE', 'dist/schema/auth/common-passwords.txt',
+    'dist/schema/graphql/schema.graphql', 'dist/vendor/kysely.LICENSE', 'dist/vendor/typebox.LICENSE',
+  ])
+  t.strictSame(
+    paths.filter((path) => /\/pages\/.*\.js$/.test(path)).sort(),
+    [
+      'node/pages/design', 'node/pages/home',
+      ...['components', 'design-page', 'docs', 'graphiql', 'html', 'pages', 'sign-in', 'ui']
+        .map((name) => `routes/pages/${name}`),
+    ]
+      .map((name) => `dist/${name}.js`)
+  )
+  // Most of it is the page of GraphiQL, whose library has nine megabytes.
+  t.ok(size < 3_800_000, `${size} bytes`)
+})
+
+t.test('9 every module that the package imports is among its dependencies', async (t) => {
+  const { dependencies, peerDependencies = {} } = manifest as { dependencies: object, peerDependencies?: object }
+  const imported = new Set<string>()
+  for await (const file of glob('dist/**/*.js', { cwd: root })) {
+    const { importedFiles } = ts.preProcessFile(await readFile(join(root, file), 'utf8'))
+    for (const { fileName } of importedFiles) {
+      if (!/^(\.|node:)/.test(fileName)) imported.add(/^(@[^/]+\/)?[^/]+/.exec(fileName)![0])
+    }
+  }
+  t.strictSame(
+    [...imported].filter((name) => !(name in dependencies || name in peerDependencies || name === manifest.name)), []
+  )
+  t.ok(imported.has('fastify'))
+})
+
+t.test('9 a host in JavaScript can install, import and mount the plugin, and gets responses', async (t) => {
+  await installInHost(folder, packed)
+  const options = {
+    prefix: '/accounts',
+    databaseUrl: await testDatabaseUrl(),
+    schema: uniqueSchema('package'),
+    admin: { email: 'admin@example.com', password: 'horse battery staple' },
+  }
+  t.equal(await runHost(folder, 'mounted.js', options), '[200,200,200,200]\n')
+})
