@@ -257,7 +257,7 @@ t.test('14.5 a database that accepts connections and does not answer: a start an
   }
   const cwd = t.testdir()
   const [start, ...commands] = await Promise.all([
-    spawnCommand([], settings, cwd),
+    spawnCommand([], { ...settings, PORT: '0' }, cwd),
     ...[['status'], ['users', 'list'], ['users', 'create', '--name', 'A', '--email', 'a@example.com']]
       .map((args) => runCommand(args, settings, cwd)),
   ])
