@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
-import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher, type TestUsher } from '../helpers/app.ts'
 import { listen, withoutDate } from '../helpers/wire.ts'
 
 const TYPES = [
@@ -16,7 +16,7 @@ const ROUTES = [
   'GET /api/users?limit=1', 'GET /api/protected',
 ]
 
-const usual = await createUsher(t)
+const usual = await sharedUsher()
 // Node.js ignores the option before 24.12.
 const closed = await createUsher(t, usual.options, { http: { optimizeEmptyRequests: true } })
 const servers = await Promise.all([usual, closed].map(async (usher) => ({ usher, ...await listen(usher.app) })))

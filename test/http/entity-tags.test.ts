@@ -3,7 +3,7 @@ import Fastify from 'fastify'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import usherPlugin, { audiences } from '../../app.ts'
-import { createUsher, withUsers, type LoggedIn, type TestUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher, withUsers, type LoggedIn, type TestUsher } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { mountOptions } from '../helpers/host.ts'
 import { createMailer } from '../helpers/mail.ts'
@@ -14,7 +14,7 @@ import { upload } from '../helpers/uploads.ts'
 const STRONG = /^"[\x21\x23-\x7e]+"$/
 const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
 
-const one = await createUsher(t)
+const one = await sharedUsher()
 const two = await createUsher(t, one.options)
 const { inject, admin } = one
 const sql = openSql(t, one)

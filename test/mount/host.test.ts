@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { FastifyInstance, FastifyReply, FastifyRequest, InjectOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import usher from '../../app.ts'
@@ -192,6 +193,7 @@ t.test('9 what a hook of the host responds itself reaches the client as the host
       { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' },
     ],
   ]
+  const wrong: object[] = []
   for (const [method, path, payload, headers] of targets) {
     for (const phase of ['onRequest', 'preParsing', 'preValidation', 'preHandler']) {
       for (const status of [200, 201, 400, 403, 429, 500, 503]) {
@@ -202,14 +204,12 @@ t.test('9 what a hook of the host responds itself reaches the client as the host
           ...payload && { payload },
         })
         const { 'retry-after': retryAfter, connection, location } = response.headers
-        t.same(
-          [response.statusCode, response.json(), retryAfter, connection, location],
-          [status, body, '77', 'close', undefined],
-          `${phase} ${method} ${path}`
-        )
+        const found = [response.statusCode, response.json(), retryAfter, connection, location]
+        if (!isDeepStrictEqual(found, [status, body, '77', 'close', undefined])) wrong.push({ phase, method, path, found })
       }
     }
   }
+  t.same(wrong, [])
 })
 
 t.test('9 Retry-After of a hook of the host that rejects a request is kept', async (t) => {
