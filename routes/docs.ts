@@ -105,7 +105,8 @@ async function createReference (app: FastifyInstance): Promise<FastifyInstance> 
  * mount, once the app is ready.
  */
 export async function describeRoutes (
-  reference: FastifyInstance, { usherOptions, usherReference: { routes, tags } }: FastifyInstance
+  reference: FastifyInstance,
+  { usherOptions, usherReference: { routes, tags } }: Pick<FastifyInstance, 'usherOptions' | 'usherReference'>
 ): Promise<void> {
   const [{ default: swagger }, { describeApi, finishDocument, operationIdOf }] =
     await Promise.all([import('@fastify/swagger'), import('../schema/http/openapi.ts')])

@@ -21,7 +21,24 @@ export type Check = (answer: Answer) => string | undefined
 interface Media { schema?: object }
 interface Reply { headers?: Record<string, object>, content?: Record<string, Media> }
 interface Operation { responses: Record<string, Reply> }
-interface Document { paths: Record<string, Record<string, Operation>> }
+interface Document {
+  paths: Record<string, Record<string, Operation>>
+  components: { schemas: Record<string, object> }
+}
+
+/** A document of some operations. */
+interface Description {
+  document: Document
+  /** Returns what is wrong with a body by the schema at a JSON pointer of the document. */
+  problemOfBody (pointer: string, body: string | Buffer): string | undefined
+}
+
+interface Described {
+  path: string
+  method: string
+  operation: Operation
+  description: Description
+}
 
 // Those that tell HTTP software and browsers what to do with any response. The document must have the others, which are
 // for the client.
@@ -49,21 +66,27 @@ const REPEATED = new Set([
 export const isChecked = process.env['CHECK_EVERY_RESPONSE'] === '1' ||
   !REPEATED.has(relative(join(import.meta.dirname, '..'), process.argv[1]!).split(sep, 1)[0]!)
 
-// Apps with the same routes have the same document.
-const checks = new Map<string, Promise<Check>>()
+// By routes. Apps with other options have mostly the same ones, and describing one takes longer than checking ten
+// responses.
+const descriptions = new Map<string, Promise<Description>>()
 
 /**
- * Returns the check for the mount of an app with a prefix, whose document is the one that GET /docs/json serves.
+ * Returns the check for the mount of an app with a prefix, by the document that GET /docs/json serves.
  * @param options.hasHost whether a host may add headers that no operation has
  */
-export function openDocument (app: FastifyInstance, prefix: string, { hasHost = false } = {}): Promise<Check> {
+export async function openDocument (app: FastifyInstance, prefix: string, { hasHost = false } = {}): Promise<Check> {
   const scope = findScopes(app).find(({ usherOptions }) => usherOptions.prefix === prefix)
   if (!scope) throw new Error(`no Usher at ${prefix}`)
-  const { publicPath, publicUrl, without } = scope.usherOptions
-  const key = JSON.stringify([hasHost, publicPath, publicUrl, without, scope.usherReference.routes])
-  let check = checks.get(key)
-  if (!check) checks.set(key, check = createDocument(scope).then((document) => createCheck(document, hasHost)))
-  return check
+  const routes = scope.usherReference.routes.map((route) => ({ ...route, key: JSON.stringify(route) }))
+  const added = routes.filter(({ key }) => !descriptions.has(key))
+  const addedDescription = added.length > 0 ? describe(scope, added) : undefined
+  for (const { key } of added) descriptions.set(key, addedDescription!)
+  const described = routes.map(async ({ method, url, key }) => {
+    const description = await descriptions.get(key)!
+    const at = { path: url.replaceAll(/:(\w+)/g, '{$1}'), method: `${method}`.toLowerCase() }
+    return { ...at, description, operation: description.document.paths[at.path]![at.method]! }
+  })
+  return createCheck(await Promise.all(described), hasHost)
 }
 
 // The scope of the routes is encapsulated, so no decorator of the app leads to it.
@@ -73,40 +96,43 @@ function findScopes (app: FastifyInstance): FastifyInstance[] {
   return [...Object.hasOwn(app, 'usherReference') ? [app] : [], ...children.flatMap(findScopes)]
 }
 
-async function createDocument (scope: FastifyInstance): Promise<Document> {
+async function describe (scope: FastifyInstance, routes: FastifyInstance['usherReference']['routes']) {
+  const { usherOptions, usherReference: { tags } } = scope
   const app = Fastify()
-  await describeRoutes(app, scope)
+  await describeRoutes(app, { usherOptions, usherReference: { routes, tags } })
   await app.ready()
-  return app.swagger() as object as Document
-}
-
-function createCheck (document: Document, hasHost: boolean): Check {
+  const document = app.swagger() as object as Document
   const ajv = new Ajv2020({ strict: false, validateSchema: false })
   addFormats.default(ajv)
   ajv.addSchema(document, ID)
   const validators = new Map<string, ValidateFunction>()
-  const routes = Object.entries(document.paths)
+  return {
+    document,
+    problemOfBody (pointer: string, body: string | Buffer): string | undefined {
+      let validate = validators.get(pointer)
+      if (!validate) validators.set(pointer, validate = ajv.compile({ $ref: `${ID}#${pointer}` }))
+      if (!validate(JSON.parse(`${body}`))) return ajv.errorsText(validate.errors, { dataVar: 'body' })
+    },
+  }
+}
+
+function createCheck (described: Described[], hasHost: boolean): Check {
+  const routes = [...Map.groupBy(described, ({ path }) => path)]
     // Those without parameters come first, as in the router.
     .sort(([one], [other]) => one.split('{').length - other.split('{').length)
     .map(([path, operations]) => ({ path, operations, pattern: patternOf(path) }))
-
-  const operations = Object.values(document.paths).flatMap((path) => Object.values(path))
-  const known = new Set(operations.flatMap(({ responses }) => Object.values(responses)).flatMap(namesOf))
-
-  function problemOfBody (pointer: string, body: string | Buffer): string | undefined {
-    let validate = validators.get(pointer)
-    if (!validate) validators.set(pointer, validate = ajv.compile({ $ref: `${ID}#${pointer}` }))
-    if (!validate(JSON.parse(`${body}`))) return ajv.errorsText(validate.errors, { dataVar: 'body' })
-  }
+  const known = new Set(described.flatMap(({ operation }) => Object.values(operation.responses)).flatMap(namesOf))
 
   // A request to which no operation belongs gets one of these, in the shape of every failure.
   function problemOfRejection ({ status, body }: Answer): string | undefined {
     if (![400, 404, 405].includes(status)) return 'the document has no such operation'
     const name = status === 400 ? 'Errors' : 'Error'
-    if (body !== undefined && body !== '') return problemOfBody(`/components/schemas/${name}`, body)
+    if (body === undefined || body === '') return
+    const { description } = described.find(({ description }) => name in description.document.components.schemas)!
+    return description.problemOfBody(`/components/schemas/${name}`, body)
   }
 
-  function problemOf (answer: Answer, operation: Operation, pointer: string): string | undefined {
+  function problemOf (answer: Answer, { path, method: verb, operation, description }: Described): string | undefined {
     const { method, status, headers, body = '' } = answer
     const name = status in operation.responses ? `${status}` : `${status}`[0] + 'XX'
     const reply = operation.responses[name]
@@ -123,7 +149,8 @@ function createCheck (document: Document, hasHost: boolean): Check {
     const media = reply.content[range]
     if (!media) return `the media type ${type} is not declared`
     if (method === 'HEAD' || answer.body === undefined || !media.schema || !/json$/.test(type)) return
-    return problemOfBody(`${pointer}/responses/${name}/content/${escape(range)}/schema`, body)
+    const pointer = `/paths/${escape(path)}/${verb}/responses/${name}/content/${escape(range)}/schema`
+    return description.problemOfBody(pointer, body)
   }
 
   return (answer) => {
@@ -131,10 +158,8 @@ function createCheck (document: Document, hasHost: boolean): Check {
     if (!DESCRIBED.test(path) || answer.status === DISCONNECTED) return
     const method = answer.method === 'HEAD' ? 'get' : answer.method.toLowerCase()
     const route = routes.find(({ pattern }) => pattern.test(path))
-    const operation = route?.operations[method]
-    const problem = operation
-      ? problemOf(answer, operation, `/paths/${escape(route.path)}/${method}`)
-      : problemOfRejection(answer)
+    const operation = route?.operations.find((operation) => operation.method === method)
+    const problem = operation ? problemOf(answer, operation) : problemOfRejection(answer)
     const name = `${answer.method} ${route?.path ?? path} ${answer.status} ${STATUS_CODES[answer.status]}`
     return problem && `${name}: ${problem}`
   }
