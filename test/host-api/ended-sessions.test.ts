@@ -1,13 +1,13 @@
 import t from 'tap'
 import type { Actor } from '../../app.ts'
 import { actorOf } from '../helpers/actor.ts'
-import { createUsher } from '../helpers/app.ts'
+import { sharedUsher } from '../helpers/app.ts'
 import { createEndDuring, lockTable } from '../helpers/end-during.ts'
 import { createPost } from '../helpers/graphql.ts'
 import { upload } from '../helpers/uploads.ts'
 
 t.test('12.1 a read of the host for an actor rejects if the session ends before it has the result', async (t) => {
-  const usher = await createUsher(t)
+  const usher = await sharedUsher()
   const { endDuring } = createEndDuring(t, usher)
   const { users, posts, uploads } = usher.app.usher
   const { id: uploadId } = await upload(usher, 'Hello')

@@ -1,14 +1,15 @@
+import { randomUUID } from 'node:crypto'
 import Fastify from 'fastify'
 import t from 'tap'
-import { createUsher, withUsers } from '../helpers/app.ts'
+import { sharedUsher, withUsers } from '../helpers/app.ts'
 import { actorOf } from '../helpers/actor.ts'
 import { mountOptions } from '../helpers/host.ts'
 import usherPlugin from '../../app.ts'
 
 t.test('12.1 the host starts a session without a password', async (t) => {
-  const usher = await createUsher(t)
+  const usher = await sharedUsher()
   const { users, sessions } = usher.app.usher
-  const { id } = await users.create({ name: 'Ada', email: 'ada@example.com' })
+  const { id } = await users.create({ name: 'Ada', email: `${randomUUID()}@example.com` })
   const { token, cookie, expiresAt } = await sessions.start(id)
   t.match(cookie, /^usher_session=[^;]+; Max-Age=\d+; Path=\/api\/auth; Expires=[^;]+; HttpOnly; SameSite=Lax$/)
   t.ok(expiresAt instanceof Date && expiresAt.getTime() > Date.now())
@@ -54,7 +55,7 @@ t.test('12.1 a session that a route of the host starts has the address and the p
 })
 
 t.test('12.1 the host lists and ends sessions on every node', async (t) => {
-  const usher = await createUsher(t)
+  const usher = await sharedUsher()
   const { sessions } = usher.app.usher
   const user = await usher.createUser()
   const second = await usher.login(user)

@@ -3,8 +3,8 @@ import type { LightMyRequestResponse } from 'fastify'
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { codeOf } from '../../../plugins/auth/totp/codes.ts'
-import { createUsher, type LoggedIn, type TestUsher } from '../../helpers/app.ts'
-import { createMailer, tokenIn } from '../../helpers/mail.ts'
+import { createUsher, sharedUsher, type LoggedIn, type TestUsher } from '../../helpers/app.ts'
+import { createMailer, sharedInbox, tokenIn } from '../../helpers/mail.ts'
 import type { Mail } from '../../../schema/options/options.ts'
 import { withPasskeys } from '../../helpers/passkeys.ts'
 import { openSql, untilBlocked } from '../../helpers/sql.ts'
@@ -494,7 +494,7 @@ t.test('16.6 the hook beforeLogin may reject, and the claims are those of a veri
 })
 
 t.test('16.6 while it is off, the paths do not exist, and no code of a mail steps up', async (t) => {
-  const own = await createUsher(t, { mailer: inbox.mailer })
+  const own = await sharedUsher({ mailer: sharedInbox.mailer })
   const user = await own.createUser()
   for (const path of ['login/mail', 'login/mail/check', 'login/mail/confirm', 'step-up/mail']) {
     const response = await own.inject('POST', `/api/auth/${path}`, { payload: { email: user.email }, headers: user.headers })

@@ -1,7 +1,7 @@
 import { decodeJwt } from 'jose'
 import t from 'tap'
-import { createUsher, type LoggedIn } from '../../helpers/app.ts'
-import { createMailer, tokenIn } from '../../helpers/mail.ts'
+import { createUsher, sharedUsher, type LoggedIn } from '../../helpers/app.ts'
+import { createMailer, sharedInbox, tokenIn } from '../../helpers/mail.ts'
 import { ORIGIN, withPasskeys } from '../../helpers/passkeys.ts'
 import { openSql } from '../../helpers/sql.ts'
 
@@ -133,9 +133,9 @@ t.test('16.2 where a mail logs in, the address is a way to sign in: another one 
     headers: admin.headers, payload: { email: `admin-${user.email}` },
   })).statusCode, 200, 'admins need none for others')
 
-  const own = await createUsher(t, { mailer: inbox.mailer })
+  const own = await sharedUsher({ mailer: sharedInbox.mailer })
   const other = await own.createUser()
-  await openSql(t, own)`update sessions set auth_time = now() - interval '1 hour'`
+  await openSql(t, own)`update sessions set auth_time = now() - interval '1 hour' where user_id = ${other.id}`
   t.equal((await own.inject('PATCH', `/api/users/${other.id}`, {
     headers: other.headers, payload: { email: `new-${other.email}` },
   })).statusCode, 200, 'without login by mail, as ever')
