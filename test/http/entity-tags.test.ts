@@ -13,6 +13,8 @@ import { upload } from '../helpers/uploads.ts'
 
 const STRONG = /^"[\x21\x23-\x7e]+"$/
 const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
+// The headers that a 304 repeats.
+const KEPT = ['etag', 'cache-control', 'vary', 'link', 'content-security-policy']
 
 const one = await sharedUsher()
 const two = await createUsher(t, one.options)
@@ -61,14 +63,11 @@ t.test('10.1 every record and page has a strong entity tag, which a client reval
     for (const known of [etag, `W/${etag}`, `"other", ${etag}`, `"a,b",W/"c" ,W/${etag}`, '*', ` ${etag} `]) {
       for (const method of ['GET', 'HEAD'] as const) {
         const { statusCode, body, headers } = await get({ 'if-none-match': known }, method)
-        t.strictSame([statusCode, body], [304, ''], `${method} ${path} ${known}`)
-        for (const name of ['etag', 'cache-control', 'vary', 'link', 'content-security-policy']) {
-          t.equal(headers[name], first.headers[name], `${method} ${path} ${name}`)
-        }
-        t.equal(
-          headers['content-length'] ?? first.headers['content-length'],
-          first.headers['content-length'],
-          `${method} ${path}`
+        const { 'content-length': length } = first.headers
+        t.strictSame(
+          { statusCode, body, kept: KEPT.map((name) => headers[name]), length: headers['content-length'] ?? length },
+          { statusCode: 304, body: '', kept: KEPT.map((name) => first.headers[name]), length },
+          `${method} ${path} ${known}`
         )
       }
     }

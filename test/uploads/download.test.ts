@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { Writable } from 'node:stream'
 import t from 'tap'
 import { audiences } from '../../app.ts'
-import { createUsher } from '../helpers/app.ts'
+import { createUsher, sharedUsher } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { hostOf } from '../helpers/graphql.ts'
 import { createProxy } from '../helpers/proxy.ts'
@@ -15,7 +15,8 @@ import { upload } from '../helpers/uploads.ts'
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0', 'latin1')
 const UNKNOWN = '0190a5b4-7c3e-7d11-8000-000000000000'
 
-const usher = await createUsher(t)
+const usher = await sharedUsher()
+const members = await createUsher(t, { policy: { 'uploads:read': audiences.members } })
 
 t.test('5.2 GET {fileUrl}', async (t) => {
   const { inject, options } = usher
@@ -166,12 +167,12 @@ t.test('5.2 GET {fileUrl}', async (t) => {
   })
 
   await t.test('5.2 a file that has become shorter or longer is never mistaken for the next response on the connection', async (t) => {
-    const { port } = new URL(await usher.app.listen({ port: 0, host: '127.0.0.1' }))
+    const [host = '', port] = (await hostOf(usher)).split(':')
     const cases = [['01234', 1], ['0123456789HTTP/1.1 200 OK\r\n\r\n', 2]] as const
     for (const [content, responses] of cases) {
       const { fileUrl, id } = await upload(usher, '0123456789')
       await writeFile(`${options.uploadsDir}/files/${id}`, content)
-      const socket = connect(Number(port), '127.0.0.1').on('error', () => {})
+      const socket = connect(Number(port), host).on('error', () => {})
       let received = ''
       socket.on('data', (chunk) => { received += chunk })
       socket.write(
@@ -314,7 +315,7 @@ t.test('1.13 a client that disconnects before its downloads begin causes no erro
 })
 
 t.test('4 a download that needs a session is cut off when the session ends, and one of another session is not', async (t) => {
-  const usher = await createUsher(t, { policy: { 'uploads:read': audiences.members } })
+  const usher = members
   const size = 10_000_000
   const { fileUrl } = await upload(usher, Buffer.alloc(size))
   const [port, users] = [
@@ -340,7 +341,7 @@ t.test('4 a download that needs a session is cut off when the session ends, and 
 
 t.test('4 without notifications, a download that needs a session is cut off as well', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const usher = await createUsher(t, { policy: { 'uploads:read': audiences.members } })
+  const usher = members
   const deaf = await createUsher(t, { ...usher.options, notificationsUrl: proxy.url })
   const { fileUrl } = await upload(usher, Buffer.alloc(10_000_000))
   const user = await usher.createUser()

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { audiences } from '../../../app.ts'
-import { createUsher, type LoggedIn, type TestUsher } from '../../helpers/app.ts'
+import { createUsher, sharedUsher, type LoggedIn, type TestUsher } from '../../helpers/app.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'
 import { hostOf, post as graphql } from '../../helpers/graphql.ts'
 import { createProxy } from '../../helpers/proxy.ts'
@@ -12,7 +12,7 @@ import { fieldPart, filePart, post } from '../../helpers/uploads.ts'
 
 const UNKNOWN = '0190a5b4-7c3e-7d11-8000-000000000000'
 const SIZE = 10_000_000
-const first = await createUsher(t)
+const first = await sharedUsher()
 // Another node on the same database.
 const second = await createUsher(t, first.options)
 const { admin, inject } = first

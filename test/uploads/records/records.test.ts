@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import t from 'tap'
-import { createUsher, type LoggedIn } from '../../helpers/app.ts'
+import { createUsher, sharedUsher, type LoggedIn } from '../../helpers/app.ts'
 import { openSql, untilBlocked } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
 import { fieldPart, filePart, post, upload } from '../../helpers/uploads.ts'
 
 const UNKNOWN = '0190a5b4-7c3e-7d11-8000-000000000000'
-const usher = await createUsher(t)
+const usher = await sharedUsher()
 const { inject, admin } = usher
 const [ada, bob] = [await usher.createUser({ name: 'Ada' }), await usher.createUser({ name: 'Bob' })]
 
