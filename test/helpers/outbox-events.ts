@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import usher, { type EventName, type UsherEvent, type UsherOptions } from '../../app.ts'
 import { withUsers, type TestUsher } from './app.ts'
 import { testDatabaseUrl, uniqueSchema } from './database.ts'
+import { slow } from './deadlines.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
 export const admin = { email: 'admin@example.com', password: 'horse battery staple' }
@@ -24,6 +25,7 @@ export async function startWithEvents (
     uploadsDir: temporaryFolder(),
     poolSize: 4,
     admin,
+    deadlines: slow,
     ...options,
   }
   const app = Fastify({ forceCloseConnections: true, pluginTimeout: 0 })
