@@ -1,10 +1,8 @@
 import type { Socket } from 'node:net'
 import fp from 'fastify-plugin'
-import { STOP_DEADLINES } from '../process/deadlines.ts'
+import { STOP_DEADLINES, type StopDeadlines } from '../process/deadlines.ts'
 import type { Connection } from '../../plugins/http/raw/connections.ts'
 import type { Listeners } from './listeners.ts'
-
-const { onItsWay, proxyIdle, connected, replacedIdle, replacedConnected } = STOP_DEADLINES
 
 export interface DrainOptions {
   listeners: Listeners
@@ -12,6 +10,7 @@ export interface DrainOptions {
   proxied: boolean
   /** Returns whether the app stops because another one serves in its place. Then it leaves clients more time. */
   isReplaced?: () => boolean
+  deadlines?: StopDeadlines
 }
 
 /**
@@ -20,8 +19,11 @@ export interface DrainOptions {
  * `server.close` would close idle connections at once, on which a request may be on its way. It would also wait for
  * connections that were opened before there was a request, as browsers do, and for clients that neither send nor read.
  */
-export default fp<DrainOptions>(async function drain (app, { listeners, proxied, isReplaced = () => false }) {
+export default fp<DrainOptions>(async function drain (
+  app, { listeners, proxied, isReplaced = () => false, deadlines = STOP_DEADLINES }
+) {
   const { server } = app
+  const { onItsWay, proxyIdle, connected, replacedIdle, replacedConnected } = deadlines
   const connections = new Set<Socket & Connection>()
   const [closeIdle, close] = [server.closeIdleConnections, server.close]
   server.close = (done) => close.call(server, (error) => { void listeners.ended().then(() => done?.(error)) })

@@ -4,7 +4,7 @@ import { Server, type AddressInfo } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { createSampler } from '../../plugins/support/sampler.ts'
-import { STOP_DEADLINES } from '../process/deadlines.ts'
+import { STOP_DEADLINES, type StopDeadlines } from '../process/deadlines.ts'
 
 // How many connections are accepted in a turn of the event loop.
 const LISTENERS = 16
@@ -29,7 +29,9 @@ export interface Listeners {
  * @param shares whether several sockets listen. A worker has one: the primary, whose turns are short, accepts for it
  */
 export function createListeners (
-  server: HttpServer, { shares = process.platform === 'linux' }: { shares?: boolean | undefined } = {}
+  server: HttpServer,
+  { shares = process.platform === 'linux', deadlines: { pending } = STOP_DEADLINES }:
+  { shares?: boolean | undefined, deadlines?: StopDeadlines } = {}
 ): Listeners {
   const others: Server[] = []
   const ends: Promise<void>[] = []
@@ -68,7 +70,7 @@ export function createListeners (
 
     async close () {
       // The system resets connections that are pending when a listener closes. There may be new ones all the time.
-      const until = performance.now() + STOP_DEADLINES.pending
+      const until = performance.now() + pending
       for (let before = -1; before !== accepted && performance.now() < until;) {
         before = accepted
         // The first one may end before the system is asked for connections.

@@ -66,6 +66,8 @@ export const STOP_DEADLINES = {
   replacedConnected: 30_000,
 }
 
+export type StopDeadlines = typeof STOP_DEADLINES
+
 /** Returns the deadlines of a node times a factor, for a machine that is that much slower than others. */
 export function multiplyNodeDeadlines (factor: number): NodeDeadlines {
   const entries = Object.entries(NODE_DEADLINES).map(([name, ms]) => [name, ms * factor])

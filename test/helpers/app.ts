@@ -95,7 +95,9 @@ export async function createUsher (
   })
 }
 
-const shared = new Map<string, Promise<TestUsher>>()
+// A token is valid for 15 minutes, and the tests of a folder may take longer on a busy machine.
+const RENEW_MS = 300_000
+const shared = new Map<string, { app: Promise<TestUsher>, renewedAt: number }>()
 const functions: unknown[] = []
 
 /**
@@ -104,7 +106,7 @@ const functions: unknown[] = []
  * admin nor anything else that the app has only once; a test that does, or that closes the app, uses `createUsher`.
  * Functions are the same only if they are one object, so those that apps share belong to a module.
  */
-export function sharedUsher (options: UsherOptions = {}): Promise<TestUsher> {
+export async function sharedUsher (options: UsherOptions = {}): Promise<TestUsher> {
   const key = JSON.stringify(options, (_, value: unknown) => {
     // An option that is undefined replaces one of `createUsher`.
     if (value === undefined) return 'undefined'
@@ -112,9 +114,18 @@ export function sharedUsher (options: UsherOptions = {}): Promise<TestUsher> {
     if (!functions.includes(value)) functions.push(value)
     return `function ${functions.indexOf(value)}`
   })
-  const app = shared.get(key) ?? createUsher(root, options)
-  shared.set(key, app)
-  return app
+  const now = performance.now()
+  const found = shared.get(key) ?? { app: createUsher(root, options), renewedAt: now }
+  shared.set(key, found)
+  const usher = await found.app
+  if (now - found.renewedAt > RENEW_MS) {
+    found.renewedAt = now
+    // Tests may have kept the object with the headers.
+    const { headers, ...rest } = await usher.login(usher.options.admin!)
+    Object.assign(usher.admin.headers, headers)
+    Object.assign(usher.admin, rest)
+  }
+  return usher
 }
 
 /**

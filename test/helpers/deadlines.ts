@@ -1,4 +1,4 @@
-import { multiplyNodeDeadlines } from '../../node/process/deadlines.ts'
+import { multiplyNodeDeadlines, STOP_DEADLINES, type StopDeadlines } from '../../node/process/deadlines.ts'
 import { DEADLINES, multiplyDeadlines } from '../../schema/options/deadlines.ts'
 
 /**
@@ -26,3 +26,8 @@ export const slow = { ...multiplyDeadlines(FACTOR), socketClose, responseCutOff,
  * The deadlines of parts of a node in the process of a test. A node in another process has them by `DEADLINE_FACTOR`.
  */
 export const slowNode = multiplyNodeDeadlines(FACTOR)
+
+/** How long a server in the process of a test waits for its clients when it stops. */
+export const slowStop = Object.fromEntries(
+  Object.entries(STOP_DEADLINES).map(([name, milliseconds]) => [name, FACTOR * milliseconds])
+) as StopDeadlines

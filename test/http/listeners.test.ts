@@ -9,6 +9,7 @@ import { createListeners } from '../../node/http/listeners.ts'
 import { serverOptions } from '../../node/http/server.ts'
 import { createHeaders } from '../../node/http/security-headers.ts'
 import { parseSettings } from '../../node/settings/settings.ts'
+import { slowStop } from '../helpers/deadlines.ts'
 
 const CONNECTIONS = 320
 const HOST = '127.0.0.1'
@@ -18,9 +19,9 @@ async function startServer (t: Test, { shares, port = 0 }: { shares?: boolean, p
   const lines: { level: number, msg: string }[] = []
   const log = { write: (line: string) => { lines.push(JSON.parse(line)) } }
   const app = Fastify(serverOptions(parseSettings({ LOG_LEVEL: 'error' }), createHeaders([]), log))
-  const listeners = createListeners(app.server, { shares })
+  const listeners = createListeners(app.server, { shares, deadlines: slowStop })
   t.teardown(() => app.close())
-  await app.register(drain, { listeners, proxied: false })
+  await app.register(drain, { listeners, proxied: false, deadlines: slowStop })
   let [asked, answered] = [0, 0]
   app.get('/', async () => {
     await delay(100 + asked++)
