@@ -127,7 +127,7 @@ const schemas = {
 const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherOptions: options, usherAudit: audit, usherAccounts: { newUsers },
-    usherAuth: { actorOf, allow, authenticateAny, callerOf, confirmReader, providers },
+    usherAuth: { actorOf, allow, authenticateAny, authenticateSession, callerOf, confirmReader, providers },
   } = app
   const { publicPath } = options
   const hasPages = options.pages.enabled && !options.without.includes('pages')
@@ -146,7 +146,7 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.get('/auth/providers/:id/callback', {
     ...silent, schema: schemas.callback, attachValidation: true, onRequest: rejectFlood,
   }, onCallback)
-  app.post('/auth/providers/:id/link', { schema: schemas.link, onRequest: authenticateAny }, onLink)
+  app.post('/auth/providers/:id/link', { schema: schemas.link, onRequest: authenticateSession }, onLink)
   app.post('/auth/providers/:id/step-up', { schema: schemas.stepUp, onRequest: authenticateAny }, onStepUp)
   app.get('/auth/identities', {
     schema: schemas.listIdentities, exposeHeadRoute: true, onRequest: allow('identities:list', ownId),

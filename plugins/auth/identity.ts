@@ -216,7 +216,7 @@ export function createIdentity (
       let timer: NodeJS.Timeout
       const wait = () => {
         const left = expires - clock.now()
-        timer = setTimeout(left > MAX_TIMER_MS ? wait : onEnd, Math.min(left, MAX_TIMER_MS)).unref()
+        timer = setTimeout(left > MAX_TIMER_MS ? wait : onEnd, Math.min(Math.max(0, left), MAX_TIMER_MS)).unref()
       }
       wait()
       const unwatch = watchWhile(() => mayAct(actor), id, onEnd)

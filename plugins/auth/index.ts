@@ -108,7 +108,7 @@ export default fp(async function auth (app) {
     passwords,
     policy,
     providers: await createProviders({
-      ...core, users, audit, credentials, login, sessions, signingKeys, stepUp, throttle,
+      ...core, users, audit, credentials, login, secondFactor, sessions, signingKeys, stepUp, throttle,
     }),
     secondFactor,
     sessions,

@@ -33,6 +33,15 @@ export function createSecondFactor (
     isRequired,
 
     /**
+     * Returns whether a user has a second factor, which every step-up must use. A passkey makes nothing mandatory by
+     * itself. Where a second factor is required, it is one: otherwise somebody who has only the first one could add
+     * another.
+     */
+    isOwned: (
+      { hasTotp, hasPasskey }: { hasTotp: boolean, hasPasskey: boolean }, user: Pick<Actor, 'role'>
+    ): boolean => hasTotp || (hasPasskey && isRequired(user)),
+
+    /**
      * Returns the error that asks for the second factor of a user whose first factor was right. It has a challenge that
      * can be used once within five minutes.
      * @param first how the user was authenticated so far: with the hash against which the password was checked, or the

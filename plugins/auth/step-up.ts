@@ -34,9 +34,7 @@ export function createStepUp (
     // A key proves nothing about its user, so no age of an authentication suffices.
     const found = await read(requireSession(actor), caller.client)
     if (!found) throw new InvalidToken()
-    // A passkey makes nothing mandatory by itself. Where a second factor is required, it is one: otherwise somebody who
-    // has only the password could add another.
-    const hasSecondFactor = found.hasTotp || (found.hasPasskey && secondFactor.isRequired(actor))
+    const hasSecondFactor = secondFactor.isOwned(found, actor)
     // Whoever has a second factor must have used it: the first one alone may be stolen.
     return { hasSecondFactor, suffices: found.isRecent && (!hasSecondFactor || found.amr.includes(MULTI_FACTOR)) }
   }

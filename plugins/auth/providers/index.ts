@@ -32,6 +32,7 @@ import type { SessionCookie } from '../cookie-value.ts'
 import type { Credentials } from '../credentials.ts'
 import type { LoggedIn, LoginFunctions } from '../login.ts'
 import type { Sessions } from '../sessions.ts'
+import type { SecondFactor } from '../second-factor.ts'
 import type { SigningKeys } from '../signing-keys.ts'
 import type { StepUp } from '../step-up.ts'
 import type { Throttle } from '../throttle/throttle.ts'
@@ -100,6 +101,7 @@ interface Dependencies extends Core {
   login: LoginFunctions
   sessions: Sessions
   signingKeys: SigningKeys
+  secondFactor: SecondFactor
   stepUp: StepUp
   throttle: Throttle
   credentials: Credentials
@@ -110,8 +112,8 @@ export type Providers = Awaited<ReturnType<typeof createProviders>>
 /** Signs users in by providers, and keeps which identities they have there (contract 16.5). */
 export async function createProviders (dependencies: Dependencies) {
   const {
-    database: { db, newId }, telemetry: { metrics }, users, audit, login, sessions, stepUp, throttle, credentials,
-    options,
+    database: { db, newId }, telemetry: { metrics }, users, audit, login, sessions, secondFactor, stepUp, throttle,
+    credentials, options,
   } = dependencies
   const attempts = createAttempts(dependencies)
   const clients = new Map<string, ProviderClient>()
@@ -298,8 +300,9 @@ export async function createProviders (dependencies: Dependencies) {
     await db.transaction().execute(async (trx) => {
       if (!await holdSession(trx, { userId, sessionId: sessionId! })) throw new InvalidToken()
       const amr = amrOf(client, profile)
-      const { totp } = await findSecondFactors(trx, userId)
-      if (totp && !amr.includes(MULTI_FACTOR)) throw new SecondFactorMissing()
+      const { totp, passkeys } = await findSecondFactors(trx, userId)
+      const isOwned = secondFactor.isOwned({ hasTotp: totp, hasPasskey: passkeys > 0 }, found.user)
+      if (isOwned && !amr.includes(MULTI_FACTOR)) throw new SecondFactorMissing()
       if (!await stepUpSession(trx, { sessionId: sessionId!, userId, amr })) throw new InvalidToken()
       await audit.add(caller, { action: 'step-up', actorId: userId, userId, sessionId: sessionId! }, trx)
     })

@@ -5,6 +5,7 @@ import t from 'tap'
 import { codeOf } from '../../../plugins/auth/totp/codes.ts'
 import { createMailer, tokenIn } from '../../helpers/mail.ts'
 import { startWithEvents } from '../../helpers/outbox-events.ts'
+import { withPasskeys } from '../../helpers/passkeys.ts'
 import { errorIn, openProviders, startProvider, withProviders } from '../../helpers/provider.ts'
 import { createUsher, type LoggedIn } from '../../helpers/app.ts'
 import { openScope } from '../../helpers/scope.ts'
@@ -206,6 +207,28 @@ t.test('16.5 a user without a password steps up by the provider, which must have
   t.equal(await mayLink(), 403)
   t.equal(await stepUp({ ...user.claims, auth_time: now() }), null)
   t.equal(await mayLink(), 200)
+})
+
+t.test('16.2, 16.4 where a second factor is required, a passkey is one for a step-up by the provider, and a session without it links nothing', async (t) => {
+  const required = withPasskeys(await createUsher(t, { ...usher.options, secondFactor: 'everyone' }))
+  const { beginFor, finish } = withProviders(required)
+  const user = await required.createUser()
+  const path = '/api/auth/providers/fake/link'
+  const first = await required.inject('POST', path, { headers: user.headers, payload: {} })
+  t.match([first.statusCode, first.json()], [403, { code: 'SECOND_FACTOR_MISSING' }])
+
+  const { authenticator } = await required.register(user)
+  const { token } = (await required.logIn(authenticator)).json()
+  const passed = { ...user, token, headers: { authorization: `Bearer ${token}` } }
+  const claims = person()
+  const linking = await beginFor(passed, 'link', 'fake')
+  t.equal(errorIn(await finish('fake', fake.authorize(linking.url, claims), linking.cookie)), null)
+  await age(user)
+  const begun = await beginFor(passed, 'step-up', 'fake', '/account')
+  const answer = fake.authorize(begun.url, { ...claims, auth_time: Math.floor(Date.now() / 1000) })
+  t.equal(errorIn(await finish('fake', answer, begun.cookie)), 'SECOND_FACTOR_MISSING')
+  const late = await required.inject('POST', '/api/auth/keys', { headers: passed.headers, payload: { name: 'a key' } })
+  t.match([late.statusCode, late.json()], [403, { code: 'STEP_UP_REQUIRED' }])
 })
 
 t.test('16.5 a back-channel logout ends the sessions of its subject and session on two nodes within 100 ms, once', async (t) => {
