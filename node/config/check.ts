@@ -26,7 +26,9 @@ const ofNode: Readonly<Record<string, string>> = {
 
 const names = [...optionNames.filter((name) => !Object.hasOwn(ofNode, name)), 'routes']
 // What options need that others give, because each is checked by itself. What they need of each other, the node checks.
-const whole = { databaseUrl: 'postgres://localhost/usher', publicUrl: 'https://usher.invalid', mailer: () => {} }
+const whole = {
+  databaseUrl: 'postgres://localhost/usher', publicUrl: 'https://usher.invalid', secret: 'that of the node', mailer: () => {},
+}
 
 /** Returns what is wrong with the options of a configuration file, also with those that the plugin would ignore. */
 export function checkConfig (

@@ -70,25 +70,27 @@ function parse (member: Member, text: string): unknown {
 
 /** Returns a sentence for what is wrong with the settings of providers, without their values. */
 export function checkProviders (
-  settings: Providers & { PUBLIC_URL?: string | undefined, SIGN_UP?: boolean | undefined }
+  settings: Providers & { PUBLIC_URL?: string | undefined, SECRET?: string | undefined, SIGN_UP?: boolean | undefined }
 ): string[] {
-  const { PROVIDERS = {}, PUBLIC_URL: publicUrl, SIGN_UP: signUp = false, file } = settings
+  const { PROVIDERS = {}, PUBLIC_URL: publicUrl, SECRET: secret, SIGN_UP: signUp = false, file } = settings
   const [first] = [...Object.keys(PROVIDERS), ...Object.keys(file?.options.providers ?? {})]
   if (first === undefined) return []
   if (publicUrl === undefined) return [`PUBLIC_URL is required with ${first}.`]
   try {
-    readProviders(providersOf(settings), { publicUrl, signUp })
+    readProviders(providersOf(settings), { publicUrl, secret, signUp })
     return []
   } catch (error) {
     const message = (error as Error).message
-      .replace(/^usher: providers\.([a-z0-9-]+)\.(\w+)/, (_, id: string, option: string) => settingOf(id, option))
-      .replace(/^usher: providers\.([a-z0-9-]+)/, (_, id: string) => settingOf(id, 'clientId'))
+      .replace(/^usher: providers\.([a-z0-9-]+)\.(\w+)/, (place, id: string, option: string) => settingOf(id, option) ?? place)
+      .replace(/^usher: providers\.([a-z0-9-]+)(?!\S)/, (_, id: string) => settingOf(id, 'clientId')!)
       .replace(/^usher: /, '')
+      .replace('the option secret', 'SECRET')
     return [`${message}.`]
   }
 }
 
-function settingOf (id: string, option: string): string {
-  const [member] = Object.entries(members).find(([, name]) => name === option) ?? ['CLIENT_ID']
-  return `${PREFIX}${id.toUpperCase().replaceAll('-', '_')}_${member}`
+// Returns the name of the setting, or undefined if only the file has the option.
+function settingOf (id: string, option: string): string | undefined {
+  const [member] = Object.entries(members).find(([, name]) => name === option) ?? []
+  return member && `${PREFIX}${id.toUpperCase().replaceAll('-', '_')}_${member}`
 }

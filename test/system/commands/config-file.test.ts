@@ -186,6 +186,19 @@ t.test('14.6 each option that a setting has takes its value from the file, unles
   t.doesNotThrow(() => of({ SIGN_UP: 'true' }, { mailer: () => {}, publicUrl: 'https://example.com' }))
 })
 
+t.test('14.6, 16.5 a provider of the file may keep tokens if SECRET or the file has the secret that encrypts them', async (t) => {
+  const options = `publicUrl: 'https://example.com', providers: { github: { clientId: 'a', clientSecret: 'b', keepTokens: true } }`
+  const cwd = t.testdir({ 'usher.config.ts': `export default { ${options} }\n` })
+  const config = async (settings: Record<string, string>, folder = cwd) => {
+    const { stdout } = await runCommand(['config', '--json'], settings, folder)
+    return JSON.parse(stdout).errors as string[]
+  }
+  t.same(await config({ SECRET: 'a secret of the node' }), [])
+  t.same(await config({}), ['providers.github.keepTokens needs SECRET, which encrypts the tokens.'])
+  const other = t.testdir({ 'usher.config.ts': `export default { secret: 'a secret of the file', ${options} }\n` })
+  t.same(await config({}, other), [])
+})
+
 t.test('14.6 config shows where each value comes from, and no secrets', async (t) => {
   const source = `import { defineConfig } from 'fastify-usher'
 export default defineConfig({
