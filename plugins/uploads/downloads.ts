@@ -106,7 +106,8 @@ export function createDownloads (
         isFirst = false
         return asks ? isPermitted(permission) : true
       }
-      const timer = link && setTimeout(end, link.msLeft - (performance.now() - since.at)).unref()
+      // It may have expired since. Node warns of a negative time.
+      const timer = link && setTimeout(end, Math.max(0, link.msLeft - (performance.now() - since.at))).unref()
       const stops = [
         watchText(`deleted ${upload.id}`, since.at, end),
         watchText(`owner ${upload.userId}`, since.at, end),

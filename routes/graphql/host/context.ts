@@ -67,7 +67,9 @@ export class Deadline {
   /** Waits for a result. Throws `ResolverTimeout` if it does not arrive in time. */
   async wait<Result> (result: PromiseLike<Result>): Promise<Result> {
     // The timer exists only while something waits, so that it needs no further end.
-    if (this.#waiting++ === 0) this.#timer = setTimeout(() => this.#end(), this.#at - performance.now()).unref()
+    if (this.#waiting++ === 0) {
+      this.#timer = setTimeout(() => this.#end(), Math.max(0, this.#at - performance.now())).unref()
+    }
     try {
       return await Promise.race([result, this.#over.promise])
     } finally {
