@@ -219,8 +219,8 @@ t.test('14.4 a file that is incomplete, damaged, of another program, format or r
     'another format'
   )
   await refused(
-    edited('0001-users', '0001-Users'),
-    /is from release \S+, and this release \S+ does not know its tables \(0001-Users\)/,
+    edited('"0001"', '"9999"'),
+    /is from release \S+, and this release \S+ does not know its tables \(9999\)/,
     'another release'
   )
   await t.rejects(restore(`${file}.none`, target), { message: /^There is no file / })
