@@ -51,8 +51,8 @@ export async function readForm<File> (
   if (body.destroyed) throw new ClientDisconnected()
   const release = watch(body, limits)
   const headers = collectHeaders(body)
-  // @fastify/multipart reads the member `raw` of a request, and logs its headers at the level `trace`, with the token and
-  // the cookies.
+  // @fastify/multipart reads the member `raw` of a request, and logs its headers at the level `trace`, with the token
+  // and the cookies.
   const log = Object.create(request.log, { trace: { value () {} } })
   const reading: FastifyRequest = Object.create(request, { raw: { value: body }, log: { value: log } })
   let files = 0

@@ -180,7 +180,7 @@ t.test('1.13 a subscriber that disconnects with unread events leaves nothing beh
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const query = 'subscription ($after: String) { postCreated(after: $after) { content } }'
-  const start = { variables: { after: Buffer.alloc(8).toString('base64url') } }
+  const start = { variables: { after: Buffer.alloc(12).toString('base64url') } }
   await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${usher.admin.id}, n, ${'x'.repeat(65_000)} from generate_series(1, 300) n`
   const socket = await (await openSocket(t, usher)).init()
   socket.socket.pause()

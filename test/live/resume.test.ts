@@ -140,7 +140,7 @@ t.test('7.7 a subscription resumes from a cursor', async (t) => {
   })
 
   t.test('7.7 a cursor that is malformed or was never issued is an error', async (t) => {
-    const beyond = Buffer.alloc(8)
+    const beyond = Buffer.from(await latest(), 'base64url')
     beyond.writeBigUInt64BE(2n ** 62n)
     // This cursor belongs to an epoch that has not begun.
     const future = Buffer.alloc(12)
@@ -148,7 +148,7 @@ t.test('7.7 a subscription resumes from a cursor', async (t) => {
     const neverGiven = [beyond, future].map((octets) => octets.toString('base64url'))
     const users = await post(usher, { query: '{ users(first: 1) { pageInfo { startCursor } } }' })
     for (const after of [
-      '', 'x', `${await latest()}=`, 'AAAAAAAAAA\n', '__________8', ...neverGiven,
+      '', 'x', `${await latest()}=`, `${'A'.repeat(15)}\n`, '_'.repeat(16), ...neverGiven,
       users.data.users.pageInfo.startCursor,
     ]) {
       const socket = await subscribe(after)

@@ -196,7 +196,7 @@ t.test('7.7 if reading a page of missed posts fails, the page is read again', as
   const socket = await (await openSocket(t, usher)).init()
   socket.socket.pause()
   socket.start(
-    'posts', `subscription { postCreated(after: "${Buffer.alloc(8).toString('base64url')}") { title content } }`
+    'posts', `subscription { postCreated(after: "${Buffer.alloc(12).toString('base64url')}") { title content } }`
   )
   // The node does not read the next page while unsent events are waiting.
   await until('the node waits', async () => (await sql`

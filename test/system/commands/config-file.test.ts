@@ -187,7 +187,8 @@ t.test('14.6 each option that a setting has takes its value from the file, unles
 })
 
 t.test('14.6, 16.5 a provider of the file may keep tokens if SECRET or the file has the secret that encrypts them', async (t) => {
-  const options = `publicUrl: 'https://example.com', providers: { github: { clientId: 'a', clientSecret: 'b', keepTokens: true } }`
+  const github = { clientId: 'a', clientSecret: 'b', keepTokens: true }
+  const options = `publicUrl: 'https://example.com', providers: ${JSON.stringify({ github })}`
   const cwd = t.testdir({ 'usher.config.ts': `export default { ${options} }\n` })
   const config = async (settings: Record<string, string>, folder = cwd) => {
     const { stdout } = await runCommand(['config', '--json'], settings, folder)
