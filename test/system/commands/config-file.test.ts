@@ -189,15 +189,17 @@ t.test('14.6 each option that a setting has takes its value from the file, unles
 t.test('14.6, 16.5 a provider of the file may keep tokens if SECRET or the file has the secret that encrypts them', async (t) => {
   const github = { clientId: 'a', clientSecret: 'b', keepTokens: true }
   const options = `publicUrl: 'https://example.com', providers: ${JSON.stringify({ github })}`
-  const cwd = t.testdir({ 'usher.config.ts': `export default { ${options} }\n` })
-  const config = async (settings: Record<string, string>, folder = cwd) => {
-    const { stdout } = await runCommand(['config', '--json'], settings, folder)
+  const cwd = t.testdir({
+    without: { 'usher.config.ts': `export default { ${options} }\n` },
+    with: { 'usher.config.ts': `export default { secret: 'a secret of the file', ${options} }\n` },
+  })
+  const config = async (folder: string, settings: Record<string, string>) => {
+    const { stdout } = await runCommand(['config', '--json'], settings, join(cwd, folder))
     return JSON.parse(stdout).errors as string[]
   }
-  t.same(await config({ SECRET: 'a secret of the node' }), [])
-  t.same(await config({}), ['providers.github.keepTokens needs SECRET, which encrypts the tokens.'])
-  const other = t.testdir({ 'usher.config.ts': `export default { secret: 'a secret of the file', ${options} }\n` })
-  t.same(await config({}, other), [])
+  t.same(await config('without', { SECRET: 'a secret of the node' }), [])
+  t.same(await config('without', {}), ['providers.github.keepTokens needs SECRET, which encrypts the tokens.'])
+  t.same(await config('with', {}), [])
 })
 
 t.test('14.6 config shows where each value comes from, and no secrets', async (t) => {
