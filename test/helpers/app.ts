@@ -7,7 +7,7 @@ import Fastify, {
 import root, { type Test } from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
 import { slow } from './deadlines.ts'
-import { testSocketUrl } from './database.ts'
+import { testSocketUrl, uniqueSchema } from './database.ts'
 import { isChecked, openDocument, type Check } from './openapi.ts'
 import { takeSchema } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
@@ -52,7 +52,8 @@ export async function createUsher (
 ): Promise<TestUsher> {
   const given: UsherOptions = {
     databaseUrl: await testSocketUrl(),
-    schema: options.schema ?? await takeSchema(t),
+    // The spare schemas are in the shared database only.
+    schema: options.schema ?? (options.databaseUrl === undefined ? await takeSchema(t) : uniqueSchema(t.name)),
     uploadsDir: options.uploadsDir ?? temporaryFolder(),
     poolSize: 4,
     admin: ADMIN,
