@@ -25,7 +25,7 @@ function connected (t: Test, settings: Record<string, string> = {}, rest: Partia
 const unknown = '/api/users/0190a0b0-0000-7000-8000-000000000000'
 
 t.test('8 the node caches compiled code for the next start, and frees memory that only the start needed', { buffered: true }, async (t) => {
-  const kept = join(import.meta.dirname, '../../node_modules/.cache/usher')
+  const kept = join(import.meta.dirname, '../../../node_modules/.cache/usher')
   await rm(kept, { recursive: true, force: true })
   const first = await startNode(t, connected(t, { LOG_LEVEL: 'debug' }, { compileCache: true }))
   await logged(first, () => first.stdout.includes('The memory that only the start needed was freed'))
