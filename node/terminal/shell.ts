@@ -5,7 +5,7 @@ import { Messages, type Output } from './print.ts'
 /** A stream of input, which may be a terminal. */
 export type Input = Readable & { readonly isTTY?: boolean }
 
-/** What a command gets from whoever runs it. */
+/** The arguments, streams and environment with which a command runs. */
 export interface Invocation {
   /** The words after the name of the program. */
   readonly args: readonly string[]

@@ -26,7 +26,7 @@ export async function beginRequest (
   t.teardown(() => socket.destroy())
   let received = ''
   socket.on('data', (text: string) => { received += text })
-  // Whoever still writes when the server has closed the connection gets an error. What counts is what was received.
+  // A client that writes after the server has closed the connection gets an error. Only what it received counts.
   socket.on('error', () => {})
   const closed = new Promise((resolve) => { socket.once('close', resolve) })
   const answer = closed.then(() => received.replace('HTTP/1.1 100 Continue\r\n\r\n', ''))

@@ -76,7 +76,7 @@ export async function open (t: Test, { app, admin, prefix }: TestUsher, framing:
 export async function received (socket: Socket): Promise<string> {
   let answer = ''
   socket.setEncoding('utf8').on('data', (text: string) => { answer += text })
-  // Whoever still writes when the server has closed the connection gets an error. What counts is what was received.
+  // A client that writes after the server has closed the connection gets an error. Only what it received counts.
   socket.on('error', () => {})
   await new Promise((resolve) => { socket.once('close', resolve) })
   return answer
