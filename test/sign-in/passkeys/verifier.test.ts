@@ -278,9 +278,10 @@ function getLong (get: (behaviour: Behaviour) => AuthenticationResponse, behavio
   for (;;) {
     const response = get(behaviour)
     const signature = Buffer.from(response.response.signature, 'base64url')
-    const length = signature[3]!
-    const isLong = [length, signature[5 + length]!].every((octets) => octets === 32 || octets === 33)
-    if (isLong || signature.length > MAX_ES256) return response
+    if (signature.length > MAX_ES256) return response
+    // A number whose highest bit is set has an octet 0 before it, so 32 octets may be one of 31.
+    const countOctets = (at: number) => signature[at]! - (signature[at + 1] === 0 ? 1 : 0)
+    if (countOctets(3) === 32 && countOctets(5 + signature[3]!) === 32) return response
   }
 }
 
