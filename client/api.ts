@@ -459,7 +459,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Check whether the token of a link is valid, without using it */
+        /** Check whether the token of a link is valid, without using it, and what the reset removes */
         post: operations["postAuthPasswordResetCheck"];
         delete?: never;
         options?: never;
@@ -920,7 +920,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Check whether the token of a link to verify an address is valid, without using it */
+        /** Check whether the token of a link to verify an address is valid, without using it, and what it needs */
         post: operations["postAuthEmailVerificationCheck"];
         delete?: never;
         options?: never;
@@ -1761,11 +1761,32 @@ export interface components {
             /** @description The token in the link of the mail, after `#token=` */
             token: string;
         };
+        /** PasswordResetCheck */
+        PasswordResetCheck: {
+            /** @description The ways to sign in that the reset removes */
+            removes: {
+                /** @description UUIDv7 */
+                id: string;
+                /** @enum {string} */
+                kind: "passkey" | "totp" | "api-key" | "identity";
+                /** @description The name of a passkey or an API key; the id of the provider of an identity */
+                name: string | null;
+                /**
+                 * Format: date-time
+                 * @description RFC 3339, UTC
+                 */
+                addedAt: string;
+            }[];
+            /** @description Whether `keep` may name passkeys, identities and the app: the address was verified before */
+            mayKeep: boolean;
+        };
         /** ConfirmPasswordReset */
         ConfirmPasswordReset: {
             /** @description The token in the link of the mail, after `#token=` */
             token: string;
             password: string;
+            /** @description The ids of ways to sign in that stay although they were added recently. The check lists them */
+            keep?: string[];
         };
         /**
          * Provider
@@ -2040,6 +2061,12 @@ export interface components {
         UseToken: {
             /** @description The token in the link of the mail, after `#token=` */
             token: string;
+        };
+        /** ConfirmEmail */
+        ConfirmEmail: {
+            /** @description The token in the link of the mail, after `#token=` */
+            token: string;
+            password?: string;
         };
         /**
          * UserPart
@@ -7497,12 +7524,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done; the response has no body */
-            204: {
+            /** @description Default Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["PasswordResetCheck"];
+                };
             };
             /** @description Bad Request */
             400: {
@@ -11990,6 +12019,10 @@ export interface operations {
             /** @description Done; the response has no body */
             204: {
                 headers: {
+                    /** @description `true` if the confirmation must have a password */
+                    "Password-Required"?: string;
+                    /** @description `true` if the confirmation needs a session of the user */
+                    "Login-Required"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -12106,7 +12139,7 @@ export interface operations {
                  *       "token": "the-token-of-the-link"
                  *     }
                  */
-                "application/json": components["schemas"]["UseToken"];
+                "application/json": components["schemas"]["ConfirmEmail"];
             };
         };
         responses: {
@@ -12131,7 +12164,22 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": components["schemas"]["Errors"];
+                    "application/json": components["schemas"]["ConfirmationErrors"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Request Timeout */

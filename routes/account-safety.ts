@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyInstance } from 'fastify'
-import { getEmailTokenOwner } from '../db/auth/email-tokens.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { SessionOf } from '../db/auth/email-tokens.ts'
 import { findAccount } from '../db/auth/password-tokens.ts'
 import { getUndoTokenOwner } from '../db/auth/undo-tokens.ts'
 import type { Caller } from '../plugins/auth/caller.ts'
@@ -8,12 +8,15 @@ import { hashSecret } from '../plugins/auth/cookie-value.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import { UseToken } from '../schema/auth/mail-token.ts'
 import { IdParams } from '../schema/http/params.ts'
-import { MailReply } from '../schema/auth/password.ts'
-import { failures, NoContent } from '../schema/http/reply.ts'
+import { ConfirmationErrors, ConfirmEmail, MailReply } from '../schema/auth/password.ts'
+import { failures, HEADERS, NoContent } from '../schema/http/reply.ts'
 import { UserNotFound } from '../schema/users/user.ts'
 import { idOf } from './params.ts'
+import { createCookies } from './session-cookie.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
+// A session of the user makes a difference.
+const optional: Record<string, string[]>[] = [{ bearer: [] }, {}]
 const schemas = {
   verify: {
     tags: ['users'],
@@ -24,15 +27,18 @@ const schemas = {
   },
   check: {
     tags: ['auth'],
-    summary: 'Check whether the token of a link to verify an address is valid, without using it',
+    security: optional,
+    summary: 'Check whether the token of a link to verify an address is valid, without using it, and what it needs',
     body: UseToken,
+    [HEADERS]: { 204: ['Password-Required', 'Login-Required'] },
     response: { 204: NoContent, ...failures(400, 413, 415) },
   },
   confirm: {
     tags: ['auth'],
+    security: optional,
     summary: 'Verify an address with the token of the link, or change it to that address',
-    body: UseToken,
-    response: { 204: NoContent, ...failures(400, 409, 413, 415) },
+    body: ConfirmEmail,
+    response: { 204: NoContent, 400: ConfirmationErrors, ...failures(403, 409, 413, 415) },
   },
   checkUndo: {
     tags: ['auth'],
@@ -52,16 +58,17 @@ const schemas = {
 /** Adds the routes for verifying an address and for undoing a change of the address or the password (contract 11.3). */
 const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase: { db }, usherAuth: { allow, callerOf }, usherAccounts: accounts,
+    usherDatabase: { db }, usherAuth: { actors, allow, callerOf, identifyQuietly, sessions }, usherAccounts: accounts,
   } = app
+  const cookies = await createCookies(app)
   const sendVerification = createSendVerification(app)
   forbidStoring(app)
 
   app.post(
     '/users/:id/email-verification', { schema: schemas.verify, onRequest: allow('users:verify-email', idOf) }, onVerify
   )
-  app.post('/auth/email-verification/check', { schema: schemas.check }, onCheck)
-  app.post('/auth/email-verification/confirm', { schema: schemas.confirm }, onConfirm)
+  app.post('/auth/email-verification/check', { schema: schemas.check, onRequest: identifyQuietly }, onCheck)
+  app.post('/auth/email-verification/confirm', { schema: schemas.confirm, onRequest: identifyQuietly }, onConfirm)
   app.post('/auth/undo/check', { schema: schemas.checkUndo }, onCheckUndo)
   app.post('/auth/undo', { schema: schemas.undo }, onUndo)
 
@@ -71,8 +78,19 @@ const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onCheck (request: RequestOf<typeof schemas.check>, reply: ReplyOf<typeof schemas.check>) {
-    await getEmailTokenOwner(db, hashSecret(request.body.token))
+    const needed = await accounts.whatVerificationNeeds(hashSecret(request.body.token), await findSession(request))
+    if (needed === 'password') reply.header('password-required', 'true')
+    if (needed === 'session') reply.header('login-required', 'true')
     return reply.code(204).send(null)
+  }
+
+  // Returns the session of a client, by its token or, on the pages, by its cookie.
+  async function findSession (request: FastifyRequest): Promise<SessionOf | undefined> {
+    const actor = actors.in(request)
+    if (actor?.sessionId) return { userId: actor.id, sessionId: actor.sessionId }
+    const cookie = cookies.serves(request) ? cookies.read(request) : undefined
+    const found = cookie && await sessions.find(cookie)
+    return found && { userId: found.user.id, sessionId: found.sessionId }
   }
 
   async function onCheckUndo (request: RequestOf<typeof schemas.checkUndo>, reply: ReplyOf<typeof schemas.checkUndo>) {
@@ -81,7 +99,9 @@ const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {
-    await accounts.verifyEmail(callerOf(request, { via: 'mail-link' }), hashSecret(request.body.token))
+    const { token, password } = request.body
+    const session = await findSession(request)
+    await accounts.verifyEmail(callerOf(request, { via: 'mail-link' }), hashSecret(token), { session, password })
     return reply.code(204).send(null)
   }
 

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance } from 'fastify'
 import { findAccount, getTokenOwner } from '../db/auth/password-tokens.ts'
+import { listRemovedByReset } from '../db/sign-in/repairs.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import type { Caller } from '../plugins/auth/caller.ts'
 import { hashSecret } from '../plugins/auth/cookie-value.ts'
@@ -11,7 +12,7 @@ import { IDEMPOTENT, type ResultKey } from '../schema/http/idempotency.ts'
 import { InvalidToken } from '../schema/auth/login.ts'
 import {
   ChangePassword, CheckReset, ConfirmReset, MailReply, normalizePassword, PasswordIsSet, rejectPersonalWords,
-  RequestReset, WrongPassword,
+  RequestReset, ResetCheck, WrongPassword,
 } from '../schema/auth/password.ts'
 import { failures, HEADERS, NoContent, STEP_UP } from '../schema/http/reply.ts'
 import { ServiceUser, UserDisabled, UserNotFound } from '../schema/users/user.ts'
@@ -36,9 +37,9 @@ const schemas = {
   },
   checkReset: {
     tags: ['auth'],
-    summary: 'Check whether the token of a link is valid, without using it',
+    summary: 'Check whether the token of a link is valid, without using it, and what the reset removes',
     body: CheckReset,
-    response: { 204: NoContent, ...failures(400, 413, 415) },
+    response: { 200: ResetCheck, ...failures(400, 413, 415) },
   },
   confirmReset: {
     tags: ['auth'],
@@ -112,21 +113,22 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onCheckReset (
     request: RequestOf<typeof schemas.checkReset>, reply: ReplyOf<typeof schemas.checkReset>
   ) {
-    await getTokenOwner(db, hashSecret(request.body.token))
-    return reply.code(204).send(null)
+    const { id } = await getTokenOwner(db, hashSecret(request.body.token))
+    const { ways, mayKeep } = await listRemovedByReset(db, id)
+    return reply.send({ removes: ways.map(({ id, kind, name, addedAt }) => ({ id, kind, name, addedAt })), mayKeep })
   }
 
   async function onConfirmReset (
     request: RequestOf<typeof schemas.confirmReset>, reply: ReplyOf<typeof schemas.confirmReset>
   ) {
-    const { token, password } = request.body
+    const { token, password, keep = [] } = request.body
     const caller = callerOf(request, { via: 'mail-link' })
     const hash = hashSecret(token)
     const user = await getTokenOwner(db, hash)
     // The password is checked before the token is consumed, so that the link still works after a password was rejected.
     rejectPersonalWords(password, user)
     const passwordHash = await passwords.hash(password, { ...hashingOf(caller), isKnown: true })
-    await accounts.resetPassword(caller, user, hash, passwordHash)
+    await accounts.resetPassword(caller, user, { hash, passwordHash, keep })
     return reply.code(204).send(null)
   }
 

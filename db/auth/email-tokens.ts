@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { EmailVerified, invalidMailToken } from '../../schema/auth/mail-token.ts'
+import { EmailVerified, invalidMailToken, OwnSessionRequired } from '../../schema/auth/mail-token.ts'
+import { PasswordRequired } from '../../schema/auth/password.ts'
 import { EmailTaken } from '../../schema/users/user.ts'
 import { deleteExpired } from '../batching/delete-expired.ts'
 import { insertMail, type NewMail } from '../outbox/mails.ts'
@@ -7,10 +8,11 @@ import { storeUserEvent } from '../outbox/store.ts'
 import { isEmailTaken } from '../driver/postgres.ts'
 import { seconds } from '../sessions/sessions.ts'
 import type { Database } from '../tables/index.ts'
-import { insertUndoToken } from './undo-tokens.ts'
-import { hasEmail } from '../users/user-keys.ts'
+import { holdSession } from '../sessions/live-sessions.ts'
+import { repairAccount, voidLinks, type Repaired } from '../sign-in/repairs.ts'
+import { deleteOutrankedTokens, insertUndoToken } from './undo-tokens.ts'
+import { hasEmail, isSameEmail } from '../users/user-keys.ts'
 import { lockUser } from '../users/users.ts'
-import { voidLinks } from './void-issued.ts'
 
 // As many as links to set a password, and for the same reason.
 const MAX_TOKENS_PER_USER = 3
@@ -58,24 +60,50 @@ export async function insertEmailToken (
   return true
 }
 
-/**
- * Returns the id of a token's user. Throws `InvalidInput` if the token is unknown or has expired, or its session has
- * ended.
- */
-export async function getEmailTokenOwner (db: Database, hash: Uint8Array): Promise<string> {
-  return (await getEmailToken(db, hash)).userId
+/** What a client that presents a token must add: nothing, a new password, or a session of the user. */
+export type Needed = 'nothing' | 'password' | 'session'
+
+// Somebody else may have registered the address, or may hope that whoever reads the mailbox completes a change. In a
+// session of the user, the same person has both. Elsewhere, whoever is the first to prove the address gets an account
+// in which nobody else has a way to sign in, and one that has an owner keeps its address.
+function neededBy (
+  { userId, isProved, changes }: { userId: string, isProved: boolean, changes: boolean }, session: SessionOf | undefined
+): Needed {
+  if (session?.userId === userId || (isProved && !changes)) return 'nothing'
+  return isProved ? 'session' : 'password'
+}
+
+/** A session that a client has. */
+export interface SessionOf { userId: string, sessionId: string }
+
+/** A token that has neither been used nor expired. */
+export interface OpenedEmailToken {
+  userId: string
+  name: string
+  /** The address that is proved. */
+  email: string
+  needed: Needed
 }
 
 /**
- * Returns a token's user and address. Throws `InvalidInput` if the token is unknown or has expired, or its session has
- * ended.
+ * Returns what the token of a link proves. Throws `InvalidInput` if the token is unknown or has expired, or its session
+ * has ended.
+ * @param session that of the client, if it has one
  */
-export async function getEmailToken (db: Database, hash: Uint8Array): Promise<{ userId: string, email: string }> {
-  return db.selectFrom('email_tokens').select(['user_id as userId', 'email'])
-    .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
+export async function openEmailToken (
+  db: Database, hash: Uint8Array, session?: SessionOf
+): Promise<OpenedEmailToken> {
+  const { changes, isProved, ...opened } = await db.selectFrom('email_tokens')
+    .innerJoin('users', 'users.id', 'email_tokens.user_id')
+    .select([
+      'users.id as userId', 'users.name', 'email_tokens.email', 'users.email_verified as isProved',
+      sql<boolean>`not ${isSameEmail(sql.ref('users.email'), sql.ref('email_tokens.email'))}`.as('changes'),
+    ])
+    .where('hash', '=', hash).where('email_tokens.expires_at', '>', sql<Date>`now()`)
     .where(({ or, eb, selectFrom }) =>
-      or([eb('session_id', 'is', null), eb('session_id', 'in', selectFrom('sessions').select('id'))]))
+      or([eb('session_id', 'is', null), eb('session_id', 'in', selectFrom('sessions').select('sessions.id'))]))
     .executeTakeFirstOrThrow(invalidMailToken)
+  return { ...opened, needed: neededBy({ userId: opened.userId, isProved, changes }, session) }
 }
 
 /** What the use of a token has changed. */
@@ -86,17 +114,27 @@ export interface EmailVerification {
   former: string
   /** Whether a link undoes the change. */
   isUndoable: boolean
+  /** What was removed, if a client without a session of the user was the first to prove the address. */
+  repaired: Repaired | undefined
 }
 
 /**
  * Gives the owner of a token the address of the token, marks it as verified, and deletes all such tokens of that
- * user. A change that somebody else has requested cannot be undone, and voids all links of the user. Call it in a
- * transaction. Throws `InvalidInput` if the token was used or has expired meanwhile, or if the address was changed
- * since, and `EmailTaken`.
+ * user. A change that somebody else has requested cannot be undone, and voids all links of the user. With a password,
+ * which a client without a session of the user sends, it repairs the account, as `first-proof` says, and sets that
+ * password. Call it in a transaction. Throws `InvalidInput` if the token was used or has expired meanwhile, or if the
+ * address was changed since, `PasswordRequired`, `OwnSessionRequired`, and `EmailTaken`.
+ * @param session that of the client
  * @param undo the hash of a token that undoes a change of the address, if mails can be sent
  */
 export async function verifyEmail (
-  trx: Database, { hash, userId, undo }: { hash: Uint8Array, userId: string, undo: Uint8Array | null }
+  trx: Database, { hash, userId, session, passwordHash, undo }: {
+    hash: Uint8Array
+    userId: string
+    session: SessionOf | undefined
+    passwordHash: string | undefined
+    undo: Uint8Array | null
+  }
 ): Promise<EmailVerification> {
   const user = await lockUser(trx, userId)
   // A change of the address deletes all tokens (the trigger `mailbox_changed`), so if this one has another address than
@@ -105,16 +143,29 @@ export async function verifyEmail (
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`)
     .returning(['email', 'session_id']).executeTakeFirstOrThrow(invalidMailToken)
   const isOwn = sessionId === null || await getSessionOwner(trx, sessionId) === userId
-  const changed = await trx.selectFrom('users').select('id')
-    .where('id', '=', userId).where(({ not }) => not(hasEmail(email))).executeTakeFirst() !== undefined
-  if (changed && !isOwn) await voidLinks(trx, userId)
-  const isUndoable = changed && isOwn && undo !== null && await insertUndoToken(trx, undo, userId, { newEmail: email })
+  const { changed } = await trx.selectFrom('users').select(sql<boolean>`not ${hasEmail(email)}`.as('changed'))
+    .where('id', '=', userId).executeTakeFirstOrThrow(invalidMailToken)
+  const isHeld = session !== undefined && await holdSession(trx, session)
+  const needed = neededBy({ userId, isProved: user!.emailVerified, changes: changed }, isHeld ? session : undefined)
+  if (needed === 'session') throw new OwnSessionRequired()
+  if (needed === 'password' && passwordHash === undefined) throw new PasswordRequired()
+  const adopts = needed === 'password'
+  // What a thief has moved to this mailbox, its owner can still take back.
+  if (adopts) await deleteOutrankedTokens(trx, userId, email, true)
+  else if (changed && !isOwn) await voidLinks(trx, userId)
+  const isUndoable = changed && isOwn && !adopts && undo !== null &&
+    await insertUndoToken(trx, undo, userId, { newEmail: email })
   if (changed) await setEmail(trx, userId, email)
-  await trx.updateTable('users').set({ email_verified: true, updated_at: sql`now()` })
+  const repaired = adopts
+    ? await repairAccount(trx, userId, 'first-proof', { actorId: userId, keepsUndoLinks: true })
+    : undefined
+  await trx.updateTable('users')
+    .set({ email_verified: true, updated_at: sql`now()`, ...adopts && { password_hash: passwordHash! } })
     .where('id', '=', userId).execute()
   await voidLinks(trx, userId, ['email_tokens'])
+  if (adopts) await storeUserEvent(trx, 'password.changed', userId, userId)
   await storeUserEvent(trx, 'user.updated', userId, userId)
-  return { changed, former: user!.email, isUndoable }
+  return { changed, former: user!.email, isUndoable, repaired }
 }
 
 // A user who ends a session may suspect a thief. From then on, a change that was requested in it must fail (contract

@@ -10,7 +10,7 @@ import type { Row } from '../tables/row.ts'
 import { hasEmail } from '../users/user-keys.ts'
 import { lockUser } from '../users/users.ts'
 import { isProven } from './proven-address.ts'
-import { voidLinks } from './void-issued.ts'
+import { voidLinks } from '../sign-in/repairs.ts'
 
 /** How many codes may be tried for each mail. */
 export const MAX_ATTEMPTS_PER_MAIL = 5

@@ -3,20 +3,20 @@ import { InvalidToken } from '../../schema/auth/login.ts'
 import { invalidMailToken } from '../../schema/auth/mail-token.ts'
 import { WrongPassword } from '../../schema/auth/password.ts'
 import { ServiceUser, UserNotFound, type UserKind } from '../../schema/users/user.ts'
-import { deleteApiKeysOf } from '../api-keys/api-keys.ts'
 import { deleteExpired } from '../batching/delete-expired.ts'
 import { insertAuditEntries, type NewAuditEntry } from '../audit/audit.ts'
 import { deleteSessionsOf } from '../sessions/ended-sessions.ts'
 import { insertMail, type NewMail } from '../outbox/mails.ts'
 import { storeUserEvent } from '../outbox/store.ts'
-import { removeIdentities } from '../providers/identities.ts'
 import { isUuid } from '../driver/postgres.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, UsersTable } from '../tables/index.ts'
 import { isProven } from './proven-address.ts'
 import { deleteOutrankedTokens, insertUndoToken } from './undo-tokens.ts'
 import { lockUser } from '../users/users.ts'
-import { tablesOfMailbox, voidIssued, voidLinks, type Voided } from './void-issued.ts'
+import {
+  endedOf, repairAccount, repairByMail, tablesOfMailbox, voidLinks, type Repaired, type RepairOptions,
+} from '../sign-in/repairs.ts'
 
 // More than one, because a mail may arrive late, and its link should work even if another mail was requested meanwhile.
 const MAX_TOKENS_PER_USER = 3
@@ -101,20 +101,21 @@ export interface PasswordChange {
   email: string
   /** Whether a link undoes it. */
   isUndoable: boolean
-  /** How many identities at providers it has removed. */
-  identities: number
+  /** Each way to sign in that it has removed. */
+  removed: Repaired['removed']
 }
 
 /**
- * Sets the password of a token's owner, whose address is verified by this. Ends all their sessions and deletes their
- * API keys and tokens, except those that may undo what was done before the address was theirs
- * (`deleteOutrankedTokens`). If nobody has verified the address before, also removes the identities at providers. Call
- * it in a transaction. Throws `InvalidInput` if the token was used or has expired, or the user was disabled meanwhile.
+ * Sets the password of a token's owner, whose address is verified by this. Repairs the account, as `mail-reset` or, if
+ * nobody has verified the address before, as `first-proof` says, but keeps the tokens that may undo what was done
+ * before the address was theirs (`deleteOutrankedTokens`). Call it in a transaction. Throws `InvalidInput` if the token
+ * was used or has expired, or the user was disabled meanwhile.
  * @param undo the hash of a token that undoes it, if mails can be sent
+ * @param keep the ids of ways to sign in that stay although they are recent
  */
 export async function resetPassword (
-  trx: Database, { hash, userId, passwordHash, undo }: {
-    hash: Uint8Array, userId: string, passwordHash: string, undo: Uint8Array | undefined
+  trx: Database, { hash, userId, passwordHash, undo, keep }: {
+    hash: Uint8Array, userId: string, passwordHash: string, undo: Uint8Array | undefined, keep: readonly string[]
   }
 ): Promise<PasswordChange> {
   // The user is always locked first, so that concurrent confirmations, of the same token or of two tokens, run one
@@ -133,15 +134,12 @@ export async function resetPassword (
       updated_at: sql`case when email_verified then updated_at else now() end`,
     })
     .where('id', '=', userId).execute()
-  await voidLinks(trx, userId, tablesOfMailbox)
-  // Nobody had proved to own the address before, so somebody else may have linked these identities.
-  const identities = user.emailVerified ? 0 : await removeIdentities(trx, userId, userId)
-  // A thief may have created API keys, and a theft may be why the password is reset.
-  const keys = await deleteApiKeysOf(trx, userId, userId)
-  const ended = [...keys, ...await deleteSessionsOf(trx, userId, userId)]
+  const repaired = await repairAccount(
+    trx, userId, repairByMail(user.emailVerified), { actorId: userId, keep, keepsUndoLinks: true }
+  )
   await storeUserEvent(trx, 'password.changed', userId, userId)
   if (!user.emailVerified) await storeUserEvent(trx, 'user.updated', userId, userId)
-  return { ended, email: user.email, isUndoable, identities }
+  return { ended: endedOf(repaired), email: user.email, isUndoable, removed: repaired.removed }
 }
 
 /**
@@ -166,26 +164,27 @@ export async function changePassword (
   await voidLinks(trx, userId, tablesOfMailbox)
   const ended = await deleteSessionsOf(trx, userId, userId, sessionId)
   await storeUserEvent(trx, 'password.changed', userId, userId)
-  return { ended, email: user!.email, isUndoable, identities: 0 }
+  return { ended, email: user!.email, isUndoable, removed: [] }
 }
 
 /**
- * Sets the password of a user who is neither asked for the current one nor has a link, and makes everything void that
- * was issued to the user, and removes the identities at providers. Call it in a transaction. Returns the user's
- * address, what has ended, and the number of identities. Throws `UserNotFound`, and `ServiceUser`, who has no password.
+ * Sets the password of a user who is neither asked for the current one nor has a link, and repairs the account, as
+ * `operator-reset` says. Call it in a transaction. Returns the user's address and what has ended. Throws
+ * `UserNotFound`, and `ServiceUser`, who has no password.
+ * @param decisions what happens to the ways to sign in, if something else
  */
 export async function replacePassword (
-  trx: Database, { userId, passwordHash, actorId }: { userId: string, passwordHash: string, actorId: string | null }
-): Promise<{ email: string, ended: Voided, identities: number }> {
+  trx: Database,
+  { userId, passwordHash, actorId, decisions = {} }:
+  { userId: string, passwordHash: string } & Pick<RepairOptions, 'actorId' | 'decisions'>
+): Promise<{ email: string, repaired: Repaired }> {
   const user = await lockUser(trx, userId)
   if (!user) throw new UserNotFound()
   if (user.kind === 'service') throw new ServiceUser()
   await trx.updateTable('users').set({ password_hash: passwordHash }).where('id', '=', userId).execute()
-  const ended = await voidIssued(trx, userId, actorId)
-  // The owner links them again, or is adopted; a thief who has linked one must not get in again.
-  const identities = await removeIdentities(trx, userId, actorId)
+  const repaired = await repairAccount(trx, userId, 'operator-reset', { actorId, decisions })
   await storeUserEvent(trx, 'password.changed', userId, actorId)
-  return { email: user.email, ended, identities }
+  return { email: user.email, repaired }
 }
 
 /** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */

@@ -1,24 +1,14 @@
 import { sql, type ExpressionBuilder, type RawBuilder } from 'kysely'
 import { invalidMailToken } from '../../schema/auth/mail-token.ts'
-import type { CredentialKind } from '../../schema/outbox/events.ts'
 import { foldEmail } from '../../schema/text/address.ts'
 import { EmailTaken } from '../../schema/users/user.ts'
 import { deleteExpired } from '../batching/delete-expired.ts'
-import { deleteApiKeysOf } from '../api-keys/api-keys.ts'
-import { deleteSessionsOf } from '../sessions/ended-sessions.ts'
-import { storeCredentialEvent, storeUserEvent } from '../outbox/store.ts'
+import { storeUserEvent } from '../outbox/store.ts'
 import { isEmailTaken } from '../driver/postgres.ts'
 import type { Database, Tables } from '../tables/index.ts'
 import { hasEmail, isSameEmail } from '../users/user-keys.ts'
 import { lockUser } from '../users/users.ts'
-import { voidUploadLinks } from '../uploads/upload-links.ts'
-import { tablesOfMailbox, voidLinks } from './void-issued.ts'
-
-/**
- * How long a change can be undone. During this time, no link to reset the password is sent to a new address that is not
- * verified.
- */
-export const UNDO_DAYS = 7
+import { endedOf, repairAccount, UNDO_DAYS, type Repaired } from '../sign-in/repairs.ts'
 
 // Each token means a mail to an address that may not belong to the user. Later changes get no token, rather than
 // replacing the oldest one: a thief must not be able to get rid of the owner's link.
@@ -119,42 +109,18 @@ export interface Undo {
   email: string
   /** Whether the password was another one until then. */
   passwordChanged: boolean
-  /** Each passkey, authenticator app, API key and identity that it has removed. */
-  removed: CredentialKind[]
-}
-
-// Removes what a user, or whoever acted for them, has added since a token was stored, in the same transaction or later:
-// it would let a thief in again. An authenticator app counts from its confirmation. `time` has the precision of the
-// database.
-async function deleteAddedSince (
-  trx: Database, userId: string, time: string
-): Promise<{ removed: CredentialKind[], keys: string[] }> {
-  const since = sql<Date>`${time}::timestamptz`
-  const passkeys = await trx.deleteFrom('passkeys').where('user_id', '=', userId).where('created_at', '>=', since)
-    .returning('id').execute()
-  await trx.deleteFrom('recovery_codes').where('user_id', '=', userId).where('created_at', '>=', since).execute()
-  const totp = await trx.deleteFrom('totp').where('user_id', '=', userId)
-    .where(({ or, eb }) => or([eb('confirmed_at', 'is', null), eb('confirmed_at', '>=', since)]))
-    .returning('confirmed_at as confirmedAt').execute()
-  const apps = totp.filter(({ confirmedAt }) => confirmedAt !== null)
-  const identities = await trx.deleteFrom('identities').where('user_id', '=', userId).where('created_at', '>=', since)
-    .returning('id').execute()
-  const keys = await deleteApiKeysOf(trx, userId, userId, time)
-  const removed = [
-    ...passkeys.map(() => 'passkey' as const), ...apps.map(() => 'totp' as const),
-    ...identities.map(() => 'identity' as const),
-  ]
-  return { removed, keys }
+  /** Each way to sign in that it has removed. */
+  removed: Repaired['removed']
 }
 
 /**
- * Restores the address and the password that a user had before a change, removes the passkeys, the authenticator app,
- * the recovery codes, the API keys and the identities that were added since, voids links to uploads, and ends all their
- * sessions. Deletes the token, the tokens of all later changes, those of other mailboxes that are later than the first
- * one of the restored address, and all other tokens of mails to the user. If another user has the address meanwhile,
- * everything else is done and the token stays valid, so that it can be used again. Call it in a transaction. Throws
- * `InvalidInput` if the token was used or has expired or the user was disabled meanwhile, and `EmailTaken` if another
- * user is taking the address at the moment: call it again then.
+ * Restores the address and the password that a user had before a change, and repairs the account, as `undo` says: the
+ * ways to sign in and the recovery codes that were added since are removed. Deletes the token, the tokens of all later
+ * changes, those of other mailboxes that are later than the first one of the restored address, and all other tokens of
+ * mails to the user. If another user has the address meanwhile, everything else is done and the token stays valid, so
+ * that it can be used again. Call it in a transaction. Throws `InvalidInput` if the token was used or has expired or
+ * the user was disabled meanwhile, and `EmailTaken` if another user is taking the address at the moment: call it again
+ * then.
  */
 export async function undoChange (
   trx: Database, { hash, userId }: { hash: Uint8Array, userId: string }
@@ -172,9 +138,11 @@ export async function undoChange (
   await deleteOutrankedTokens(trx, userId, former.email, false)
   await trx.deleteFrom('undo_tokens').where('user_id', '=', userId)
     .where('position', restored ? '>=' : '>', former.position).execute()
-  await voidLinks(trx, userId, tablesOfMailbox)
-  await voidUploadLinks(trx, userId)
-  const { removed, keys } = await deleteAddedSince(trx, userId, former.time)
+  await trx.deleteFrom('recovery_codes').where('user_id', '=', userId)
+    .where('created_at', '>=', sql<Date>`${former.time}::timestamptz`).execute()
+  const repaired = await repairAccount(
+    trx, userId, 'undo', { actorId: userId, since: former.time, keepsUndoLinks: true }
+  )
   await trx.updateTable('users')
     .set({ password_hash: former.password_hash, updated_at: sql`now()`, ...restored && { email: former.email } })
     .where('id', '=', userId).execute()
@@ -185,17 +153,15 @@ export async function undoChange (
   await trx.updateTable('users').set(restored
     ? { email_verified: former.email_verified || sinceVerified, email_changed_at: former.email_changed_at }
     : { email_verified: false, email_changed_at: sql<Date>`now()` }).where('id', '=', userId).execute()
-  const ended = await deleteSessionsOf(trx, userId, userId)
   await storeUserEvent(trx, 'password.changed', userId, userId)
   await storeUserEvent(trx, 'user.updated', userId, userId)
-  for (const kind of removed) await storeCredentialEvent(trx, 'credential.removed', { userId, actorId: userId, kind })
   return {
-    ended: [...keys, ...ended],
+    ended: endedOf(repaired),
     restored,
     replaced: user.email,
     email: restored ? former.email : user.email,
     passwordChanged: password !== former.password_hash,
-    removed: [...removed, ...keys.map(() => 'api-key' as const)],
+    removed: repaired.removed,
   }
 }
 

@@ -137,7 +137,7 @@ create table ${s}.api_keys (
   name text not null,
   actions text[],
   multi_factor boolean not null,
-  created_at timestamptz not null default now(),
+  created_at timestamptz not null default clock_timestamp(),
   last_used_at timestamptz,
   expires_at timestamptz
 );
@@ -225,6 +225,8 @@ end $$;
 `
 }
 
+// What lets somebody in, and what undoes that, is ordered by the lock on the user, which a transaction may have waited
+// for: "now()" would be its start.
 function signIn (_: string, s: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
 create table ${s}.passkeys (
@@ -236,7 +238,7 @@ create table ${s}.passkeys (
   transports text[] not null,
   name text not null,
   backed_up boolean not null,
-  created_at timestamptz not null default now(),
+  created_at timestamptz not null default clock_timestamp(),
   last_used_at timestamptz
 );
 create index passkeys_user on ${s}.passkeys (user_id);
@@ -246,13 +248,13 @@ create table ${s}.totp (
   secret text not null,
   confirmed_at timestamptz,
   last_step bigint not null default 0,
-  created_at timestamptz not null default now()
+  created_at timestamptz not null default clock_timestamp()
 );
 
 create table ${s}.recovery_codes (
   user_id uuid not null references ${s}.users on delete cascade,
   hash bytea not null,
-  created_at timestamptz not null default now(),
+  created_at timestamptz not null default clock_timestamp(),
   primary key (user_id, hash)
 );
 
@@ -264,7 +266,7 @@ create table ${s}.identities (
   subject text not null,
   email text,
   tokens text,
-  created_at timestamptz not null default now(),
+  created_at timestamptz not null default clock_timestamp(),
   last_used_at timestamptz,
   constraint identities_subject unique (issuer, subject)
 );
@@ -354,7 +356,7 @@ create table ${s}.undo_tokens (
   email_verified boolean not null,
   email_changed_at timestamptz,
   password_hash text,
-  created_at timestamptz not null default now(),
+  created_at timestamptz not null default clock_timestamp(),
   expires_at timestamptz not null
 );
 create index undo_tokens_user on ${s}.undo_tokens (user_id);

@@ -130,12 +130,3 @@ export async function removeIdentities (trx: Database, userId: string, actorId: 
   }
   return rows.length
 }
-
-/** Returns whether a session of a user is live, and keeps it from ending until the transaction ends. */
-export async function holdSession (
-  trx: Database, { userId, sessionId }: { userId: string, sessionId: string }
-): Promise<boolean> {
-  const row = await trx.selectFrom('sessions').select('id').where('id', '=', sessionId).where('user_id', '=', userId)
-    .where('expires_at', '>', sql<Date>`clock_timestamp()`).forKeyShare().executeTakeFirst()
-  return row !== undefined
-}

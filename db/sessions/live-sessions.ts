@@ -127,3 +127,12 @@ export async function areLive (db: Database, ids: readonly string[]): Promise<bo
 export async function requireLiveSession (db: Database, id: SessionId): Promise<void> {
   if ((await findEndedSessions(db, [id])).has(id)) throw new InvalidToken()
 }
+
+/** Returns whether a session of a user is live, and keeps it from ending until the transaction ends. */
+export async function holdSession (
+  trx: Database, { userId, sessionId }: { userId: string, sessionId: string }
+): Promise<boolean> {
+  const row = await trx.selectFrom('sessions').select('id').where('id', '=', sessionId).where('user_id', '=', userId)
+    .where('expires_at', '>', sql<Date>`clock_timestamp()`).forKeyShare().executeTakeFirst()
+  return row !== undefined
+}

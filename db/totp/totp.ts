@@ -47,7 +47,7 @@ export async function findTotp (db: Database, userId: string): Promise<StoredTot
 export async function insertTotp (db: Database, userId: string, secret: string): Promise<boolean> {
   const row = await db.insertInto('totp').values({ user_id: userId, secret })
     .onConflict((conflict) => conflict.column('user_id')
-      .doUpdateSet({ secret, created_at: sql`now()`, last_step: '0' }).where('totp.confirmed_at', 'is', null))
+      .doUpdateSet({ secret, created_at: sql`clock_timestamp()`, last_step: '0' }).where('totp.confirmed_at', 'is', null))
     .returning('user_id').executeTakeFirst()
   return row !== undefined
 }
@@ -59,7 +59,7 @@ export interface AcceptedStep { userId: string, secret: string, step: number }
  * Confirms the secret of a user with the step of its first code. Returns false if another secret was stored meanwhile.
  */
 export async function confirmTotp (db: Database, { userId, secret, step }: AcceptedStep): Promise<boolean> {
-  const row = await db.updateTable('totp').set({ confirmed_at: sql<Date>`now()`, last_step: String(step) })
+  const row = await db.updateTable('totp').set({ confirmed_at: sql<Date>`clock_timestamp()`, last_step: String(step) })
     .where('user_id', '=', userId).where('secret', '=', secret).where('confirmed_at', 'is', null)
     .returning('user_id').executeTakeFirst()
   return row !== undefined

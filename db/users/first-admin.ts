@@ -10,8 +10,7 @@ import { StartError } from '../driver/start-errors.ts'
 import type { Database, UserRow } from '../tables/index.ts'
 import { userColumns } from './columns.ts'
 import { emailKey, hasEmail, keyOfEmail } from './user-keys.ts'
-import { endedOf, voidIssued } from '../auth/void-issued.ts'
-import { removeIdentities } from '../providers/identities.ts'
+import { repairAccount, type Repaired } from '../sign-in/repairs.ts'
 
 /** The first admin, and what else happens in the transaction. */
 export interface FirstAdmin {
@@ -20,14 +19,14 @@ export interface FirstAdmin {
   passwordHash: string
   /** The fields of the host, which `inTransaction` gets with their defaults. */
   fields?: UserFields
-  /** Runs in the transaction, if an existing user becomes the admin or if there is a new one. */
-  inTransaction?: ((trx: Database, user: UserRow, isNew: boolean) => Promise<void>) | undefined
+  /** Runs in the transaction, if there is a new user, or an existing one whose account was repaired. */
+  inTransaction?: ((trx: Database, user: UserRow, repaired: Repaired | undefined) => Promise<void>) | undefined
 }
 
 /** The first admin that was created. */
 export interface CreatedAdmin {
-  /** The ids of the sessions and API keys that ended, if it is an existing user. */
-  ended: string[]
+  /** What has ended, if it is an existing user. */
+  repaired: Repaired | undefined
 }
 
 // No user and no client has caused it.
@@ -61,15 +60,14 @@ export async function insertFirstAdmin (
     const isNew = user.id === id
     // The user was created at this moment.
     if (!isNew && !existing) throw unverified(email)
-    const ended = isNew ? [] : endedOf(await voidIssued(trx, user.id, null))
-    if (!isNew) await removeIdentities(trx, user.id, null)
+    const repaired = isNew ? undefined : await repairAccount(trx, user.id, 'first-admin', { actorId: null })
     await storeUserEvent(trx, isNew ? 'user.created' : 'user.updated', user.id, null)
     if (!isNew) await storeUserEvent(trx, 'password.changed', user.id, null)
     const actions = isNew ? ['user.create'] as const : ['user.role-change', 'password.change'] as const
     await insertAuditEntries(trx, actions.map((action) => ({ ...context, action, userId: user.id })))
-    await inTransaction?.(trx, user, isNew)
+    await inTransaction?.(trx, user, repaired)
     if (!isNew) await restartLoginLimits(trx, { userId: user.id, email })
-    return { ended }
+    return { repaired }
   })
 }
 

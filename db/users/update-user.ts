@@ -21,7 +21,7 @@ import { hasUndoRoom, isRestorable, undoColumns, undoExpiry } from '../auth/undo
 import { forFields, textOf, userColumns, writableColumns, type WritableColumn } from './columns.ts'
 import { isSameEmail } from './user-keys.ts'
 import { lockUser } from './users.ts'
-import { endedOf, voidIssued, voidLinks } from '../auth/void-issued.ts'
+import { endedOf, repairAccount, voidLinks } from '../sign-in/repairs.ts'
 
 /** The members of a user to change. At runtime they may include fields of the host. */
 export type Changes = { [Name in keyof PatchUser]?: PatchUser[Name] | null }
@@ -133,7 +133,8 @@ export async function updateUser (
     const removed = { userId: changed.id, kind: 'api-key', actorId } as const
     for (let count = 0; count < keys.length; count++) await storeCredentialEvent(trx, 'credential.removed', removed)
     if (user.disabled || (changed.role === 'admin' && role !== 'admin')) {
-      return { user: changed, ended: [...keys, ...endedOf(await voidIssued(trx, changed.id, actorId))] }
+      const repair = user.disabled ? 'disabling' : 'promotion'
+      return { user: changed, ended: [...keys, ...endedOf(await repairAccount(trx, changed.id, repair, { actorId }))] }
     }
     if (actorId !== changed.id && foldEmail(changed.email) !== foldEmail(email)) {
       await voidLinks(trx, changed.id)

@@ -13,7 +13,8 @@ const REQUEST_HEADERS = [
 // Scripts of other origins can read no others, except for those that every response may show, such as `Cache-Control`.
 const RESPONSE_HEADERS = [
   'Accept-Encoding', 'Accept-Patch', 'Accept-Ranges', 'Allow', 'Content-Disposition', 'Content-Location',
-  'Content-Range', 'ETag', 'Idempotency-Replayed', 'Link', 'Location', 'Password-Required', 'Preference-Applied',
+  'Content-Range', 'ETag', 'Idempotency-Replayed', 'Link', 'Location', 'Login-Required', 'Password-Required',
+  'Preference-Applied',
   'Retry-After', 'Tus-Checksum-Algorithm', 'Tus-Extension', 'Tus-Max-Size', 'Tus-Resumable', 'Tus-Version',
   'Upload-Expires', 'Upload-Length', 'Upload-Metadata', 'Upload-Offset', 'Vary', 'WWW-Authenticate', 'X-Request-Id',
 ]

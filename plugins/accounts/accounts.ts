@@ -1,19 +1,24 @@
 import { deleteUser } from '../../db/users/deleted-users.ts'
-import { getEmailToken, verifyEmail } from '../../db/auth/email-tokens.ts'
+import { openEmailToken, verifyEmail, type Needed, type SessionOf } from '../../db/auth/email-tokens.ts'
 import { foldEmail } from '../../schema/text/address.ts'
 import { restartLoginLimits } from '../../db/throttle/login-limits.ts'
 import { changePassword, resetPassword, type Account, type PasswordChange } from '../../db/auth/password-tokens.ts'
 import { insertMail } from '../../db/outbox/mails.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
+import { endedOf } from '../../db/sign-in/repairs.ts'
+import { listWays } from '../../db/sign-in/ways.ts'
 import { getUndoTokenOwner, undoChange, type Undo } from '../../db/auth/undo-tokens.ts'
 import { lockUser } from '../../db/users/users.ts'
 import { updateUser, type ChangeContext, type Changes } from '../../db/users/update-user.ts'
 import { permits, type Match } from '../../schema/http/entity-tag.ts'
 import { PreconditionFailed } from '../../schema/http/errors.ts'
 import { networkOf } from '../../schema/http/network.ts'
+import { OwnSessionRequired } from '../../schema/auth/mail-token.ts'
+import { PasswordRequired, rejectPersonalWords } from '../../schema/auth/password.ts'
 import { EmailTaken } from '../../schema/users/user.ts'
 import { userInputs } from '../../schema/users/user-inputs.ts'
 import type { Caller } from '../auth/caller.ts'
+import { hashingOf } from '../auth/passwords.ts'
 import { requireSession } from '../auth/policy.ts'
 import type { UndoLink } from '../auth/links/undo-links.ts'
 import type { Auth } from '../auth/index.ts'
@@ -28,7 +33,7 @@ import { createUpdateHooks } from './update-hooks.ts'
 import { createUserUpdates } from './update-user.ts'
 
 interface Dependencies extends Core, Pick<
-  Auth, 'credentials' | 'sessions' | 'stepUp' | 'throttle' | 'undoLinks' | 'emailLinks'
+  Auth, 'credentials' | 'passwords' | 'providers' | 'sessions' | 'stepUp' | 'throttle' | 'undoLinks' | 'emailLinks'
 > {
   audit: Audit
   hooks: HookRunner
@@ -42,8 +47,8 @@ interface Dependencies extends Core, Pick<
  */
 export function createAccounts (dependencies: Dependencies) {
   const {
-    database: { db, writeInTime }, audit, credentials, hooks, sessions, undoLinks, deletedUsers, users, stepUp,
-    throttle, options: { userFields },
+    database: { db, writeInTime }, audit, credentials, hooks, passwords, providers, sessions, undoLinks, deletedUsers,
+    users, stepUp, throttle, options: { userFields },
   } = dependencies
   const { patch } = userInputs(userFields)
   const updates = createUpdateHooks(dependencies)
@@ -53,6 +58,23 @@ export function createAccounts (dependencies: Dependencies) {
   async function isOtherMailbox (id: string, email: string, caller: Caller): Promise<boolean> {
     return foldEmail((await users.get(id, caller.client)).email) !== foldEmail(email)
   }
+
+  // Returns what notifies a user who becomes an admin or is enabled again: whatever can log in then has more to gain.
+  async function prepareAdmission (caller: Caller, id: string, { role, disabled }: Changes) {
+    if (role !== 'admin' && disabled !== false) return undefined
+    const former = await users.get(id, caller.client)
+    const mail = role === 'admin' && former.role !== 'admin'
+      ? 'account-promoted' as const
+      : disabled === false && former.disabled ? 'account-enabled' as const : undefined
+    if (!mail) return undefined
+    return async (trx: Database, { id: userId, email }: UserRow): Promise<void> => {
+      const recipient = { email, userId, language: caller.languageOf(userId) }
+      await undoLinks.notifyAdmitted(trx, mail, recipient, await listWays(trx, userId), providerNameOf)
+    }
+  }
+
+  // A provider that the options no longer have has its id only.
+  const providerNameOf = (id: string): string => providers.list().find((provider) => provider.id === id)?.name ?? id
 
   // Returns the result of a change without members.
   async function getUnchanged (id: string, caller: Caller, match: Match): Promise<UserRow> {
@@ -82,10 +104,11 @@ export function createAccounts (dependencies: Dependencies) {
     trx: Database, caller: Caller, userId: string, { replaced, email, passwordChanged, removed }: Undo
   ): Promise<void> {
     const language = caller.languageOf(userId)
-    const recipient = { email, userId, language }
-    for (const kind of new Set(removed)) await credentials.notifyRemoved(trx, kind, recipient)
+    await credentials.recordRepaired(trx, caller, { removed }, { userId, email, actorId: userId })
     if (foldEmail(replaced) === foldEmail(email)) {
-      if (passwordChanged || removed.length === 0) await undoLinks.notifyPasswordChanged(trx, recipient)
+      if (passwordChanged || removed.length === 0) {
+        await undoLinks.notifyPasswordChanged(trx, { email, userId, language })
+      }
       return
     }
     const mail = undoLinks.emailChanged(language)
@@ -124,9 +147,11 @@ export function createAccounts (dependencies: Dependencies) {
       }
       const { changes, sendLink } = await deferEmail(caller, id, wanted, defersEmail && isOwn)
       const hook = hooks.during('onUserUpdate', caller)
-      const inTransaction = (hook ?? sendLink) && (async (trx: Database, user: UserRow) => {
+      const notifyAdmitted = await prepareAdmission(caller, id, changes)
+      const inTransaction = (hook ?? sendLink ?? notifyAdmitted) && (async (trx: Database, user: UserRow) => {
         await hook?.(trx, user)
         await sendLink?.(trx)
+        await notifyAdmitted?.(trx, user)
       })
 
       async function updateAlone (): Promise<UserRow> {
@@ -205,23 +230,28 @@ export function createAccounts (dependencies: Dependencies) {
     },
 
     /**
-     * Sets a password with the hash of a token from a mail, ends all sessions of the user, and notifies the user by
-     * mail. Throws `InvalidInput` if the token has been used or has expired.
+     * Sets a password with the hash of a token from a mail, ends all sessions of the user, removes the ways to sign in
+     * that were added recently, and notifies the user by mail. Throws `InvalidInput` if the token has been used or has
+     * expired.
+     * @param keep the ids of ways to sign in that stay
      */
-    async resetPassword (caller: Caller, user: Account, hash: Uint8Array, passwordHash: string): Promise<void> {
+    async resetPassword (
+      caller: Caller, user: Account,
+      { hash, passwordHash, keep }: { hash: Uint8Array, passwordHash: string, keep: readonly string[] }
+    ): Promise<void> {
       const undo = undoLinks.create()
       // It also verifies the address, so it is a change of the user.
       const inTransaction = updates.during(caller)
       // The token permits it, whatever actor the request has.
+      const { id: userId } = user
       const changed = await db.transaction().execute(async (trx) => {
-        const changed = await resetPassword(trx, { hash, userId: user.id, passwordHash, undo: undo?.hash })
-        await audit.add(caller, { action: 'password.reset', actorId: user.id }, trx)
-        await notifyPasswordChanged(trx, caller, user.id, changed, undo)
-        for (let count = changed.identities; count > 0; count--) {
-          await audit.add(caller, { action: 'identity.remove', actorId: user.id, userId: user.id }, trx)
-        }
-        await inTransaction?.(trx, user.id)
-        await restartLoginLimits(trx, { userId: user.id, email: changed.email, network: networkOf(caller.address) })
+        const changed = await resetPassword(trx, { hash, userId, passwordHash, undo: undo?.hash, keep })
+        const { email } = changed
+        await audit.add(caller, { action: 'password.reset', actorId: userId }, trx)
+        await notifyPasswordChanged(trx, caller, userId, changed, undo)
+        await credentials.recordRepaired(trx, caller, changed, { userId, email, actorId: userId })
+        await inTransaction?.(trx, userId)
+        await restartLoginLimits(trx, { userId, email, network: networkOf(caller.address) })
         return changed
       })
       sessions.markEnded(changed.ended)
@@ -229,25 +259,56 @@ export function createAccounts (dependencies: Dependencies) {
     },
 
     /**
-     * Marks a user's address as verified, with the hash of a token from a mail, or gives the user the new address to
-     * which the mail was sent. Throws `InvalidInput` if the token has been used or has expired, or if the address was
-     * changed since, and `EmailTaken`.
+     * Returns what must be added to the token of a link that verifies an address. Throws `InvalidInput` if it has been
+     * used or has expired.
+     * @param session that of the client, if it has one
      */
-    async verifyEmail (caller: Caller, hash: Uint8Array): Promise<void> {
-      const { userId, email } = await getEmailToken(db, hash)
+    whatVerificationNeeds: async (hash: Uint8Array, session?: SessionOf): Promise<Needed> =>
+      (await openEmailToken(db, hash, session)).needed,
+
+    /**
+     * Marks a user's address as verified, with the hash of a token from a mail, or gives the user the new address to
+     * which the mail was sent. In a session of the user that is all. Elsewhere nobody knows who has prepared the
+     * account: an address that is proved for the first time needs a new password, and everything else that lets
+     * somebody in is removed; an account that has an owner changes its address in a session only. Throws `InvalidInput`
+     * if the token has been used or has expired, or if the address was changed since, `PasswordRequired`,
+     * `OwnSessionRequired`, and `EmailTaken`.
+     */
+    async verifyEmail (
+      caller: Caller, hash: Uint8Array,
+      { session, password }: { session: SessionOf | undefined, password: string | undefined }
+    ): Promise<void> {
+      const { userId, name, email, needed } = await openEmailToken(db, hash, session)
+      if (needed === 'session') throw new OwnSessionRequired()
+      if (needed === 'password' && password === undefined) throw new PasswordRequired()
       if (hooks.has('beforeUserUpdate')) await updates.checkEmail(caller, userId, email)
+      // After the token was found to be valid, and before it is used up.
+      if (needed === 'password') rejectPersonalWords(password!, { name, email })
+      const passwordHash = needed === 'password'
+        ? await passwords.hash(password!, { ...hashingOf(caller), isKnown: true })
+        : undefined
       const { undo, mails } = createUndo(true, caller.languageOf(userId))
       const inTransaction = updates.during(caller)
-      await db.transaction().execute(async (trx) => {
-        const verified = await verifyEmail(trx, { hash, userId, undo })
-        const actions = verified.changed
-          ? ['user.email-change', 'user.email-verify'] as const
-          : ['user.email-verify'] as const
+      const repaired = await db.transaction().execute(async (trx) => {
+        const verified = await verifyEmail(trx, { hash, userId, session, passwordHash, undo })
+        const actions = [
+          ...verified.changed ? ['user.email-change' as const] : [], 'user.email-verify' as const,
+          ...verified.repaired ? ['password.reset' as const] : [],
+        ]
         for (const action of actions) await audit.add(caller, { action, actorId: userId, userId }, trx)
         const mail = verified.isUndoable ? mails?.linked : mails?.plain
         if (mail && verified.changed) await insertMail(trx, mail, verified.former, userId)
+        if (verified.repaired) {
+          await undoLinks.notifyPasswordChanged(trx, { email, userId, language: caller.languageOf(userId) })
+          await credentials.recordRepaired(trx, caller, verified.repaired, { userId, email, actorId: userId })
+          await restartLoginLimits(trx, { userId, email, network: networkOf(caller.address) })
+        }
         await inTransaction?.(trx, userId)
+        return verified.repaired
       })
+      if (!repaired) return
+      sessions.markEnded(endedOf(repaired))
+      throttle.forgetRejections()
     },
 
     /**
@@ -263,9 +324,6 @@ export function createAccounts (dependencies: Dependencies) {
       const attempt = () => db.transaction().execute(async (trx) => {
         const undone = await undoChange(trx, { hash, userId })
         await audit.add(caller, { action: 'user.undo-change', actorId: userId, userId }, trx)
-        for (const kind of undone.removed) {
-          await audit.add(caller, { action: `${kind}.remove`, actorId: userId, userId }, trx)
-        }
         await notifyUndone(trx, caller, userId, undone)
         await inTransaction?.(trx, userId)
         await restartLoginLimits(trx, { userId, email: undone.email, network: networkOf(caller.address) })

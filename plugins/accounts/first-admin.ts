@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { endedOf } from '../../db/sign-in/repairs.ts'
 import { insertFirstAdmin, readAdmin } from '../../db/users/first-admin.ts'
 import { CreateUser } from '../../schema/users/user.ts'
 import { createParser } from '../../schema/http/validator.ts'
@@ -11,7 +12,7 @@ const parse = createParser(CreateUser)
 
 type GivenAdmin = CreateUser & { password: string }
 
-interface Dependencies extends Core, Pick<Auth, 'createHostCaller' | 'passwords' | 'sessions' | 'undoLinks'> {
+interface Dependencies extends Core, Pick<Auth, 'createHostCaller' | 'credentials' | 'passwords' | 'sessions' | 'undoLinks'> {
   users: Users
   hooks: HookRunner
 }
@@ -46,7 +47,8 @@ export async function createFirstAdmin (dependencies: Dependencies): Promise<voi
 // Creates the admin with the hooks of the host. Returns the credentials, or undefined if another node was faster.
 async function create (
   {
-    database: { db }, passwords, hooks, users, createHostCaller, sessions, undoLinks, options: { userFields },
+    database: { db }, credentials, passwords, hooks, users, createHostCaller, sessions, undoLinks,
+    options: { userFields },
   }: Dependencies,
   given: GivenAdmin
 ): Promise<{ email: string, password: string } | undefined> {
@@ -66,15 +68,16 @@ async function create (
     email,
     passwordHash: await passwords.hash(password, { isKnown: true }),
     fields: userFields,
-    inTransaction: async (trx, user, isNew) => {
-      if (!isNew) {
+    inTransaction: async (trx, user, repaired) => {
+      if (repaired) {
         const { email, id: userId } = user
         await undoLinks.notifyPasswordChanged(trx, { email, userId, language: caller.languageOf(userId) })
+        await credentials.recordRepaired(trx, caller, repaired, { userId, email })
       }
-      await (isNew ? onCreate : onUpdate)?.(trx, user)
+      await (repaired ? onUpdate : onCreate)?.(trx, user)
     },
   })
-  sessions.markEnded(created?.ended ?? [])
+  if (created?.repaired) sessions.markEnded(endedOf(created.repaired))
   return created && { email, password }
 }
 

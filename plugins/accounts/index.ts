@@ -6,7 +6,7 @@ import { createAccounts } from './accounts.ts'
 import { createDeletedUsers } from './deleted-users.ts'
 import { createFirstAdmin } from './first-admin.ts'
 import { createNewUsers } from './new-users.ts'
-import { setPassword } from './set-password.ts'
+import { setPassword, type SetPassword, type SetPasswordOptions } from './set-password.ts'
 import { createUserExports, type UserExports } from './user-exports.ts'
 
 declare module 'fastify' {
@@ -17,7 +17,9 @@ declare module 'fastify' {
 
 export interface Accounts extends ReturnType<typeof createAccounts>, UserExports {
   readonly newUsers: ReturnType<typeof createNewUsers>
-  setPassword (caller: Caller, userId: string, passwordHash: string): Promise<number>
+  setPassword (
+    caller: Caller, userId: string, passwordHash: string, options?: SetPasswordOptions
+  ): Promise<SetPassword>
 }
 
 /**
@@ -34,7 +36,8 @@ export default fp(async function accounts (app) {
     ...createAccounts({ ...dependencies, deletedUsers }),
     ...createUserExports(dependencies),
     newUsers: createNewUsers(dependencies),
-    setPassword: (caller, userId, passwordHash) => setPassword(dependencies, caller, userId, passwordHash),
+    setPassword: (caller, userId, passwordHash, options) =>
+      setPassword(dependencies, caller, userId, passwordHash, options),
   })
   // Not before, because its event must reach handlers that the host registers after Usher.
   app.addHook('onReady', () =>

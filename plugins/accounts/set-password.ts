@@ -1,38 +1,62 @@
 import { restartLoginLimits } from '../../db/throttle/login-limits.ts'
 import { replacePassword } from '../../db/auth/password-tokens.ts'
-import { endedOf } from '../../db/auth/void-issued.ts'
+import { endedOf } from '../../db/sign-in/repairs.ts'
+import { listWays, type StoredWay } from '../../db/sign-in/ways.ts'
+import type { CredentialKind } from '../../schema/outbox/events.ts'
 import type { Audit } from '../audit/index.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { Auth } from '../auth/index.ts'
 import type { Core } from '../core.ts'
 
-interface Dependencies extends Pick<Core, 'database'>, Pick<Auth, 'sessions' | 'throttle' | 'undoLinks'> {
+interface Dependencies extends
+  Pick<Core, 'database'>, Pick<Auth, 'credentials' | 'sessions' | 'throttle' | 'undoLinks'> {
   audit: Audit
 }
 
+/** What an operator decides about the ways to sign in. */
+export interface SetPasswordOptions {
+  /** Whether passkeys, identities and API keys stay. By default they are removed. */
+  keepWays?: boolean
+  /** Whether the authenticator app and the recovery codes are removed. By default they stay. */
+  resetSecondFactor?: boolean
+}
+
+/** What a new password has ended, and which ways to sign in the user has after it. */
+export interface SetPassword {
+  endedSessions: number
+  removed: CredentialKind[]
+  remaining: StoredWay[]
+}
+
+/** Returns what a repair does instead of what its table says. */
+export const decisionsOf = ({ keepWays = false, resetSecondFactor = false }: SetPasswordOptions) => ({
+  ...keepWays && { passkey: 'keep', identity: 'keep', 'api-key': 'keep' } as const,
+  ...resetSecondFactor && { totp: 'remove' } as const,
+})
+
 /**
  * Sets the password of a user for the operator, who needs neither the current one nor a link. Makes everything void
- * that was issued to the user, starts the limits of failed logins anew, and notifies the user by mail. Returns the
- * number of ended sessions. Throws `UserNotFound`, `ServiceUser`.
+ * that was issued to the user, removes what can log in by itself, starts the limits of failed logins anew, and notifies
+ * the user by mail. Throws `UserNotFound`, `ServiceUser`.
  */
 export async function setPassword (
-  dependencies: Dependencies, caller: Caller, userId: string, passwordHash: string
-): Promise<number> {
-  const { database: { db }, audit, sessions, throttle, undoLinks } = dependencies
-  const { ended } = await db.transaction().execute(async (trx) => {
-    const replaced = await replacePassword(trx, { userId, passwordHash, actorId: caller.actor?.id ?? null })
+  dependencies: Dependencies, caller: Caller, userId: string, passwordHash: string, options: SetPasswordOptions = {}
+): Promise<SetPassword> {
+  const { database: { db }, audit, credentials, sessions, throttle, undoLinks } = dependencies
+  const { repaired, remaining } = await db.transaction().execute(async (trx) => {
+    const replaced = await replacePassword(
+      trx, { userId, passwordHash, actorId: caller.actor?.id ?? null, decisions: decisionsOf(options) }
+    )
+    const { email, repaired } = replaced
     await audit.add(caller, { action: 'password.reset', userId }, trx)
-    for (let count = replaced.identities; count > 0; count--) {
-      await audit.add(caller, { action: 'identity.remove', userId }, trx)
-    }
     // There is no link that restores the former password, because whoever made the reset necessary may know it.
-    const language = caller.languageOf(userId)
-    await undoLinks.notifyPasswordChanged(trx, { email: replaced.email, userId, language })
+    await undoLinks.notifyPasswordChanged(trx, { email, userId, language: caller.languageOf(userId) })
+    await credentials.recordRepaired(trx, caller, repaired, { userId, email })
     await caller.confirm()
-    await restartLoginLimits(trx, { userId, email: replaced.email })
-    return replaced
+    await restartLoginLimits(trx, { userId, email })
+    return { repaired, remaining: await listWays(trx, userId) }
   })
-  sessions.markEnded(endedOf(ended))
+  sessions.markEnded(endedOf(repaired))
   throttle.forgetRejections()
-  return ended.sessions.length
+  return { endedSessions: repaired.sessions.length, removed: repaired.removed.map(({ kind }) => kind), remaining }
 }

@@ -2,7 +2,7 @@ import { adoptUnverified } from '../../db/auth/adopt-unverified.ts'
 import { findAccount } from '../../db/auth/password-tokens.ts'
 import { findSecondFactors } from '../../db/auth/second-factors.ts'
 import { insertUndoToken } from '../../db/auth/undo-tokens.ts'
-import { endedOf, voidIssued } from '../../db/auth/void-issued.ts'
+import { endedOf, repairAccount, type Repaired } from '../../db/sign-in/repairs.ts'
 import { storeCredentialEvent } from '../../db/outbox/store.ts'
 import { listPasskeys } from '../../db/passkeys/passkeys.ts'
 import { listIdentities } from '../../db/providers/identities.ts'
@@ -10,7 +10,7 @@ import { requireLiveSession } from '../../db/sessions/live-sessions.ts'
 import { deleteSessionsOf } from '../../db/sessions/ended-sessions.ts'
 import { restartLoginLimits } from '../../db/throttle/login-limits.ts'
 import { clearLimits, limitKey, SECOND_FACTOR_OF_ACCOUNT } from '../../db/throttle/throttle.ts'
-import { deleteTotp, findTotp } from '../../db/totp/totp.ts'
+import { findTotp } from '../../db/totp/totp.ts'
 import type { Database } from '../../db/tables/index.ts'
 import { findUsers, lockUser } from '../../db/users/users.ts'
 import { networkOf } from '../../schema/http/network.ts'
@@ -53,9 +53,10 @@ export function createCredentials (
   { database: { db }, audit, hooks, sessions, throttle, undoLinks, users, options: { userFields } }: Dependencies
 ) {
   /**
-   * Records that a way to sign in, a second factor or an API key was added, in the transaction that adds it and has
+   * Records that a way to sign in, a second factor or an API key is added, in the transaction that adds it and has
    * locked the user: the entry of the account log, the event, and the mail, with a link that undoes it if the user has
-   * added it. Returns the ids of the sessions that it has ended, to be marked after the commit.
+   * added it. Call it before the row is inserted, because that link removes what is added after it. Returns the ids of
+   * the sessions that it has ended, to be marked after the commit.
    * @param details.userId whose it is, if it may be somebody else's
    * @param details.owner the user, if the caller has no token, and the session in which it happens, if there is one
    * @param details.provider the name of the provider of an identity
@@ -93,10 +94,27 @@ export function createCredentials (
     await undoLinks.notifyRemoved(trx, kind, { email: user.email, userId, language: caller.languageOf(userId) })
   }
 
+  /**
+   * Records what a repair has removed, in its transaction: the entries of the account log, and a mail for each kind.
+   * The events are stored. Without `email`, there is no mail.
+   * @param details.actorId the user who repairs, if the caller has no token
+   */
+  async function recordRepaired (
+    trx: Database, caller: Caller, { removed }: Pick<Repaired, 'removed'>,
+    { userId, email, actorId }: { userId: string, email?: string, actorId?: string }
+  ): Promise<void> {
+    for (const { kind } of removed) {
+      await audit.add(caller, { action: `${kind}.remove`, userId, ...actorId !== undefined && { actorId } }, trx)
+    }
+    if (email === undefined) return
+    const recipient = { email, userId, language: caller.languageOf(userId) }
+    for (const kind of new Set(removed.map(({ kind }) => kind))) await undoLinks.notifyRemoved(trx, kind, recipient)
+  }
+
   return {
-    notifyRemoved: undoLinks.notifyRemoved,
     recordAdded,
     recordRemoved,
+    recordRepaired,
 
     /**
      * Marks the address of a user as verified, for somebody who has just proved to read its mailbox, and removes
@@ -109,13 +127,11 @@ export function createCredentials (
     async adoptUnverified (trx: Database, caller: Caller, userId: string): Promise<(() => void) | undefined> {
       const adoption = await adoptUnverified(trx, userId)
       if (!adoption) return undefined
-      const { email, ended, hadPassword, removed } = adoption
-      const actions = [
-        'user.email-verify' as const, ...hadPassword ? ['password.remove' as const] : [],
-        ...removed.map((kind) => `${kind}.remove` as const),
-      ]
+      const { email, hadPassword, repaired } = adoption
+      const actions = ['user.email-verify' as const, ...hadPassword ? ['password.remove' as const] : []]
       for (const action of actions) await audit.add(caller, { action, actorId: userId, userId }, trx)
-      if (hadPassword || removed.length > 0) {
+      await recordRepaired(trx, caller, repaired, { userId, actorId: userId })
+      if (hadPassword || repaired.removed.length > 0) {
         await undoLinks.notifyAdopted(trx, { email, userId, language: caller.languageOf(userId) })
       }
       const hook = hooks.during('onUserUpdate', caller)
@@ -125,7 +141,7 @@ export function createCredentials (
       }
       await restartLoginLimits(trx, { userId, email, network: networkOf(caller.address) })
       return () => {
-        sessions.markEnded(ended)
+        sessions.markEnded(endedOf(repaired))
         throttle.forgetRejections()
       }
     },
@@ -164,26 +180,25 @@ export function createCredentials (
       caller.authorize('second-factor:reset', userId)
       await users.get(userId, caller.client)
       const { ended, ...removed } = await db.transaction().execute(async (trx) => {
-        if (!await lockUser(trx, userId)) throw new UserNotFound()
+        const user = await lockUser(trx, userId)
+        if (!user) throw new UserNotFound()
         const factors = await findSecondFactors(trx, userId)
-        const kinds = [
-          ...factors.totp ? ['totp' as const] : [],
-          ...options.passkeys === true ? Array.from({ length: factors.passkeys }, () => 'passkey' as const) : [],
-        ]
         const linked = options.identities === true ? await listIdentities(trx, userId) : []
-        if (kinds.length + linked.length === 0) {
-          return { totp: false, passkeys: 0, identities: 0, ended: { sessions: [], keys: [] } }
+        const passkeys = options.passkeys === true ? factors.passkeys : 0
+        if (!factors.totp && passkeys + linked.length === 0) {
+          return { totp: false, passkeys: 0, identities: 0, ended: { sessions: [], removed: [] } }
         }
-        // First, because a login that is about to succeed locks its challenge before the second factor.
-        const ended = await voidIssued(trx, userId, caller.actor?.id ?? null)
-        await deleteTotp(trx, userId)
-        if (options.passkeys === true) await trx.deleteFrom('passkeys').where('user_id', '=', userId).execute()
-        for (const kind of kinds) await recordRemoved(trx, caller, userId, kind)
-        if (linked.length > 0) await trx.deleteFrom('identities').where('user_id', '=', userId).execute()
-        for (let count = linked.length; count > 0; count--) await recordRemoved(trx, caller, userId, 'identity')
+        const ended = await repairAccount(trx, userId, 'second-factor-reset', {
+          actorId: caller.actor?.id ?? null,
+          decisions: {
+            ...options.passkeys === true && { passkey: 'remove' },
+            ...options.identities === true && { identity: 'remove' },
+          },
+        })
+        await recordRepaired(trx, caller, ended, { userId, email: user.email })
         await caller.confirm()
         await clearLimits(trx, [limitKey(SECOND_FACTOR_OF_ACCOUNT, [userId])])
-        return { totp: factors.totp, passkeys: kinds.length - Number(factors.totp), identities: linked.length, ended }
+        return { totp: factors.totp, passkeys, identities: linked.length, ended }
       })
       sessions.markEnded(endedOf(ended))
       throttle.forgetRejections()

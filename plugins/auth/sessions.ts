@@ -5,7 +5,7 @@ import {
 } from '../../db/sessions/ended-sessions.ts'
 import { areLive } from '../../db/sessions/live-sessions.ts'
 import { findLiveTokens, type TokenKey, type WriterToken } from '../../db/sessions/live-tokens.ts'
-import { voidIssued } from '../../db/auth/void-issued.ts'
+import { endedOf, repairAccount } from '../../db/sign-in/repairs.ts'
 import { batchCalls, type Client } from '../../db/batching/batching.ts'
 import {
   findConsoleSession, findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession, type Authentication,
@@ -165,6 +165,16 @@ export function createSessions (
       return rotated && open(rotated.rotations, rotated.expiresAt)
     },
 
+    /** Returns the session that a cookie is of, with its user as stored now, or undefined. The cookie stays valid. */
+    async find (cookie: SessionCookie): Promise<{ sessionId: string, user: UserRow } | undefined> {
+      const { id, secret } = cookie
+      if (ended.has(id)) return undefined
+      const found = await findSession(db, { id, secretHash: hashSecret(secret) }, options.userFields)
+      const isCurrent = found && isGenuine(cookie, found.rotationKey) &&
+        found.rotations - cookie.rotations <= found.recentRotations
+      return isCurrent ? { sessionId: id, user: found.user } : undefined
+    },
+
     /**
      * Returns the session of the console that a cookie is of, with its user as stored now, or undefined if it has ended
      * or expired.
@@ -198,14 +208,14 @@ export function createSessions (
       // The user's own links remain: a thief of a session must not be able to get rid of those with which the owner
       // undoes a change.
       if (origin.actorId === userId) return
-      let endedKeys: string[] = []
+      let alsoEnded: string[] = []
       // This waits for a change of the user that is being made, which the sessions must not.
       await endBy(async (trx) => {
-        const { sessions, keys } = await voidIssued(trx, userId, origin.actorId)
-        endedKeys = keys
-        return sessions
+        const repaired = await repairAccount(trx, userId, 'sessions-end', { actorId: origin.actorId })
+        alsoEnded = endedOf(repaired)
+        return repaired.sessions
       })
-      markEnded(endedKeys)
+      markEnded(alsoEnded)
     },
 
     /** Returns the sessions of a user that have neither ended nor expired, newest first. */

@@ -11,7 +11,7 @@ import {
   SecondFactorMissing, SecondFactorRequired, StepUpRequired, stepUpChallengeOf, WrongSecondFactor,
 } from '../../schema/auth/second-factor.ts'
 import { ProviderUnavailable } from '../../schema/auth/provider.ts'
-import { PasswordRequired } from '../../schema/auth/sign-up.ts'
+import { PasswordRequired } from '../../schema/auth/password.ts'
 import { StorageFailed, StorageFull, StorageUnavailable } from '../../schema/uploads/upload.ts'
 import { challengeOf } from '../../schema/auth/login.ts'
 import { adviceFor, isExhausted } from '../support/exhausted.ts'

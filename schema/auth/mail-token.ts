@@ -4,6 +4,11 @@ import { line } from '../text/text.ts'
 
 export const EmailVerified = defineError('EMAIL_VERIFIED', 'The email address of this user is verified already', 409)
 
+/** A link would change the address of an account that has an owner, who is not known to have opened it. */
+export const OwnSessionRequired = defineError(
+  'LOGIN_REQUIRED', 'Log in to this account in this browser first: the link changes its email address', 403
+)
+
 /** The token of a link in a mail. */
 export const MailToken = line({ maxLength: 1024, description: 'The token in the link of the mail, after `#token=`' })
 

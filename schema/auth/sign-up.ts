@@ -1,6 +1,4 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { InvalidInput } from '../http/errors.ts'
-import { ErrorsReply } from '../http/reply.ts'
 import { Email, exampleUser, line, Name, NewPassword } from '../text/text.ts'
 import { MailToken } from './mail-token.ts'
 import { MailReply } from './password.ts'
@@ -51,20 +49,3 @@ export const ConfirmSignUp = Type.Object({
 }, { title: 'ConfirmSignUp', examples: [{ token: 'the-token-of-the-link', password: exampleUser.password }] })
 
 export type ConfirmSignUp = Static<typeof ConfirmSignUp>
-
-/** The 400 response to a confirmation. */
-export const ConfirmationErrors = Type.Object({
-  ...ErrorsReply.properties,
-  code: Type.Optional(Type.String({
-    description: '`PASSWORD_REQUIRED` if the request must be repeated with a password',
-  })),
-}, { title: 'ConfirmationErrors', description: ErrorsReply.description! })
-
-/** The token is valid, but nobody has proved to have chosen the password, so the confirmation must have one. */
-export class PasswordRequired extends InvalidInput {
-  override readonly code = 'PASSWORD_REQUIRED'
-
-  constructor () {
-    super('password is required')
-  }
-}

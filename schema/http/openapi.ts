@@ -119,6 +119,7 @@ const descriptions: Readonly<Record<string, string>> = {
   'Idempotency-Replayed': '`true` for a repetition',
   'Last-Modified': 'When the file was uploaded',
   Link: 'The path of the next page, with `rel="next"`, if there is one',
+  'Login-Required': '`true` if the confirmation needs a session of the user',
   'Password-Required': '`true` if the confirmation must have a password',
   'Preference-Applied': '`handling=strict`, if the request has preferred it',
   'Retry-After': 'Seconds until the client may try again',

@@ -8,6 +8,17 @@ export interface MailContent {
   html?: string | undefined
 }
 
+/** What is known to the templates about a user who can do more than before. */
+interface AdmittedValues extends CommonValues {
+  page: string
+  /** `yes` if anything but a password can log in. */
+  ways: string
+  passkeys: string
+  app: string
+  identities: string
+  keys: string
+}
+
 /** What is known to the template of every mail. */
 interface CommonValues {
   productName: string
@@ -71,6 +82,13 @@ export interface MailValues {
    * a link to set a password is requested.
    */
   'ways-removed': CommonValues & { page: string }
+  /**
+   * The user has become an admin. The values say what can log in, each a list of days when something was added, or
+   * empty: `passkeys`, `app`, `identities` (with their providers) and `keys`. `page` is where a new password is set.
+   */
+  'account-promoted': AdmittedValues
+  /** The user is not disabled any more. The values are those of `account-promoted`. */
+  'account-enabled': AdmittedValues
   /** The user has deleted the account. It goes to the address that the account had. */
   'account-deleted': CommonValues
 }
@@ -79,6 +97,7 @@ export type MailName = keyof MailValues
 
 /** The names of the values that every mail has. */
 export const commonMailValues = ['productName', 'color', 'textColor', 'language', 'direction'] as const
+const admittedValues = [...commonMailValues, 'page', 'ways', 'passkeys', 'app', 'identities', 'keys'] as const
 
 /** The names of the values of each mail. */
 export const mailValues: { readonly [Name in MailName]: readonly (keyof MailValues[Name])[] } = {
@@ -101,6 +120,8 @@ export const mailValues: { readonly [Name in MailName]: readonly (keyof MailValu
   login: [...commonMailValues, 'link', 'code', 'duration'],
   'step-up': [...commonMailValues, 'code', 'duration'],
   'ways-removed': [...commonMailValues, 'page'],
+  'account-promoted': admittedValues,
+  'account-enabled': admittedValues,
   'account-deleted': commonMailValues,
 }
 

@@ -10,7 +10,8 @@ const Email = Type.String({ description: 'The address of the user' })
 const TheRole = Type.Unsafe<Role>({ type: 'string', enum: roles })
 
 /** A way to sign in, a second factor, or an API key. */
-export type CredentialKind = 'passkey' | 'totp' | 'api-key' | 'identity'
+export const credentialKinds = ['passkey', 'totp', 'api-key', 'identity'] as const
+export type CredentialKind = typeof credentialKinds[number]
 
 const data = <Properties extends TProperties>(properties: Properties) =>
   Type.Object({ ...properties, actorId: ActorId })
@@ -23,7 +24,7 @@ const ofCredential = {
   userId: Id,
   kind: Type.Unsafe<CredentialKind>({
     type: 'string',
-    enum: ['passkey', 'totp', 'api-key', 'identity'],
+    enum: credentialKinds,
     description: 'A passkey, an authenticator app, an API key, or an identity at a provider',
   }),
 }

@@ -76,6 +76,10 @@ export const de: Texts = {
   setPasswordTitle: 'Passwort festlegen',
   setPasswordButton: 'Passwort festlegen',
   passwordSet: 'Ihr Passwort ist festgelegt. Sie können sich jetzt damit anmelden.',
+  resetRemoves: 'Dies wurde vor Kurzem hinzugefügt. Behalten Sie nur, was Ihnen gehört: Was Sie nicht ' +
+    'ankreuzen, wird entfernt.',
+  resetRemovesAll: 'Diese Adresse wurde noch nie bestätigt, also hat vielleicht jemand anderes das Konto ' +
+    'eingerichtet. Dies wird entfernt:',
   signUpTitle: 'Konto erstellen',
   signUpButton: 'Konto erstellen',
   signUpSent: 'Eine E-Mail ist unterwegs zu Ihnen. Ihr Konto wird erstellt, sobald Sie den Link darin öffnen.',
@@ -89,6 +93,11 @@ export const de: Texts = {
   verifyTitle: 'E-Mail-Adresse bestätigen',
   verifyButton: 'Adresse bestätigen',
   verifyDone: 'Ihre E-Mail-Adresse ist bestätigt.',
+  verifyForeign: 'Sie sind hier nicht bei diesem Konto angemeldet. Wählen Sie ein neues Passwort: Diese ' +
+    'Adresse wurde noch nie bestätigt, deshalb wird alles andere entfernt, womit sich jemand anmelden ' +
+    'könnte.',
+  verifyLogIn: 'Melden Sie sich in diesem Browser bei Ihrem Konto an und öffnen Sie den Link noch einmal. ' +
+    'Er ändert die E-Mail-Adresse des Kontos.',
   undoTitle: 'Änderung rückgängig machen',
   undoHint: 'Ihre vorherige E-Mail-Adresse und Ihr vorheriges Passwort gelten wieder, und Sie werden überall ' +
     'abgemeldet.',

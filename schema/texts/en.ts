@@ -81,6 +81,9 @@ export const en = {
   setPasswordTitle: 'Set your password',
   setPasswordButton: 'Set password',
   passwordSet: 'Your password is set. You can log in with it now.',
+  resetRemoves: 'These were added lately. Keep only what is yours: what you do not tick is removed.',
+  resetRemovesAll: 'Nobody has confirmed this address before, so somebody else may have set up the ' +
+    'account. This is removed:',
 
   signUpTitle: 'Create an account',
   signUpButton: 'Create account',
@@ -96,6 +99,10 @@ export const en = {
   verifyTitle: 'Confirm your e-mail address',
   verifyButton: 'Confirm address',
   verifyDone: 'Your e-mail address is confirmed.',
+  verifyForeign: 'You are not logged in to this account here. Choose a new password: nobody has confirmed ' +
+    'this address before, so everything else with which somebody could log in is removed.',
+  verifyLogIn: 'Log in to your account in this browser, then open the link again. It changes the e-mail ' +
+    'address of the account.',
 
   undoTitle: 'Undo a change',
   undoHint: 'Your previous e-mail address and password become valid again, and you are logged out everywhere.',

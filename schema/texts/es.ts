@@ -73,6 +73,9 @@ export const es: Texts = {
   setPasswordTitle: 'Elija su contraseña',
   setPasswordButton: 'Guardar contraseña',
   passwordSet: 'Su contraseña está guardada. Ya puede iniciar sesión con ella.',
+  resetRemoves: 'Esto se añadió hace poco. Conserve solo lo que sea suyo: lo que no marque se elimina.',
+  resetRemovesAll: 'Nadie ha confirmado antes esta dirección, así que otra persona pudo haber configurado ' +
+    'la cuenta. Se elimina esto:',
   signUpTitle: 'Crear una cuenta',
   signUpButton: 'Crear cuenta',
   signUpSent: 'Hay un correo en camino. Su cuenta se creará cuando abra el enlace que contiene.',
@@ -86,6 +89,10 @@ export const es: Texts = {
   verifyTitle: 'Confirme su correo electrónico',
   verifyButton: 'Confirmar dirección',
   verifyDone: 'Su correo electrónico está confirmado.',
+  verifyForeign: 'No ha iniciado sesión en esta cuenta aquí. Elija una contraseña nueva: nadie ha ' +
+    'confirmado antes esta dirección, así que se elimina todo lo demás con lo que alguien podría entrar.',
+  verifyLogIn: 'Inicie sesión en su cuenta en este navegador y vuelva a abrir el enlace. Cambia el correo ' +
+    'electrónico de la cuenta.',
   undoTitle: 'Deshacer un cambio',
   undoHint: 'Su dirección y su contraseña anteriores vuelven a valer, y se cierran todas sus sesiones.',
   undoButton: 'Deshacer el cambio',

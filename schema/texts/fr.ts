@@ -73,6 +73,10 @@ export const fr: Texts = {
   setPasswordTitle: 'Choisir votre mot de passe',
   setPasswordButton: 'Enregistrer le mot de passe',
   passwordSet: 'Votre mot de passe est enregistré. Vous pouvez maintenant vous connecter.',
+  resetRemoves: 'Ceci a été ajouté récemment. Ne gardez que ce qui est à vous : ce que vous ne cochez pas ' +
+    'est supprimé.',
+  resetRemovesAll: 'Cette adresse n’a jamais été confirmée, et quelqu’un d’autre a donc pu configurer le ' +
+    'compte. Ceci est supprimé :',
   signUpTitle: 'Créer un compte',
   signUpButton: 'Créer le compte',
   signUpSent: 'Un e-mail est en route. Votre compte sera créé lorsque vous ouvrirez le lien qu’il contient.',
@@ -87,6 +91,10 @@ export const fr: Texts = {
   verifyTitle: 'Confirmer votre adresse e-mail',
   verifyButton: 'Confirmer l’adresse',
   verifyDone: 'Votre adresse e-mail est confirmée.',
+  verifyForeign: 'Vous n’êtes pas connecté à ce compte ici. Choisissez un nouveau mot de passe : cette ' +
+    'adresse n’a jamais été confirmée, et tout autre moyen de se connecter est donc supprimé.',
+  verifyLogIn: 'Connectez-vous à votre compte dans ce navigateur, puis ouvrez de nouveau le lien. Il ' +
+    'modifie l’adresse e-mail du compte.',
   undoTitle: 'Annuler une modification',
   undoHint: 'Votre ancienne adresse e-mail et votre ancien mot de passe redeviennent valables, et vous êtes ' +
     'déconnecté partout.',

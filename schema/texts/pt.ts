@@ -73,6 +73,10 @@ export const pt: Texts = {
   setPasswordTitle: 'Defina sua senha',
   setPasswordButton: 'Definir senha',
   passwordSet: 'Sua senha está definida. Agora você pode entrar com ela.',
+  resetRemoves: 'Isto foi adicionado há pouco tempo. Mantenha só o que é seu: o que você não marcar é ' +
+    'removido.',
+  resetRemovesAll: 'Ninguém confirmou este endereço antes, então outra pessoa pode ter configurado a ' +
+    'conta. Isto é removido:',
   signUpTitle: 'Criar uma conta',
   signUpButton: 'Criar conta',
   signUpSent: 'Um e-mail está a caminho. Sua conta será criada quando você abrir o link que está nele.',
@@ -86,6 +90,9 @@ export const pt: Texts = {
   verifyTitle: 'Confirme seu e-mail',
   verifyButton: 'Confirmar endereço',
   verifyDone: 'Seu e-mail está confirmado.',
+  verifyForeign: 'Você não entrou nesta conta aqui. Escolha uma nova senha: ninguém confirmou este ' +
+    'endereço antes, então tudo o mais com que alguém poderia entrar é removido.',
+  verifyLogIn: 'Entre na sua conta neste navegador e abra o link de novo. Ele altera o e-mail da conta.',
   undoTitle: 'Desfazer uma alteração',
   undoHint: 'Seu e-mail e sua senha anteriores voltam a valer, e você sai de todos os dispositivos.',
   undoButton: 'Desfazer a alteração',

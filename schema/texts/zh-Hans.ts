@@ -70,6 +70,8 @@ export const zhHans: Texts = {
   setPasswordTitle: '设置密码',
   setPasswordButton: '设置密码',
   passwordSet: '密码已设置。您现在可以用它登录。',
+  resetRemoves: '这些是最近添加的。只保留属于您的：未勾选的将被移除。',
+  resetRemovesAll: '此邮箱从未被确认过，因此账号可能是由他人设置的。以下内容将被移除：',
   signUpTitle: '创建账号',
   signUpButton: '创建账号',
   signUpSent: '邮件已发出。打开其中的链接后，您的账号即创建完成。',
@@ -83,6 +85,9 @@ export const zhHans: Texts = {
   verifyTitle: '确认您的电子邮箱',
   verifyButton: '确认邮箱',
   verifyDone: '您的电子邮箱已确认。',
+  verifyForeign: '您在此处没有登录此账号。请设置新密码：此邮箱从未被确认过，因此他人可用' +
+    '来登录的其他方式都将被移除。',
+  verifyLogIn: '请在此浏览器中登录您的账号，然后再次打开此链接。它会更改账号的电子邮箱。',
   undoTitle: '撤销更改',
   undoHint: '您之前的电子邮箱和密码将重新生效，并且您会在所有设备上退出登录。',
   undoButton: '撤销更改',

@@ -139,7 +139,8 @@ const useLoginMail = (operation: string): Send => async (headers) => {
 const useVerification = (operation: string): Send => async (headers) => {
   const { id, email } = await usher.createUser()
   await inject('POST', `/api/users/${id}/email-verification`, { headers: admin.headers })
-  return inject('POST', `/api/auth/${operation}`, { headers, payload: { token: await tokenTo(email) } })
+  const payload = { token: await tokenTo(email), password: `new ${randomUUID()}` }
+  return inject('POST', `/api/auth/${operation}`, { headers, payload })
 }
 
 const useUndo = (operation: string): Send => async (headers) => {

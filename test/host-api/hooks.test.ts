@@ -172,7 +172,9 @@ t.test('12.4 links of mails run the hooks of changes', async (t) => {
     const token = await inbox.token(email)
     seen.length = 0
     t.equal(
-      (await usher.inject('POST', '/api/auth/email-verification/confirm', { payload: { token } })).statusCode, status
+      (await usher.inject(
+        'POST', '/api/auth/email-verification/confirm', { headers: user.headers, payload: { token } }
+      )).statusCode, status
     )
     t.match(seen[0], { input: { email }, context: { via: 'mail-link' } })
   }

@@ -152,8 +152,9 @@ t.test('10.1 every change of a user changes the tag, whoever makes it', async (t
   await sql`update users set name = 'Augusta' where id = ${id}`
   await changes('psql')
   await usher.inject('POST', `${path}/email-verification`, { headers: usher.admin.headers })
-  const token = await mails.token(email)
-  t.equal((await usher.inject('POST', '/api/auth/email-verification/confirm', { payload: { token } })).statusCode, 204)
+  const token = await mails.token(email, 2)
+  const payload = { token, password: 'a password of tomorrow' }
+  t.equal((await usher.inject('POST', '/api/auth/email-verification/confirm', { payload })).statusCode, 204)
   await changes('a verified address')
   const unchanged = await usher.inject('PATCH', path, { headers: usher.admin.headers, payload: {} })
   t.strictSame(

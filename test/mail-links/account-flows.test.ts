@@ -372,6 +372,7 @@ class World {
     const isUsable = this.isUsable(link)
     const password = `pass ${randomUUID()}`
     const payload = { token: link.token, ...link.kind === 'password' && { password } }
+    if (isUsable && (link.kind === 'verify' || link.kind === 'move')) return this.verify(link, password)
     await this.send('POST', USES[link.kind], isUsable ? 204 : 400, { payload })
     if (!isUsable) return
     count(`use ${link.kind}`)
@@ -382,7 +383,37 @@ class World {
       this.endSessions()
       await this.passwordSet(link.holder, password)
     }
-    if (link.kind === 'move' && !sameAs(link.email)(this.state.email)) return this.moved(link.email, true)
+    this.state.verified = true
+    this.voidLinks(['verify', 'move'])
+  }
+
+  /** Uses a link that verifies an address, in a session of its holder if there is one. */
+  async verify (link: Link, password: string): Promise<void> {
+    const { holder, token, email } = link
+    const session = this.people[holder].sessions.find(({ alive }) => alive)
+    const moves = !sameAs(email)(this.state.email)
+    if (session) {
+      await this.send('POST', USES[link.kind], 204, { headers: session.headers, payload: { token } })
+      count(`use ${link.kind}`)
+      if (moves) return this.moved(email, true)
+    } else if (this.state.verified) {
+      await this.send('POST', USES[link.kind], 403, { payload: { token, password } })
+      count('refuse to move without a session')
+      return
+    } else {
+      await this.send('POST', USES[link.kind], 400, { payload: { token } })
+      await this.send('POST', USES[link.kind], 204, { payload: { token, password } })
+      count(`use ${link.kind} with a password`)
+      const own = this.undoLinks.findIndex((undo) => sameAs(undo.email)(email))
+      if (own >= 0) for (const undo of this.undoLinks.slice(own)) undo.alive = false
+      this.endSessions()
+      const { email: former } = this.state
+      const notice = { to: former, subject: 'The e-mail address of your account was changed', linked: false }
+      await this.expectMails(...moves ? [notice] : [], { to: email, subject: 'Your password was set', linked: false })
+      Object.assign(this.state, { email, password, changed: this.state.changed || moves })
+      this.people[holder].passwords.push(password)
+      this.voidLinks(['password'])
+    }
     this.state.verified = true
     this.voidLinks(['verify', 'move'])
   }
@@ -416,8 +447,12 @@ class World {
 
   async setDisabled (disabled: boolean): Promise<void> {
     await this.send('PATCH', `/api/users/${this.id}`, 200, { headers: await adminHeaders(), payload: { disabled } })
+    const wasDisabled = this.disabled
     this.disabled = disabled
     if (disabled) this.voidEverything()
+    else if (wasDisabled) {
+      await this.expectMails({ to: this.state.email, subject: 'Your account can be used again', linked: false })
+    }
     count(disabled ? 'disable' : 'enable')
   }
 
@@ -426,7 +461,10 @@ class World {
     else await this.send('PATCH', `/api/users/${this.id}`, 200, { headers: await adminHeaders(), payload: { role } })
     if (role === this.role) return
     count(role === 'admin' ? 'promote' : 'demote')
-    if (role === 'admin') this.voidEverything()
+    if (role === 'admin') {
+      this.voidEverything()
+      await this.expectMails({ to: this.state.email, subject: 'Your account is an admin now', linked: false })
+    }
     this.endSessions()
     this.role = role
   }
@@ -512,7 +550,10 @@ class World {
   /** Checks that each link and session works if the model says so, and that it does not otherwise. */
   async check (): Promise<void> {
     await Promise.all(this.links.map((link) =>
-      this.send('POST', CHECKS[link.kind], this.isUsable(link) ? 204 : 400, { payload: { token: link.token } })))
+      this.send(
+        'POST', CHECKS[link.kind], !this.isUsable(link) ? 400 : link.kind === 'password' ? 200 : 204,
+        { payload: { token: link.token } }
+      )))
     await Promise.all([...new Set(Object.values(this.people).flatMap(({ sessions }) => sessions))].map((session) =>
       this.send('GET', '/api/protected', session.alive ? 200 : 401, { headers: session.headers })))
     await this.expectMails()

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import t from 'tap'
+import { audiences } from '../../app.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { createMailer } from '../helpers/mail.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
@@ -13,7 +14,8 @@ const { options, inject, admin, createUser } = service
 const sql = openSql(t, service)
 
 const verify = (id: string, { headers } = admin) => inject('POST', `/api/users/${id}/email-verification`, { headers })
-const confirm = (token: string) => inject('POST', '/api/auth/email-verification/confirm', { payload: { token } })
+const confirm = (token: string, { headers }: { headers?: LoggedIn['headers'] } = {}) =>
+  inject('POST', '/api/auth/email-verification/confirm', { payload: { token }, ...headers && { headers } })
 const patch = (id: string, payload: object) => inject('PATCH', `/api/users/${id}`, { headers: admin.headers, payload })
 const isVerified = async (id: string) => (await inject('GET', `/api/users/${id}`)).json().emailVerified as boolean
 const changedAt = async (id: string) =>
@@ -42,7 +44,7 @@ t.test('11.3 the link verifies the current address, once', async (t) => {
     'stored hashed'
   )
   const before = (await inject('GET', `/api/users/${user.id}`)).json()
-  const confirmed = await confirm(token)
+  const confirmed = await confirm(token, user)
   t.same([confirmed.statusCode, confirmed.body], [204, ''])
   const after = (await inject('GET', `/api/users/${user.id}`)).json()
   t.equal(after.emailVerified, true)
@@ -56,6 +58,64 @@ t.test('11.3 the link verifies the current address, once', async (t) => {
     409, { error: 'The email address of this user is verified already', code: 'EMAIL_VERIFIED' },
   ])
   t.equal((await inject('GET', '/api/protected', { headers: user.headers })).statusCode, 200, 'no session ends')
+})
+
+t.test('11.3 the link alone does not make an account of a stranger one of the owner of the mailbox', async (t) => {
+  const stranger = await createUser()
+  const token = await ask(stranger)
+  const check = await inject('POST', '/api/auth/email-verification/check', { payload: { token } })
+  t.same([check.statusCode, check.headers['password-required']], [204, 'true'])
+  const alone = await confirm(token)
+  t.same([alone.statusCode, alone.json()], [400, { errors: ['password is required'], code: 'PASSWORD_REQUIRED' }])
+  const other = await createUser()
+  t.equal((await confirm(token, other)).json().code, 'PASSWORD_REQUIRED', 'nor a session of somebody else')
+  t.equal(await isVerified(stranger.id), false)
+  const weak = await inject('POST', '/api/auth/email-verification/confirm', { payload: { token, password: stranger.email } })
+  t.equal(weak.statusCode, 400, 'the rules for passwords hold')
+
+  const payload = { token, password: NEXT }
+  t.equal((await inject('POST', '/api/auth/email-verification/confirm', { payload })).statusCode, 204)
+  t.equal(await isVerified(stranger.id), true)
+  t.equal((await inject('GET', '/api/protected', { headers: stranger.headers })).statusCode, 401, 'no session is left')
+  const login = (password: string) =>
+    inject('POST', '/api/auth/login', { payload: { email: stranger.email, password } })
+  t.same([(await login(stranger.password)).statusCode, (await login(NEXT)).statusCode], [401, 200])
+  t.same((await inbox.of(stranger.email, 2)).map(({ subject }) => subject), ['Confirm your e-mail address', 'Your password was set'])
+})
+
+t.test('11.3 a link that is opened in a session of its user, by token or cookie, changes nothing else', async (t) => {
+  const [byToken, byCookie, late] = [await createUser(), await createUser(), await createUser()]
+  t.equal((await confirm(await ask(byToken), byToken)).statusCode, 204)
+  const open = (token: string, cookie: string, origin: string | undefined) =>
+    inject('POST', '/api/auth/email-verification/confirm', { payload: { token }, headers: { cookie, ...origin && { origin } } })
+  const token = await ask(byCookie)
+  t.equal((await open(token, byCookie.cookie, 'https://evil.example')).json().code, 'PASSWORD_REQUIRED', 'not for a page of another origin')
+  t.equal((await open(token, `${byCookie.cookie}x`, undefined)).json().code, 'PASSWORD_REQUIRED', 'not with another cookie')
+  t.equal((await open(token, byCookie.cookie, undefined)).statusCode, 204)
+  for (const user of [byToken, byCookie]) {
+    t.equal(await isVerified(user.id), true)
+    t.equal((await inject('GET', '/api/protected', { headers: user.headers })).statusCode, 200, 'the session goes on')
+  }
+  const stale = await ask(late)
+  await inject('POST', '/api/auth/logout', { headers: late.headers })
+  t.equal((await open(stale, late.cookie, undefined)).json().code, 'PASSWORD_REQUIRED', 'a session that has ended is none')
+})
+
+t.test('11.3 an account that has an owner changes its address in a session of the owner only', async (t) => {
+  const hiding = await createUsher(t, { ...options, policy: { 'users:read-email': audiences.owners } })
+  const user = await createUser()
+  t.equal((await confirm(await ask(user), user)).statusCode, 204)
+  const email = `${randomUUID()}@example.com`
+  const payload = { email }
+  t.equal((await hiding.inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload })).statusCode, 200)
+  const token = await inbox.token(email)
+  const check = await inject('POST', '/api/auth/email-verification/check', { payload: { token } })
+  t.same([check.statusCode, check.headers['login-required'], check.headers['password-required']], [204, 'true', undefined])
+  const elsewhere = await inject('POST', '/api/auth/email-verification/confirm', { payload: { token, password: NEXT } })
+  t.same([elsewhere.statusCode, elsewhere.json().code], [403, 'LOGIN_REQUIRED'])
+  t.equal((await inject('POST', '/api/auth/login', { payload: { email: user.email, password: NEXT } })).statusCode, 401)
+  t.equal((await confirm(token, user)).statusCode, 204, 'the link still works')
+  t.equal((await inject('GET', `/api/users/${user.id}`, { headers: admin.headers })).json().email, email)
 })
 
 t.test('11.3 wrong, used and expired tokens get 400, and so do those of an address that has changed since', async (t) => {
@@ -79,7 +139,7 @@ t.test('11.3 wrong, used and expired tokens get 400, and so do those of an addre
   const token = await ask(racing)
   const { confirmed } = await sql.begin(async (trx) => {
     await trx`update users set email = ${`new-${racing.email}`} where id = ${racing.id}`
-    const confirmed = confirm(token)
+    const confirmed = confirm(token, racing)
     await untilBlocked(sql, service)
     return { confirmed }
   })
@@ -95,7 +155,7 @@ t.test('11.3 another address is not verified; another case is the same mailbox',
     (id: string, email: string) => sql`update users set email = ${email} where id = ${id}`,
   ]) {
     const user = await createUser()
-    t.equal((await confirm(await ask(user))).statusCode, 204)
+    t.equal((await confirm(await ask(user), user)).statusCode, 204)
     await change(user.id, user.email)
     await change(user.id, user.email.toUpperCase())
     await patch(user.id, { name: 'Another' })
@@ -107,7 +167,7 @@ t.test('11.3 another address is not verified; another case is the same mailbox',
   const user = await createUser()
   const token = await ask(user)
   await patch(user.id, { email: user.email.toUpperCase() })
-  t.equal((await confirm(token)).statusCode, 204, 'a link that was sent before a change of the case works')
+  t.equal((await confirm(token, user)).statusCode, 204, 'a link that was sent before a change of the case works')
 })
 
 t.test('11.3 links of resets and invitations verify the address too, as long as it is the current one', async (t) => {
@@ -140,7 +200,7 @@ t.test('11.3 who may request a link, and how often', async (t) => {
   for (const id of [randomUUID(), 'x', '%00']) t.equal((await verify(id)).json().code, 'USER_NOT_FOUND')
   const tokens = [await inbox.token(user.email), await ask(user, 2), await ask(user, 3), await ask(user, 4)]
   t.same((await confirm(tokens[0]!)).json(), invalid, 'three links at most are valid')
-  t.equal((await confirm(tokens[1]!)).statusCode, 204)
+  t.equal((await confirm(tokens[1]!, user)).statusCode, 204)
   t.same((await confirm(tokens[3]!)).json(), invalid, 'and all of them are used with the first')
 
   const strict = await createUsher(t, { ...options, throttle: { reset: { burst: 2, perMinute: 0.2 } } })
@@ -193,7 +253,7 @@ t.test('11.3 a token of one kind is not accepted as one of another kind', async 
     user: user.id,
   }
   const uses: Record<string, (token: string) => Promise<{ statusCode: number, json (): unknown }>> = {
-    verification: confirm,
+    verification: (token) => confirm(token, user),
     reset: confirmReset,
     'sign-up': (token) => inject('POST', '/api/auth/sign-up/confirm', { payload: { token, password: NEXT } }),
     undo: (token) => inject('POST', '/api/auth/undo', { payload: { token } }),

@@ -35,6 +35,7 @@ interface Document {
 const ERROR = { schema: { $ref: '#/components/schemas/Error' } }
 const LOGIN_FAILURE = { schema: { $ref: '#/components/schemas/LoginFailure' } }
 const ERRORS = { schema: { $ref: '#/components/schemas/Errors' } }
+const CONFIRMATION_ERRORS = { schema: { $ref: '#/components/schemas/ConfirmationErrors' } }
 
 const { inject, admin, options } = await sharedUsher()
 
@@ -123,11 +124,11 @@ t.test('8 GET /docs/json', async (t) => {
       'DELETE /api/users/{id}/sessions/{sessionId}': '204 400 401 403 404 408 413 415 500 503 bearer',
       'PUT /api/auth/password': '204 400 401 403 408 413 415 429 500 503 bearer',
       'POST /api/auth/password-reset': '202 400 408 413 415 429 500 503 ',
-      'POST /api/auth/password-reset/check': '204 400 408 413 415 500 503 ',
+      'POST /api/auth/password-reset/check': '200 400 408 413 415 500 503 ',
       'POST /api/auth/password-reset/confirm': '204 400 408 413 415 500 503 ',
       'POST /api/users/{id}/email-verification': '202 400 401 403 404 408 409 413 415 429 500 503 bearer',
-      'POST /api/auth/email-verification/check': '204 400 408 413 415 500 503 ',
-      'POST /api/auth/email-verification/confirm': '204 400 408 409 413 415 500 503 ',
+      'POST /api/auth/email-verification/check': '204 400 408 413 415 500 503 bearer',
+      'POST /api/auth/email-verification/confirm': '204 400 403 408 409 413 415 500 503 bearer',
       'POST /api/auth/undo/check': '204 400 408 413 415 500 503 ',
       'POST /api/auth/undo': '204 400 408 409 413 415 500 503 ',
       'POST /api/users/{id}/invitation': '202 400 401 403 404 408 409 410 413 415 422 500 503 bearer',
@@ -196,7 +197,8 @@ t.test('8 GET /docs/json', async (t) => {
         if (Number(status) < 400) continue
         const { 'application/json': { example, ...media } = {}, ...others } = content!
         const failure = `${name} ${status}` === 'POST /api/auth/login 401' ? LOGIN_FAILURE : ERROR
-        t.strictSame([media, others], [status === '400' ? ERRORS : failure, {}], `${name} ${status}`)
+        const invalid = name === 'POST /api/auth/email-verification/confirm' ? CONFIRMATION_ERRORS : ERRORS
+        t.strictSame([media, others], [status === '400' ? invalid : failure, {}], `${name} ${status}`)
         t.match(
           example,
           status === '400' ? { errors: [/^name /, /^email /] } : { error: /^[A-Z]/, code: /^[A-Z_]+$/ },

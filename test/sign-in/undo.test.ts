@@ -23,6 +23,7 @@ async function addPasskey (
   const caller = await callerOf(scope, user)
   const id = randomUUID()
   await db.transaction().execute(async (trx) => {
+    await credentials.recordAdded(trx, caller, 'passkey')
     await trx.insertInto('passkeys').values({
       id,
       user_id: user.id,
@@ -33,7 +34,6 @@ async function addPasskey (
       name,
       backed_up: true,
     }).execute()
-    await credentials.recordAdded(trx, caller, 'passkey')
   })
   return id
 }

@@ -132,7 +132,7 @@ t.test('11.5 whatever strangers cause, the owner of an account gets links that w
     t.strictSame([flood.length, resets.length], [2 * limit, limit], `${what} address gets ${limit} of each kind`)
     const works = async (mail: typeof resets[0]) =>
       (await one.inject('POST', '/api/auth/password-reset/check', { payload: { token: tokenIn(mail) } })).statusCode ===
-      204
+      200
     t.strictSame(
       await Promise.all(resets.slice(-3).map(works)),
       [true, true, true],
@@ -159,7 +159,7 @@ t.test('11.5 links to verify an address that are not sent void none that was sen
   const mails = received(user.email)
   t.equal(mails.length, 3)
   t.equal((await one.inject(
-    'POST', '/api/auth/email-verification/confirm', { payload: { token: tokenIn(mails[0]!) } }
+    'POST', '/api/auth/email-verification/confirm', { headers: user.headers, payload: { token: tokenIn(mails[0]!) } }
   )).statusCode, 204)
 })
 

@@ -2,7 +2,7 @@ import { insertAuditEntries } from '../../../db/audit/audit.ts'
 import { deleteAllSessions, deleteSession, deleteSessionsOf } from '../../../db/sessions/ended-sessions.ts'
 import { isUuid } from '../../../db/driver/postgres.ts'
 import type { Database } from '../../../db/tables/index.ts'
-import { voidIssued } from '../../../db/auth/void-issued.ts'
+import { repairAccount } from '../../../db/sign-in/repairs.ts'
 import { findUser } from '../users/shown.ts'
 import { terminalContext } from '../audit.ts'
 import { withDatabase } from '../with-database.ts'
@@ -37,7 +37,8 @@ async function endOf (db: Database, user: string): Promise<number> {
   const known = await findUser(db, user)
   const ended = await endBy(db, known.id, async (trx) => (await deleteSessionsOf(trx, known.id, null)).length)
   // This waits for a change of the user that is being made, which the sessions must not.
-  return ended + await endBy(db, known.id, async (trx) => (await voidIssued(trx, known.id, null)).sessions.length)
+  return ended + await endBy(db, known.id, async (trx) =>
+    (await repairAccount(trx, known.id, 'sessions-end', { actorId: null })).sessions.length)
 }
 
 // Ends sessions, and writes that to the account log, in one transaction. Returns their number.

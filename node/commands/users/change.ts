@@ -1,10 +1,12 @@
 import type { UserRow } from '../../../db/tables/index.ts'
+import { listWays } from '../../../db/sign-in/ways.ts'
 import type { Changes } from '../../../db/users/update-user.ts'
 import type { Shell } from '../../terminal/shell.ts'
 import type { Command, Values } from '../command.ts'
 import { confirm } from '../confirm.ts'
 import { withService } from '../with-service.ts'
 import { findUser, showUser, USER } from './shown.ts'
+import { describeWays, showWay } from './shown-ways.ts'
 
 export const promote = changing(
   'Sessions of the user end, and links in mails to the user are void. Asks for\n' +
@@ -33,6 +35,9 @@ async function confirmUnverified (
   return confirm(shell, `${reason}.\nMake the user an admin?`, reason)
 }
 
+// Whether somebody can do more than before, so that whoever grants it must know how the user signs in.
+const admits = ({ role, disabled }: Changes): boolean => role === 'admin' || disabled === false
+
 // Returns a command that changes a user like PATCH /api/users/{id}.
 function changing (
   effect: string, changes: Changes, result: string,
@@ -43,7 +48,7 @@ function changing (
   return {
     details: ['USER is the id or the email address of the user.', effect].filter(Boolean).join(' '),
     arguments: ['USER'],
-    json: `{ user: ${USER} }`,
+    json: `{ user: ${USER}${admits(changes) ? ', ways: { kind, id, name, addedAt }[]' : ''} }`,
     options,
     run: (values, [given = ''], shell) => withService(shell, async ({ app, db, caller }) => {
       const found = await findUser(db, given)
@@ -52,7 +57,11 @@ function changing (
       }
       // The answer is about the user as shown, who may have taken another address since.
       const user = await app.usherAccounts.update(caller, found.id, changes, mayProceed && [found.rowVersion])
-      return { text: `${user.email} ${result}.`, json: { user: showUser(user) } }
+      const ways = admits(changes) ? await listWays(db, user.id) : []
+      return {
+        text: [`${user.email} ${result}.`, ...ways.length > 0 ? [describeWays(ways)] : []].join('\n'),
+        json: { user: showUser(user), ...admits(changes) && { ways: ways.map(showWay) } },
+      }
     }),
   }
 }

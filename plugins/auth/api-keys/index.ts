@@ -81,8 +81,8 @@ export function createApiKeys (
           multiFactor: actor?.amr.includes(MULTI_FACTOR) ?? false,
           expiresAt,
         }
-        const created = await insertApiKey(trx, row)
         await credentials.recordAdded(trx, caller, 'api-key', { userId })
+        const created = await insertApiKey(trx, row)
         // Last in the transaction, because it may have waited for locks (contract 1.12).
         await caller.confirm()
         return created

@@ -1,6 +1,8 @@
 import { insertMail, type NewMail } from '../../../db/outbox/mails.ts'
 import type { Database } from '../../../db/tables/index.ts'
-import { deleteExpiredUndoTokens, UNDO_DAYS } from '../../../db/auth/undo-tokens.ts'
+import { deleteExpiredUndoTokens } from '../../../db/auth/undo-tokens.ts'
+import { UNDO_DAYS } from '../../../db/sign-in/repairs.ts'
+import type { StoredWay } from '../../../db/sign-in/ways.ts'
 import type { MailContent } from '../../../schema/options/mail.ts'
 import type { CredentialKind } from '../../../schema/outbox/events.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
@@ -101,6 +103,30 @@ export function createUndoLinks (
     /** Stores a mail that says that a recovery code was used, in the transaction that uses it up. */
     notifyRecoveryCodeUsed: (trx: Database, recipient: Recipient): Promise<void> =>
       notify(trx, 'recovery-code-used', '/set-password', recipient),
+
+    /**
+     * Stores a mail that says that the user is an admin or is enabled again, and what can log in to the account, in the
+     * transaction of the change. It has no names that somebody else may have chosen.
+     */
+    async notifyAdmitted (
+      trx: Database, mail: 'account-promoted' | 'account-enabled', { email, userId, language }: Recipient,
+      ways: readonly StoredWay[], providerNameOf: (id: string) => string
+    ): Promise<void> {
+      const list = (kind: CredentialKind) => ways.filter((way) => way.kind === kind)
+        .map(({ name, addedAt }) => {
+          const day = addedAt.toISOString().slice(0, 10)
+          return kind === 'identity' ? `${providerNameOf(name!)} (${day})` : day
+        }).join(', ')
+      const prepared = prepare(() => renderMail(mail, language, {
+        page: links.pageOf('/set-password'),
+        ways: ways.length > 0 ? 'yes' : '',
+        passkeys: list('passkey'),
+        app: list('totp'),
+        identities: list('identity'),
+        keys: list('api-key'),
+      }), undefined)
+      if (prepared) await insertMail(trx, prepared, email, userId)
+    },
 
     /**
      * Stores a mail that says that what was set up before the address was confirmed is removed, in the transaction that

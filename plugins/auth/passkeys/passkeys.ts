@@ -5,7 +5,7 @@ import {
   renamePasskey, useCeremony, usePasskey,
   type FoundPasskey, type PasskeyRow,
 } from '../../../db/passkeys/passkeys.ts'
-import { endedOf, voidIssued } from '../../../db/auth/void-issued.ts'
+import { endedOf, repairAccount } from '../../../db/sign-in/repairs.ts'
 import type { UsedPasskey } from '../../../db/sessions/sessions.ts'
 import type { Database } from '../../../db/tables/index.ts'
 import { lockUser } from '../../../db/users/users.ts'
@@ -195,8 +195,8 @@ export function createPasskeys (dependencies: Dependencies) {
         if (!await useCeremony(trx, challenge)) {
           throw new InvalidInput('credential was registered already: request new options')
         }
-        const added = await insertPasskey(trx, passkey)
         await credentials.recordAdded(trx, caller, 'passkey')
+        const added = await insertPasskey(trx, passkey)
         // Last in the transaction, because it may have waited for locks (contract 1.12).
         await caller.confirm()
         return added
@@ -239,7 +239,7 @@ export function createPasskeys (dependencies: Dependencies) {
         if (!user) throw actorId === userId ? new InvalidToken() : new UserNotFound()
         await deletePasskey(trx, userId, id, { providers, loginMail: options.loginMail })
         await credentials.recordRemoved(trx, caller, userId, 'passkey')
-        const ended = actorId === userId ? [] : endedOf(await voidIssued(trx, userId, actorId))
+        const ended = actorId === userId ? [] : endedOf(await repairAccount(trx, userId, 'removal-by-admin', { actorId }))
         await caller.confirm()
         return ended
       }))

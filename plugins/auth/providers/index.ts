@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 import {
-  deleteIdentity, findIdentity, hasIdentityOf, holdSession, insertIdentity, listIdentities, updateIdentity,
+  deleteIdentity, findIdentity, hasIdentityOf, insertIdentity, listIdentities, updateIdentity,
   type FoundIdentity, type IdentityRow,
 } from '../../../db/providers/identities.ts'
 import { endProviderSessions } from '../../../db/providers/logout.ts'
 import { findTokens, openTokens, sealTokens, type ProviderTokens } from '../../../db/providers/tokens.ts'
 import { findSecondFactors } from '../../../db/auth/second-factors.ts'
-import { endedOf, voidIssued } from '../../../db/auth/void-issued.ts'
+import { endedOf, repairAccount } from '../../../db/sign-in/repairs.ts'
 import { useCeremony } from '../../../db/passkeys/passkeys.ts'
+import { holdSession } from '../../../db/sessions/live-sessions.ts'
 import { stepUpSession } from '../../../db/sessions/step-up.ts'
 import type { Database, UserRow } from '../../../db/tables/index.ts'
 import { lockUser } from '../../../db/users/users.ts'
@@ -266,7 +267,6 @@ export async function createProviders (dependencies: Dependencies) {
     trx: Database, caller: Caller, identity: ReturnType<typeof identityOf>, { name }: ProviderClient,
     owner: { userId: string, sessionId?: string }
   ): Promise<void> {
-    // First, so that the link in the mail removes what is added after it.
     await credentials.recordAdded(trx, caller, 'identity', { owner, provider: name })
     if (!await insertIdentity(trx, identity)) throw new IdentityTaken()
   }
@@ -391,7 +391,7 @@ export async function createProviders (dependencies: Dependencies) {
         if (!user) throw actorId === userId ? new InvalidToken() : new UserNotFound()
         await deleteIdentity(trx, userId, id, { providers: ids, loginMail: options.loginMail })
         await credentials.recordRemoved(trx, caller, userId, 'identity')
-        const ended = actorId === userId ? [] : endedOf(await voidIssued(trx, userId, actorId))
+        const ended = actorId === userId ? [] : endedOf(await repairAccount(trx, userId, 'removal-by-admin', { actorId }))
         await caller.confirm()
         return ended
       }))

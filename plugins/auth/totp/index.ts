@@ -108,11 +108,10 @@ export function createTotp (
     if (!found) throw new TotpNotFound()
     if (found.confirmedAt !== null) throw new TotpActive()
     const step = findStep(open(userId, found.secret), code, clock.now(), Number(found.lastStep))
-    if (step === undefined || !await confirmTotp(trx, { userId, secret: found.secret, step })) {
-      throw new WrongSecondFactor()
-    }
-    const recoveryCodes = await replaceCodes(trx, userId)
+    if (step === undefined) throw new WrongSecondFactor()
     const ended = await credentials.recordAdded(trx, caller, 'totp', { endOthersThan: sessionId })
+    if (!await confirmTotp(trx, { userId, secret: found.secret, step })) throw new WrongSecondFactor()
+    const recoveryCodes = await replaceCodes(trx, userId)
     await caller.confirm()
     return { recoveryCodes, ended }
   }

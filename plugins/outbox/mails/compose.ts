@@ -52,6 +52,19 @@ export function composeMail (name: MailName, texts: MailTexts): MailSources {
   return { subject, text: `${join('text')}{{productName}}\n`, html: heading + join('html') }
 }
 
+// What can log in to an account that can do more than before.
+function admitted (
+  { waysIntro, waysPasskeys, waysApp, waysIdentities, waysKeys, waysNone, waysForeign }: MailTexts['common']
+): Block[] {
+  const lines = { passkeys: waysPasskeys, app: waysApp, identities: waysIdentities, keys: waysKeys }
+  return [
+    paragraph(waysIntro),
+    ...Object.entries(lines).map(([value, text]) => either(value, [paragraph(text)], [])),
+    either('ways', [], [paragraph(waysNone)]),
+    paragraph(waysForeign),
+  ]
+}
+
 // Returns what follows the first paragraph.
 function restOf (name: MailName, texts: MailTexts): Block[] {
   const { fallback, undoButton, undoAdded, noUndo, resetNow, linksLeadTo } = texts.common
@@ -87,6 +100,7 @@ function restOf (name: MailName, texts: MailTexts): Block[] {
     case 'passkey-added': case 'api-key-added': case 'identity-added': return [undo(undoAdded, [], noUndo)]
     case 'passkey-removed': case 'api-key-removed': case 'identity-removed': return [paragraph(resetNow), page]
     case 'totp-removed': case 'recovery-code-used': return [paragraph(texts[name].after), page]
+    case 'account-promoted': case 'account-enabled': return [...admitted(texts.common), page]
     case 'ways-removed': case 'account-deleted': return [paragraph(texts[name].after)]
   }
 }

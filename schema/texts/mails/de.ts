@@ -11,6 +11,15 @@ export const de: MailTexts = {
     resetNow: 'Falls Sie das nicht waren, benutzt vielleicht jemand anderes Ihr Konto: Fordern Sie sofort einen Link ' +
       'an, um ein neues Passwort festzulegen.',
     linksLeadTo: 'Solche Links führen zu {{page}}',
+    waysIntro: 'Womit man sich außer mit einem Passwort anmelden kann, mit dem Tag, an dem es hinzugefügt ' +
+      'wurde:',
+    waysPasskeys: 'Ihre Passkeys: {{passkeys}}',
+    waysApp: 'Authenticator-App: {{app}}',
+    waysIdentities: 'Verknüpfte Konten: {{identities}}',
+    waysKeys: 'API-Schlüssel: {{keys}}',
+    waysNone: 'Sonst nichts.',
+    waysForeign: 'Wenn etwas davon nicht Ihnen gehört, fordern Sie sofort einen Link an, um ein neues ' +
+      'Passwort festzulegen.',
   },
   'password-reset': {
     subject: 'Neues Passwort festlegen',
@@ -131,6 +140,14 @@ export const de: MailTexts = {
       'Authenticator-App, verknüpfte Konten, API-Schlüssel und alle Sitzungen.',
     after: 'Ihr Konto und sein Inhalt bleiben. Wenn Sie sich mit einem Passwort anmelden möchten, fordern Sie einen ' +
       'Link an unter {{page}}',
+  },
+  'account-promoted': {
+    subject: 'Ihr Konto hat jetzt die Rolle Admin',
+    text: 'Ihr Konto hat gerade die Rolle Admin erhalten. Wer sich damit anmelden kann, darf alles.',
+  },
+  'account-enabled': {
+    subject: 'Ihr Konto kann wieder benutzt werden',
+    text: 'Ihr Konto wurde gerade wieder freigegeben. Wer sich damit anmelden kann, kann es benutzen.',
   },
   'account-deleted': {
     subject: 'Ihr Konto wurde gelöscht',

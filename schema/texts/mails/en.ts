@@ -9,6 +9,13 @@ export const en = {
       'which you could undo it.',
     resetNow: 'If it was not you, somebody else may use your account: request a link to set a new password at once.',
     linksLeadTo: 'Such links lead to {{page}}',
+    waysIntro: 'What can log in to it besides a password, with the days on which it was added:',
+    waysPasskeys: 'Passkeys: {{passkeys}}',
+    waysApp: 'Authenticator app: {{app}}',
+    waysIdentities: 'Linked accounts: {{identities}}',
+    waysKeys: 'API keys: {{keys}}',
+    waysNone: 'Nothing else.',
+    waysForeign: 'If any of it is not yours, request a link to set a new password at once.',
   },
   'password-reset': {
     subject: 'Set a new password',
@@ -127,6 +134,14 @@ export const en = {
       'app, linked accounts, API keys, and all sessions.',
     after: 'Your account and what is in it remain. If you want to log in with a password, request a link to set one ' +
       'at {{page}}',
+  },
+  'account-promoted': {
+    subject: 'Your account is an admin now',
+    text: 'Your account got the role admin just now. Whoever can log in to it can do everything.',
+  },
+  'account-enabled': {
+    subject: 'Your account can be used again',
+    text: 'Your account was enabled again just now. Whoever can log in to it can use it.',
   },
   'account-deleted': {
     subject: 'Your account was deleted',

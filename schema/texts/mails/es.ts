@@ -11,6 +11,14 @@ export const es: MailTexts = {
     resetNow: 'Si no has sido tú, puede que otra persona esté usando tu cuenta: solicita cuanto antes un enlace para ' +
       'establecer una contraseña nueva.',
     linksLeadTo: 'Estos enlaces llevan a {{page}}',
+    waysIntro: 'Con qué se puede iniciar sesión además de con una contraseña, con el día en que se añadió:',
+    waysPasskeys: 'Llaves de acceso: {{passkeys}}',
+    waysApp: 'Aplicación de autenticación: {{app}}',
+    waysIdentities: 'Cuentas vinculadas: {{identities}}',
+    waysKeys: 'Claves de API: {{keys}}',
+    waysNone: 'Con nada más.',
+    waysForeign: 'Si algo de esto no es tuyo, solicita de inmediato un enlace para establecer una ' +
+      'contraseña nueva.',
   },
   'password-reset': {
     subject: 'Establece una contraseña nueva',
@@ -130,6 +138,15 @@ export const es: MailTexts = {
       'aplicación de autenticación, las cuentas vinculadas, las claves de API y todas las sesiones.',
     after: 'Tu cuenta y su contenido se conservan. Si quieres iniciar sesión con una contraseña, solicita un enlace en ' +
       '{{page}}',
+  },
+  'account-promoted': {
+    subject: 'Tu cuenta es ahora de administrador',
+    text: 'Tu cuenta acaba de recibir el rol de administrador. Quien pueda iniciar sesión en ella puede ' +
+      'hacerlo todo.',
+  },
+  'account-enabled': {
+    subject: 'Tu cuenta se puede volver a usar',
+    text: 'Tu cuenta se acaba de habilitar de nuevo. Quien pueda iniciar sesión en ella puede usarla.',
   },
   'account-deleted': {
     subject: 'Tu cuenta se ha eliminado',

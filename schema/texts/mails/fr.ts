@@ -11,6 +11,14 @@ export const fr: MailTexts = {
     resetNow: 'Si ce n’était pas vous, quelqu’un d’autre utilise peut-être votre compte : demandez immédiatement un ' +
       'lien pour définir un nouveau mot de passe.',
     linksLeadTo: 'Ces liens mènent à {{page}}',
+    waysIntro: 'Ce qui permet de s’y connecter en plus d’un mot de passe, avec la date d’ajout :',
+    waysPasskeys: 'Clés d’accès : {{passkeys}}',
+    waysApp: 'Application d’authentification : {{app}}',
+    waysIdentities: 'Comptes liés : {{identities}}',
+    waysKeys: 'Clés d’API : {{keys}}',
+    waysNone: 'Rien d’autre.',
+    waysForeign: 'Si quelque chose n’est pas à vous, demandez tout de suite un lien pour définir un ' +
+      'nouveau mot de passe.',
   },
   'password-reset': {
     subject: 'Définir un nouveau mot de passe',
@@ -132,6 +140,15 @@ export const fr: MailTexts = {
       'sessions.',
     after: 'Votre compte et son contenu sont conservés. Pour vous connecter avec un mot de passe, demandez un lien ' +
       'sur {{page}}',
+  },
+  'account-promoted': {
+    subject: 'Votre compte est maintenant administrateur',
+    text: 'Votre compte vient de recevoir le rôle d’administrateur. Quiconque peut s’y connecter peut tout ' +
+      'faire.',
+  },
+  'account-enabled': {
+    subject: 'Votre compte peut de nouveau être utilisé',
+    text: 'Votre compte vient d’être réactivé. Quiconque peut s’y connecter peut l’utiliser.',
   },
   'account-deleted': {
     subject: 'Votre compte a été supprimé',

@@ -11,6 +11,13 @@ export const pt: MailTexts = {
     resetNow: 'Se não foi você, outra pessoa pode estar usando sua conta: solicite imediatamente um link para definir ' +
       'uma nova senha.',
     linksLeadTo: 'Esses links levam a {{page}}',
+    waysIntro: 'Com que se pode entrar além de uma senha, com o dia em que foi adicionado:',
+    waysPasskeys: 'Chaves de acesso: {{passkeys}}',
+    waysApp: 'Aplicativo autenticador: {{app}}',
+    waysIdentities: 'Contas vinculadas: {{identities}}',
+    waysKeys: 'Chaves de API: {{keys}}',
+    waysNone: 'Com nada mais.',
+    waysForeign: 'Se algo disso não for seu, solicite imediatamente um link para definir uma nova senha.',
   },
   'password-reset': {
     subject: 'Defina uma nova senha',
@@ -128,6 +135,14 @@ export const pt: MailTexts = {
       'ter configurado sua conta. Por isso, tudo o que havia antes foi removido: a senha, as chaves de acesso, o ' +
       'aplicativo autenticador, as contas vinculadas, as chaves de API e todas as sessões.',
     after: 'Sua conta e o conteúdo dela permanecem. Se quiser entrar com uma senha, solicite um link em {{page}}',
+  },
+  'account-promoted': {
+    subject: 'Sua conta agora é de administrador',
+    text: 'Sua conta acabou de receber a função de administrador. Quem puder entrar nela pode fazer tudo.',
+  },
+  'account-enabled': {
+    subject: 'Sua conta pode ser usada de novo',
+    text: 'Sua conta acabou de ser habilitada de novo. Quem puder entrar nela pode usá-la.',
   },
   'account-deleted': {
     subject: 'Sua conta foi excluída',

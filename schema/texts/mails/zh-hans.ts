@@ -8,6 +8,13 @@ export const zhHans: MailTexts = {
     noUndo: '如果您对此并不知情，请联系 {{productName}} 的运营人员：此邮件中没有可以撤销更改的链接。',
     resetNow: '如果不是您本人操作，可能有他人在使用您的账号：请立即申请设置新密码的链接。',
     linksLeadTo: '此类链接指向 {{page}}',
+    waysIntro: '除密码外可用于登录的方式，以及添加日期：',
+    waysPasskeys: '通行密钥：{{passkeys}}',
+    waysApp: '身份验证器应用：{{app}}',
+    waysIdentities: '关联的账号：{{identities}}',
+    waysKeys: 'API 密钥：{{keys}}',
+    waysNone: '没有其他方式。',
+    waysForeign: '如果其中有不属于您的，请立即申请设置新密码的链接。',
   },
   'password-reset': {
     subject: '设置新密码',
@@ -110,6 +117,14 @@ export const zhHans: MailTexts = {
     text: '您刚刚确认了此邮箱地址属于您。此前没有人确认过，因此您的账号可能是由他人设置的。所以之前的一切均已移除：密码、通行密钥、' +
       '身份验证器应用、关联的账号、API 密钥以及所有会话。',
     after: '您的账号及其内容仍然保留。如果您想使用密码登录，请在此处申请设置密码的链接：{{page}}',
+  },
+  'account-promoted': {
+    subject: '您的账号现在是管理员',
+    text: '您的账号刚刚获得了管理员角色。能登录此账号的人可以执行所有操作。',
+  },
+  'account-enabled': {
+    subject: '您的账号可以再次使用',
+    text: '您的账号刚刚重新启用。能登录此账号的人可以使用它。',
   },
   'account-deleted': {
     subject: '您的账号已删除',

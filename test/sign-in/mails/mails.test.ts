@@ -435,7 +435,7 @@ t.test('16.6 an account that somebody else has prepared: what they have set up i
   t.strictSame(
     (await actionsOf(user.id)).slice(-8),
     [
-      'user.email-verify', 'password.remove', 'passkey.remove', 'totp.remove', 'api-key.remove', 'identity.remove', 'login',
+      'user.email-verify', 'password.remove', 'passkey.remove', 'totp.remove', 'identity.remove', 'api-key.remove', 'login',
       'login.failed',
     ]
   )
@@ -460,7 +460,7 @@ t.test('16.6 a thief who has changed the address cannot void the link that undoe
   await request(thief)
   await inject('POST', `/api/users/${user.id}/email-verification`, { headers: user.headers })
   const verification = tokenIn((await inbox.of(thief, 1))[0]!)
-  await inject('POST', '/api/auth/email-verification/confirm', { payload: { token: verification } })
+  await inject('POST', '/api/auth/email-verification/confirm', { headers: user.headers, payload: { token: verification } })
   const { token } = await ask(thief)
   t.equal((await check(token)).json().removes, false)
   t.equal(await statusOf(confirm({ token })), 200)
