@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { text } from 'node:stream/consumers'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import drain from '../../node/http/drain.ts'
@@ -10,6 +10,7 @@ import { serverOptions } from '../../node/http/server.ts'
 import { createHeaders } from '../../node/http/security-headers.ts'
 import { parseSettings } from '../../node/settings/settings.ts'
 import { slowStop } from '../helpers/deadlines.ts'
+import type { ManyConnections } from '../helpers/many-connections.ts'
 
 const CONNECTIONS = 320
 const HOST = '127.0.0.1'
@@ -39,10 +40,18 @@ function open (t: Test, port: number): Socket[] {
   return sockets
 }
 
-/** Sends a request and returns all that comes until the connection is closed, or the error. */
-async function ask (socket: Socket): Promise<string> {
-  socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
-  return text(socket).catch(({ code }: NodeJS.ErrnoException) => `${code}`)
+/**
+ * Opens connections from another thread, and returns when all are established. None has been accepted then, because
+ * this thread waits for it. Resolves with what each client has received.
+ */
+function openFromThread (t: Test, port: number): Promise<string[]> {
+  const established = new Int32Array(new SharedArrayBuffer(4))
+  const workerData: ManyConnections = { port, host: HOST, count: CONNECTIONS, established }
+  const thread = new Worker(new URL('../helpers/many-connections.ts', import.meta.url), { workerData })
+  t.teardown(() => thread.terminate())
+  const answers = once(thread, 'message').then(([answers]) => answers as string[])
+  Atomics.wait(established, 0, 0)
+  return answers
 }
 
 t.test('14.1 a node accepts many connections in a turn of the event loop', async (t) => {
@@ -59,10 +68,10 @@ for (const shares of [undefined, false]) {
   const one = shares === false ? ' with one listener' : ''
   t.test(`8 a node that stops${one} answers those who have connected and were not accepted yet`, async (t) => {
     const { app, port, answered } = await startServer(t, { ...shares === false && { shares } })
-    const answers = open(t, port).map(ask)
+    const answers = openFromThread(t, port)
     await app.close()
     t.equal(answered(), CONNECTIONS, 'closing waits for all of them')
-    const texts = await Promise.all(answers)
+    const texts = await answers
     t.equal(texts.filter((answer) => answer.startsWith('HTTP/1.1 200') && answer.endsWith('here')).length, CONNECTIONS)
     t.ok(texts.every((answer) => /^connection: close$/im.test(answer)))
     const late = connect(port, HOST)
