@@ -8,7 +8,8 @@ import { translate } from '../plugins/http/errors.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import { addVary } from '../plugins/http/vary.ts'
 import {
-  BackChannelLogout, BeginProvider, BegunProvider, IdentityList, LoggedOut, ProviderList, ProviderRejected,
+  BackChannelLogout, BeginProvider, BegunProvider, EmailUnproven, IdentityList,
+  LoggedOut, ProviderList, ProviderRejected,
   ProviderResponse, StartProvider, STATE_SECONDS, type Provider,
 } from '../schema/auth/provider.ts'
 import { SecondFactorRequired } from '../schema/auth/second-factor.ts'
@@ -24,6 +25,7 @@ import { idOf } from './params.ts'
 import { createReturnTo } from './return-to.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 import { createCookies, createProviderCookies } from './session-cookie.ts'
+import { createSignUpCookie } from './sign-up-cookie.ts'
 
 // More than the schemas of all members together.
 const BODY_BYTES = 64 * 1024
@@ -134,6 +136,7 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const cookies = await createCookies(app)
   const browsers = await createProviderCookies(app)
   const challenges = await createCookie(app, CHALLENGE_COOKIE, 'login')
+  const signUpCookie = await createSignUpCookie(app)
   const { rejectFlood } = createLogIn(app, cookies)
   const readReturnTo = createReturnTo(options)
   const ownId = (request: FastifyRequest) => actorOf(request).id
@@ -222,8 +225,10 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const caller = callerOf(request, { actor: null, via: 'provider' })
     const callback = { provider, response, browsers: browsers.read(request), replaced: cookies.read(request) }
     try {
-      const completed = await providers.complete(caller, callback, (user, inTransaction) =>
-        newUsers.createByProvider(caller, user, inTransaction))
+      const completed = await providers.complete(caller, callback, {
+        create: (user, inTransaction) => newUsers.createByProvider(caller, user, inTransaction),
+        signUp: (user, identity) => newUsers.signUpByProvider(caller, user, identity),
+      })
       return succeed(reply, completed)
     } catch (error) {
       if (!(error instanceof CallbackFailure)) throw error
@@ -307,6 +312,7 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     if (target === undefined) throw error
     if (error.statusCode === 500) request.log.error({ err: error.cause ?? error }, error.message)
     if (error instanceof TooManyRequests) audit.addRejection(callerOf(request, { actor: null }), 429)
+    if (error instanceof EmailUnproven) signUpCookie.set(reply, error.signUpId)
     if (error instanceof SecondFactorRequired && hasPages) {
       const { challenge, methods } = error
       const expires = new Date(app.usherDatabase.clock.now() + CHALLENGE_SECONDS * 1000)

@@ -4,6 +4,7 @@ import { forbidStoring } from '../plugins/http/requests.ts'
 import { ConfirmationErrors } from '../schema/auth/password.ts'
 import { CheckSignUp, ConfirmSignUp, SignUp, SignUpReply } from '../schema/auth/sign-up.ts'
 import { failures, HEADERS, NoContent } from '../schema/http/reply.ts'
+import type { Options } from '../schema/options/options.ts'
 import { User } from '../schema/users/user.ts'
 import { withoutProtected } from '../schema/users/user-fields.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
@@ -34,17 +35,23 @@ const schemas = {
   },
 }
 
-/** Adds the routes for signing up, if the option `signUp` is set (contract 11.2). */
+/** Returns whether a link in a mail creates users: where anyone may sign up, or by a provider (contract 11.2, 16.5). */
+export const confirmsSignUps = ({ signUp, providers, mailer }: Pick<Options, 'signUp' | 'providers' | 'mailer'>): boolean =>
+  signUp || (mailer !== undefined && providers.some(({ signUp }) => signUp))
+
+/** Adds the routes for signing up, if the option `signUp` is set, and those of its links (contract 11.2). */
 const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherOptions, usherAuth: { callerOf, signUps, policy }, usherAccounts: { newUsers },
   } = app
-  if (!usherOptions.signUp) return
+  if (!confirmsSignUps(usherOptions)) return
   const cookie = await createSignUpCookie(app)
   const signUp = createSignUp(app, cookie)
   forbidStoring(app)
 
-  app.post('/auth/sign-up', { schema: schemas.signUp, preValidation: createReadSignUp(app) }, onSignUp)
+  if (usherOptions.signUp) {
+    app.post('/auth/sign-up', { schema: schemas.signUp, preValidation: createReadSignUp(app) }, onSignUp)
+  }
   app.post('/auth/sign-up/check', { schema: schemas.check }, onCheck)
   app.post('/auth/sign-up/confirm', { schema: schemas.confirm, preValidation: createReadSignUp(app) }, onConfirm)
 

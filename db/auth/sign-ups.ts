@@ -22,7 +22,11 @@ export interface NewSignUp {
   bindingHash: Uint8Array
   /** The values of the host's fields, by name. */
   fields?: Readonly<Record<string, unknown>> | undefined
+  identity?: SignUpIdentity | undefined
 }
+
+/** The identity at a provider that does not vouch for the address. */
+export interface SignUpIdentity { provider: string, issuer: string, subject: string, email: string }
 
 /** How long a sign-up is pending, in seconds, and how many may be: of all addresses, and of each one. */
 export interface PendingLimits { lifetime: number, total: number, ofRecipient: number }
@@ -35,7 +39,7 @@ export interface PendingLimits { lifetime: number, total: number, ofRecipient: n
  * account.
  */
 export async function insertSignUp (
-  db: Database, { hash, name, email, passwordHash, bindingHash, fields }: NewSignUp,
+  db: Database, { hash, name, email, passwordHash, bindingHash, fields, identity }: NewSignUp,
   { lifetime, total, ofRecipient }: PendingLimits, mails: { pending: NewMail, taken: NewMail }
 ): Promise<'pending' | 'taken' | 'repeated' | 'full' | 'limited'> {
   // Counts no further than necessary.
@@ -62,7 +66,7 @@ export async function insertSignUp (
     .with('stored', (cte) => cte.insertInto('sign_ups')
       .columns([
         'hash', 'name', 'email', 'password_hash', 'binding_hash', 'expires_at',
-        ...fields ? ['fields' as const] : [],
+        ...fields ? ['fields' as const] : [], ...identity ? ['identity' as const] : [],
       ])
       .expression(({ selectFrom, val }) => selectFrom(['state', 'mailed']).select([
         val(hash).as('hash'), val(name).as('name'), val(email).as('email'), val(passwordHash).as('password_hash'),
@@ -70,6 +74,7 @@ export async function insertSignUp (
         sql<Date>`case when taken or repeated or "full" or limited then now() else now() + ${seconds(lifetime)} end`
           .as('expires'),
         ...fields ? [sql<unknown>`${JSON.stringify(fields)}::text::jsonb`.as('fields')] : [],
+        ...identity ? [sql<unknown>`${JSON.stringify(identity)}::text::jsonb`.as('identity')] : [],
       ])))
     .selectFrom(['state', 'mailed']).selectAll().executeTakeFirstOrThrow()
   return taken ? 'taken' : repeated ? 'repeated' : full ? 'full' : limited ? 'limited' : 'pending'
@@ -83,6 +88,7 @@ export interface PendingSignUp {
   bindingHash: Uint8Array
   /** The values of the host's fields, by name. */
   fields: Record<string, unknown> | null
+  identity: SignUpIdentity | null
 }
 
 /** Returns a pending sign-up. Throws `InvalidInput` if it does not exist, was confirmed or has expired. */
@@ -90,10 +96,11 @@ export async function getSignUp (db: Database, hash: Uint8Array): Promise<Pendin
   return db.selectFrom('sign_ups')
     .select(({ eb }) => [
       'name', 'email', eb('password_hash', 'is not', null).$castTo<boolean>().as('hasPassword'),
-      'binding_hash as bindingHash', 'fields',
+      'binding_hash as bindingHash', 'fields', 'identity',
     ])
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
-    .$narrowType<{ fields: Record<string, unknown> | null }>().executeTakeFirstOrThrow(invalidMailToken)
+    .$narrowType<{ fields: Record<string, unknown> | null, identity: SignUpIdentity | null }>()
+    .executeTakeFirstOrThrow(invalidMailToken)
 }
 
 // Returns the value of a field that a sign-up has stored, for the columns of new users.
@@ -130,7 +137,7 @@ export async function confirmSignUp (
     // All sign-ups with the address are locked, in a fixed order, so that concurrent confirmations run one after the
     // other. What is read is the state once the locks are held, and so is the time.
     .with('locked', (cte) => cte.selectFrom('sign_ups')
-      .select(['hash', 'email', 'binding_hash', 'expires_at'])
+      .select(['hash', 'email', 'binding_hash', 'identity', 'expires_at'])
       .select(sql<string | null>`coalesce(${passwordHash}::text, password_hash)`.as('password_hash'))
       .select(sql<unknown>`${JSON.stringify(confirmed.fields ?? {})}::text::jsonb`.as('fields'))
       .where(emailKey, '=', ({ selectFrom }) =>
@@ -138,7 +145,7 @@ export async function confirmSignUp (
       .orderBy('hash').forUpdate())
     .with('used', (cte) => cte.selectFrom('locked').selectAll()
       .where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`)
-      .where('password_hash', 'is not', null)
+      .where(({ or, eb }) => or([eb('password_hash', 'is not', null), eb('identity', 'is not', null)]))
       .where(sql<boolean>`(${passwordHash}::text is not null or binding_hash = ${bindingHash}::bytea)`))
     .with('deleted', (cte) => cte.deleteFrom('sign_ups').using('locked').whereRef('sign_ups.hash', '=', 'locked.hash')
       .where(({ exists, selectFrom }) => exists(selectFrom('used').select('hash'))))

@@ -368,6 +368,7 @@ create table ${s}.sign_ups (
   password_hash text,
   binding_hash bytea not null,
   fields jsonb,
+  identity jsonb,
   created_at timestamptz not null default now(),
   expires_at timestamptz not null
 );

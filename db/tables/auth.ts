@@ -76,6 +76,8 @@ export interface SignUpsTable {
   password_hash: string | null
   /** The values of the host's fields, by name; null if there are none. */
   fields: unknown
+  /** The identity at a provider with which the sign-up was made; null if it was made without one. */
+  identity: unknown
   /** SHA-256 of the secret of the browser or client that has signed up. */
   binding_hash: Uint8Array
   created_at: Generated<Date>

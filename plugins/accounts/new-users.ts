@@ -1,4 +1,6 @@
-import { confirmSignUp } from '../../db/auth/sign-ups.ts'
+import { confirmSignUp, type SignUpIdentity } from '../../db/auth/sign-ups.ts'
+import { storeCredentialEvent } from '../../db/outbox/store.ts'
+import { insertIdentity } from '../../db/providers/identities.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
 import { findUsers, insertUsers, verifyAddress } from '../../db/users/users.ts'
 import { InvalidInput } from '../../schema/http/errors.ts'
@@ -6,6 +8,7 @@ import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { rejectPersonalWords } from '../../schema/auth/password.ts'
 import type { ConfirmSignUp, SignUp } from '../../schema/auth/sign-up.ts'
 import { PasswordRequired } from '../../schema/auth/password.ts'
+import { IdentityTaken } from '../../schema/auth/provider.ts'
 import { EmailTaken, type CreateUser } from '../../schema/users/user.ts'
 import { withoutProtected } from '../../schema/users/user-fields.ts'
 import { userInputs } from '../../schema/users/user-inputs.ts'
@@ -28,7 +31,7 @@ interface Dependencies extends Pick<Core, 'database' | 'options'>, Pick<Auth, 'p
 
 /** Creates users: one function for each way to become a user. */
 export function createNewUsers (
-  { database: { db }, users, passwords, audit, hooks, signUps, throttle, options: { userFields } }: Dependencies
+  { database: { db, newId }, users, passwords, audit, hooks, signUps, throttle, options: { userFields } }: Dependencies
 ) {
   const { creation, signUp } = userInputs(userFields)
 
@@ -90,7 +93,7 @@ export function createNewUsers (
      * @param inTransaction adds what belongs to the user
      */
     async createByProvider (
-      caller: Caller, { name, email, emailVerified }: NewProviderUser,
+      caller: Caller, { name, email }: NewProviderUser,
       inTransaction: (trx: Database, created: UserRow) => Promise<void>
     ): Promise<UserRow> {
       const user = await hooks.change('beforeUserCreate', { name, email, role: 'user' }, caller, (input) => {
@@ -106,7 +109,7 @@ export function createNewUsers (
         const [created] = await insertUsers(trx, [row], userFields)
         if (created instanceof Error) throw created
         const { id } = created!
-        if (emailVerified) await verifyAddress(trx, id)
+        await verifyAddress(trx, id)
         const [verified] = await findUsers(trx, [id], userFields)
         await inTransaction(trx, verified!)
         await onCreate?.(trx, verified!)
@@ -134,15 +137,32 @@ export function createNewUsers (
     },
 
     /**
+     * Stores the sign-up of somebody whom a provider has authenticated that does not vouch for the address, after the
+     * response. The same happens whether or not the address has an account. Throws `TooManyRequests`, and what a hook
+     * of the host throws.
+     * @returns what `signUp` returns
+     */
+    async signUpByProvider (
+      caller: Caller, given: { name: string, email: string }, identity: SignUpIdentity
+    ): Promise<string> {
+      const { address, client } = caller
+      await throttle.signUp({ email: given.email, address, ...client && { client } })
+      const wanted = await hooks.change('beforeUserCreate', given, caller, check(signUp.parse))
+      const { name, email } = wanted
+      return signUps.request({ name, email, passwordHash: null, fields: fieldsOf(wanted), identity }, caller)
+    },
+
+    /**
      * Creates the user of a sign-up. Throws `PasswordRequired`, `InvalidInput` if the password is the name or the
-     * address, or if the link was used or has expired meanwhile, `EmailTaken`, and what a hook of the host throws.
+     * address, or if the link was used or has expired meanwhile, `EmailTaken`, `IdentityTaken`, and what a hook of the
+     * host throws.
      * @param opened the sign-up of the token from the mail
      * @param given what replaces the members of the sign-up
      */
     async confirmSignUp (
       caller: Caller, opened: OpenedSignUp, given: Omit<ConfirmSignUp, 'token' | 'signUpId'>
     ): Promise<UserRow> {
-      const { hash, email, isOwn, bindingHash } = opened
+      const { hash, email, isOwn, bindingHash, identity } = opened
       const { password, ...replaced } = given
       if (opened.needsPassword && password === undefined) throw new PasswordRequired()
       // Somebody else may have sent the sign-up, so its fields are nobody's. The name is, until it is replaced, no more
@@ -167,10 +187,16 @@ export function createNewUsers (
         ? undefined
         : await passwords.hash(password, { ...hashingOf(caller), isKnown: true })
       const confirmed = { name, role, fields: fieldsOf(changed), passwordHash, bindingHash }
-      if (!inTransaction) return confirmSignUp(db, hash, caller, userFields, confirmed)
+      if (!inTransaction && !identity) return confirmSignUp(db, hash, caller, userFields, confirmed)
       return db.transaction().execute(async (trx) => {
         const user = await confirmSignUp(trx, hash, caller, userFields, confirmed)
-        await inTransaction(trx, user)
+        if (identity) {
+          const { id: userId } = user
+          if (!await insertIdentity(trx, { id: newId(), userId, ...identity, tokens: null })) throw new IdentityTaken()
+          await audit.add(caller, { action: 'identity.add', actorId: userId, userId }, trx)
+          await storeCredentialEvent(trx, 'credential.added', { userId, actorId: userId, kind: 'identity' })
+        }
+        await inTransaction?.(trx, user)
         return user
       })
     },

@@ -1,6 +1,7 @@
 import type { Options } from '../../schema/options/options.ts'
 import type { PageText } from '../../schema/options/page-texts.ts'
 import { InvalidChallenge, SecondFactorRequired } from '../../schema/auth/second-factor.ts'
+import { confirmsSignUps } from '../sign-up.ts'
 import type { FormOperation, FormOperations } from './forms.ts'
 import type { PageValues } from './page-values.ts'
 
@@ -72,7 +73,7 @@ const MAIL_LINK = 'mail-link.js'
 
 /** Returns the pages that the options ask for. */
 export function listPages (
-  { signUp, loginMail, passwordUrl }: Pick<Options, 'signUp' | 'loginMail' | 'passwordUrl'>, operations: FormOperations
+  options: Pick<Options, 'signUp' | 'loginMail' | 'passwordUrl' | 'providers' | 'mailer'>, operations: FormOperations
 ): Page[] {
   return [
     {
@@ -99,7 +100,7 @@ export function listPages (
         explain: explainSecondFactor,
       },
     },
-    ...loginMail ? listLoginMailPages(operations) : [],
+    ...options.loginMail ? listLoginMailPages(operations) : [],
     {
       path: '/forgot-password',
       template: 'forgot-password',
@@ -109,7 +110,7 @@ export function listPages (
       sendsMail: true,
       form: { operation: operations.requestReset, next: 'forgot-password?sent', keepsReturn: true },
     },
-    ...passwordUrl === undefined
+    ...options.passwordUrl === undefined
       ? [{
         path: '/set-password',
         template: 'set-password',
@@ -123,7 +124,7 @@ export function listPages (
         },
       } satisfies Page]
       : [],
-    ...signUp
+    ...options.signUp
       ? [
           {
             path: '/sign-up',
@@ -134,6 +135,10 @@ export function listPages (
             sendsMail: true,
             form: { operation: operations.signUp, next: 'sign-up?sent', keepsReturn: true },
           } as const,
+        ]
+      : [],
+    ...confirmsSignUps(options)
+      ? [
           {
             path: '/sign-up/confirm',
             template: 'confirm-sign-up',
@@ -142,7 +147,7 @@ export function listPages (
             mailLink: {
               check: 'auth/sign-up/check',
               action: 'auth/sign-up/confirm',
-              help: ['sign-up', 'signUpTitle'],
+              help: options.signUp ? ['sign-up', 'signUpTitle'] : ['login', 'logIn'],
               done: 'confirmSignUpDone',
             },
           } satisfies Page,

@@ -15,6 +15,20 @@ export const InvalidState = defineError(
 export const ProviderEmailMissing = defineError(
   'PROVIDER_EMAIL_MISSING', 'The provider gives no address of the user: sign up, and link the provider then', 409
 )
+/**
+ * Somebody without an account has logged in at a provider that does not vouch for the address, which may be anybody's.
+ */
+export class EmailUnproven extends defineError(
+  'EMAIL_UNPROVEN', 'The provider does not prove the address: open the link of the mail that was sent to it', 409
+) {
+  /** What proves to the confirmation that the same browser has signed up. */
+  readonly signUpId: string
+
+  constructor (signUpId: string) {
+    super()
+    this.signUpId = signUpId
+  }
+}
 export const LinkRequired = defineError(
   'LINK_REQUIRED', 'An account has the address that the provider gives: log in, and link the provider then', 409
 )

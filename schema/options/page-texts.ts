@@ -25,6 +25,7 @@ export const failureTexts: Readonly<Record<string, PageText>> = {
   PROVIDER_REJECTED: 'providerRejected',
   INVALID_STATE: 'providerState',
   PROVIDER_EMAIL_MISSING: 'providerNoEmail',
+  EMAIL_UNPROVEN: 'emailUnproven',
   LINK_REQUIRED: 'linkRequired',
   ACCOUNT_UNVERIFIED: 'accountUnverified',
   SIGN_UP_CLOSED: 'signUpClosed',

@@ -87,7 +87,7 @@ export const de: Texts = {
   signUpHint: 'Sie erhalten eine E-Mail mit einem Link. Ihr Konto wird erstellt, sobald Sie ihn öffnen.',
   signUpHasAccount: 'Ich habe schon ein Konto',
   confirmSignUpTitle: 'Konto bestätigen',
-  confirmSignUpOwn: 'Ihr Konto erhält den Namen und das Passwort, die Sie in diesem Browser eingegeben haben.',
+  confirmSignUpOwn: 'Ihr Konto erhält, was dieser Browser bei der Registrierung gesendet hat.',
   confirmSignUpForeign: 'Die Registrierung kam nicht aus diesem Browser. Wählen Sie einen Namen und ein Passwort für Ihr Konto.',
   confirmSignUpDone: 'Ihr Konto ist erstellt. Sie können sich jetzt anmelden.',
   verifyTitle: 'E-Mail-Adresse bestätigen',
@@ -272,6 +272,8 @@ export const de: Texts = {
   providerState: 'Das hat zu lange gedauert oder wurde in einem anderen Browser begonnen. Versuchen Sie es noch einmal.',
   providerNoEmail: 'Der andere Dienst nennt keine bestätigte E-Mail-Adresse. Erstellen Sie ein Konto und verknüpfen Sie es ' +
     'danach.',
+  emailUnproven: 'Der Anbieter bestätigt Ihre E-Mail-Adresse nicht. Eine E-Mail ist dorthin unterwegs: ' +
+    'Öffnen Sie ihren Link in diesem Browser und melden Sie sich dann noch einmal an.',
   linkRequired: 'Es gibt ein Konto mit dieser E-Mail-Adresse. Melden Sie sich an und verknüpfen Sie das andere auf der ' +
     'Seite Ihres Kontos.',
   accountUnverified: 'Es gibt ein Konto, dessen E-Mail-Adresse niemand bestätigt hat. Verwenden Sie zuerst „Passwort ' +

@@ -92,7 +92,7 @@ export const en = {
   signUpHint: 'You get an e-mail with a link. Your account is created when you open it.',
   signUpHasAccount: 'I have an account',
   confirmSignUpTitle: 'Confirm your account',
-  confirmSignUpOwn: 'Your account gets the name and the password that you have entered in this browser.',
+  confirmSignUpOwn: 'Your account gets what this browser has sent when you signed up.',
   confirmSignUpForeign: 'This browser has not sent the sign-up. Choose a name and a password for your account.',
   confirmSignUpDone: 'Your account is created. You can log in now.',
 
@@ -273,6 +273,8 @@ export const en = {
   providerRejected: 'The answer of the other service was not accepted. Try again.',
   providerState: 'This took too long, or was started in another browser. Try again.',
   providerNoEmail: 'The other service gives no confirmed e-mail address. Create an account, and link it then.',
+  emailUnproven: 'The provider does not confirm your e-mail address. A mail is on its way to it: open its ' +
+    'link in this browser, and then log in again.',
   linkRequired: 'There is an account with this e-mail address. Log in, and link the other one on the page of your account.',
   accountUnverified: 'There is an account whose e-mail address nobody has confirmed. Use “Forgot your password?” first.',
   signUpClosed: 'There is no account for this. Log in in another way, and link it then.',

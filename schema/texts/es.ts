@@ -83,7 +83,7 @@ export const es: Texts = {
   signUpHint: 'Recibirá un correo con un enlace. Su cuenta se creará cuando lo abra.',
   signUpHasAccount: 'Ya tengo una cuenta',
   confirmSignUpTitle: 'Confirme su cuenta',
-  confirmSignUpOwn: 'Su cuenta tendrá el nombre y la contraseña que ha escrito en este navegador.',
+  confirmSignUpOwn: 'Su cuenta recibe lo que este navegador envió al registrarse.',
   confirmSignUpForeign: 'El registro no se ha enviado desde este navegador. Elija un nombre y una contraseña para su cuenta.',
   confirmSignUpDone: 'Su cuenta está creada. Ya puede iniciar sesión.',
   verifyTitle: 'Confirme su correo electrónico',
@@ -261,6 +261,8 @@ export const es: Texts = {
   providerRejected: 'La respuesta del otro servicio no se ha aceptado. Inténtelo de nuevo.',
   providerState: 'Ha tardado demasiado o se empezó en otro navegador. Inténtelo de nuevo.',
   providerNoEmail: 'El otro servicio no da ningún correo electrónico confirmado. Cree una cuenta y vincúlela después.',
+  emailUnproven: 'El proveedor no confirma su correo electrónico. Le enviamos un correo: abra su enlace en ' +
+    'este navegador y vuelva a iniciar sesión.',
   linkRequired: 'Hay una cuenta con este correo electrónico. Inicie sesión y vincule la otra en la página de su cuenta.',
   accountUnverified: 'Hay una cuenta cuyo correo electrónico no ha confirmado nadie. Use primero «¿Ha olvidado su ' +
     'contraseña?».',

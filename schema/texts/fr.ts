@@ -85,7 +85,7 @@ export const fr: Texts = {
   signUpHint: 'Vous recevrez un e-mail avec un lien. Votre compte sera créé lorsque vous l’ouvrirez.',
   signUpHasAccount: 'J’ai déjà un compte',
   confirmSignUpTitle: 'Confirmer votre compte',
-  confirmSignUpOwn: 'Votre compte aura le nom et le mot de passe que vous avez saisis dans ce navigateur.',
+  confirmSignUpOwn: 'Votre compte reçoit ce que ce navigateur a envoyé lors de l’inscription.',
   confirmSignUpForeign: 'L’inscription ne vient pas de ce navigateur. Choisissez un nom et un mot de passe pour votre compte.',
   confirmSignUpDone: 'Votre compte est créé. Vous pouvez maintenant vous connecter.',
   verifyTitle: 'Confirmer votre adresse e-mail',
@@ -266,6 +266,8 @@ export const fr: Texts = {
   providerRejected: 'La réponse de l’autre service n’a pas été acceptée. Réessayez.',
   providerState: 'Cela a pris trop de temps ou a été commencé dans un autre navigateur. Réessayez.',
   providerNoEmail: 'L’autre service n’indique aucune adresse e-mail confirmée. Créez un compte, puis liez-le.',
+  emailUnproven: 'Le fournisseur ne confirme pas votre adresse e-mail. Un e-mail vous est envoyé : ouvrez ' +
+    'son lien dans ce navigateur, puis reconnectez-vous.',
   linkRequired: 'Il existe un compte avec cette adresse e-mail. Connectez-vous, puis liez l’autre sur la page de votre ' +
     'compte.',
   accountUnverified: 'Il existe un compte dont personne n’a confirmé l’adresse e-mail. Utilisez d’abord « Mot de passe oublié ' +

@@ -84,7 +84,7 @@ export const pt: Texts = {
   signUpHint: 'Você receberá um e-mail com um link. Sua conta será criada quando você o abrir.',
   signUpHasAccount: 'Já tenho uma conta',
   confirmSignUpTitle: 'Confirme sua conta',
-  confirmSignUpOwn: 'Sua conta terá o nome e a senha que você digitou neste navegador.',
+  confirmSignUpOwn: 'Sua conta recebe o que este navegador enviou no cadastro.',
   confirmSignUpForeign: 'O cadastro não veio deste navegador. Escolha um nome e uma senha para sua conta.',
   confirmSignUpDone: 'Sua conta foi criada. Agora você pode entrar.',
   verifyTitle: 'Confirme seu e-mail',
@@ -261,6 +261,8 @@ export const pt: Texts = {
   providerRejected: 'A resposta do outro serviço não foi aceita. Tente de novo.',
   providerState: 'Demorou demais ou foi iniciado em outro navegador. Tente de novo.',
   providerNoEmail: 'O outro serviço não informa um e-mail confirmado. Crie uma conta e vincule-o depois.',
+  emailUnproven: 'O provedor não confirma o seu e-mail. Uma mensagem está a caminho: abra o link dela ' +
+    'neste navegador e entre de novo.',
   linkRequired: 'Há uma conta com este e-mail. Entre e vincule a outra na página da sua conta.',
   accountUnverified: 'Há uma conta cujo e-mail ninguém confirmou. Use primeiro “Esqueceu a senha?”.',
   signUpClosed: 'Não há conta para isto. Entre de outra forma e vincule-a depois.',

@@ -79,7 +79,7 @@ export const zhHans: Texts = {
   signUpHint: '您将收到一封带有链接的邮件。打开链接后，您的账号即创建完成。',
   signUpHasAccount: '我已有账号',
   confirmSignUpTitle: '确认您的账号',
-  confirmSignUpOwn: '您的账号将使用您在此浏览器中输入的姓名和密码。',
+  confirmSignUpOwn: '您的账号将使用此浏览器在注册时发送的信息。',
   confirmSignUpForeign: '此注册并非来自此浏览器。请为您的账号选择姓名和密码。',
   confirmSignUpDone: '您的账号已创建。您现在可以登录。',
   verifyTitle: '确认您的电子邮箱',
@@ -253,6 +253,8 @@ export const zhHans: Texts = {
   providerRejected: '另一服务的响应未被接受。请重试。',
   providerState: '耗时过长，或是在另一浏览器中开始的。请重试。',
   providerNoEmail: '另一服务未提供已确认的电子邮箱。请先创建账号，然后再关联。',
+  emailUnproven: '该服务商未确认您的电子邮箱。邮件正在发送：请在此浏览器中打开邮件中的链' +
+    '接，然后再次登录。',
   linkRequired: '已有使用此电子邮箱的账号。请登录，并在账号页面关联另一账号。',
   accountUnverified: '已有一个账号，其电子邮箱无人确认过。请先使用“忘记密码？”。',
   signUpClosed: '没有对应的账号。请使用其他方式登录，然后再关联。',

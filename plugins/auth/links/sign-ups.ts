@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import fastq from 'fastq'
-import { deleteExpiredSignUps, getSignUp, insertSignUp, type NewSignUp } from '../../../db/auth/sign-ups.ts'
+import { deleteExpiredSignUps, getSignUp, insertSignUp, type NewSignUp, type SignUpIdentity } from '../../../db/auth/sign-ups.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'
 import { hashSecret } from '../cookie-value.ts'
@@ -37,6 +37,8 @@ export interface OpenedSignUp {
   bindingHash: Uint8Array | undefined
   /** The values of the host's fields, by name. */
   fields: Record<string, unknown>
+  /** The identity at a provider that the user gets. */
+  identity: SignUpIdentity | undefined
 }
 
 export type SignUps = ReturnType<typeof createSignUps>
@@ -88,10 +90,19 @@ export function createSignUps ({ lifecycle, database: { db }, links, mails: { ma
      */
     async open (token: string, secret: string | undefined): Promise<OpenedSignUp> {
       const hash = hashSecret(token)
-      const { name, email, hasPassword, bindingHash: stored, fields } = await getSignUp(db, hash)
+      const { name, email, hasPassword, bindingHash: stored, fields, identity } = await getSignUp(db, hash)
       const bindingHash = secret === undefined ? undefined : hashSecret(secret)
       const isOwn = bindingHash !== undefined && Buffer.compare(bindingHash, stored) === 0
-      return { hash, name, email, isOwn, needsPassword: !isOwn || !hasPassword, bindingHash, fields: fields ?? {} }
+      return {
+        hash,
+        name,
+        email,
+        isOwn,
+        needsPassword: !isOwn || !(hasPassword || identity),
+        bindingHash,
+        fields: fields ?? {},
+        identity: isOwn ? identity ?? undefined : undefined,
+      }
     },
   }
 }

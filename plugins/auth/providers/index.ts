@@ -3,6 +3,7 @@ import {
   deleteIdentity, findIdentity, hasIdentityOf, insertIdentity, listIdentities, updateIdentity,
   type FoundIdentity, type IdentityRow,
 } from '../../../db/providers/identities.ts'
+import type { SignUpIdentity } from '../../../db/auth/sign-ups.ts'
 import { endProviderSessions } from '../../../db/providers/logout.ts'
 import { findTokens, openTokens, sealTokens, type ProviderTokens } from '../../../db/providers/tokens.ts'
 import { findSecondFactors } from '../../../db/auth/second-factors.ts'
@@ -14,7 +15,8 @@ import type { Database, UserRow } from '../../../db/tables/index.ts'
 import { lockUser } from '../../../db/users/users.ts'
 import { InvalidCredentials, InvalidToken } from '../../../schema/auth/login.ts'
 import {
-  AccountUnverified, FEDERATED, IdentityNotFound, IdentityTaken, InvalidState, LinkRequired, OtherIdentity,
+  AccountUnverified, EmailUnproven, FEDERATED, IdentityNotFound, IdentityTaken,
+  InvalidState, LinkRequired, OtherIdentity,
   ProviderDenied, ProviderEmailMissing, ProviderNotFound, ProviderRejected, ProviderUnavailable, SignUpClosed,
   type Provider, type ProviderResponse,
 } from '../../../schema/auth/provider.ts'
@@ -57,8 +59,8 @@ const MAX_TOKENS_CHARACTERS = 32 * 1024
 /** Somebody who gets an account, because the provider says who it is. */
 export interface NewProviderUser {
   name: string
+  /** The provider proves it. */
   email: string
-  emailVerified: boolean
 }
 
 /**
@@ -66,6 +68,13 @@ export interface NewProviderUser {
  */
 export type CreateProviderUser =
   (user: NewProviderUser, inTransaction: (trx: Database, created: UserRow) => Promise<void>) => Promise<UserRow>
+
+/** How somebody without an account gets one. */
+export interface ProviderAccounts {
+  create: CreateProviderUser
+  /** Sends a mail whose link creates the user, if the address is free. Returns what only this browser may know. */
+  signUp: (user: { name: string, email: string }, identity: SignUpIdentity) => Promise<string>
+}
 
 /** What a provider has sent, and to which browser. */
 export interface Callback {
@@ -187,14 +196,14 @@ export async function createProviders (dependencies: Dependencies) {
 
   /** Logs in whoever the provider names: the user of the identity, of the address, or a new one. */
   async function logIn (
-    caller: Caller, client: ProviderClient, profile: Profile, callback: Callback, create: CreateProviderUser
+    caller: Caller, client: ProviderClient, profile: Profile, callback: Callback, accounts: ProviderAccounts
   ): Promise<LoggedIn> {
     for (let tries = 1; ; tries++) {
       const found = await findIdentity(db, profile, options.userFields)
       try {
         return await (found
           ? start(caller, client, profile, callback, found)
-          : join(caller, client, profile, callback, create))
+          : join(caller, client, profile, callback, accounts))
       } catch (error) {
         // Another tab was faster, or the address was taken or given up meanwhile.
         if (tries === TRIES || !(error instanceof IdentityTaken || error instanceof EmailTaken)) throw error
@@ -219,16 +228,25 @@ export async function createProviders (dependencies: Dependencies) {
 
   // Nobody has the identity yet.
   async function join (
-    caller: Caller, client: ProviderClient, profile: Profile, callback: Callback, create: CreateProviderUser
+    caller: Caller, client: ProviderClient, profile: Profile, callback: Callback, accounts: ProviderAccounts
   ): Promise<LoggedIn> {
     const email = emailOf(profile.email)
     if (email === undefined) throw new ProviderEmailMissing()
+    const name = nameOf(profile.name, email)
+    if (!profile.isEmailProven) {
+      // The response must not tell whether the address has an account, and no account may hold one that nobody has
+      // proved.
+      if (!client.option.signUp || !options.mailer) throw new SignUpClosed()
+      const { issuer, subject } = profile
+      const identity = { provider: callback.provider, issuer, subject, email }
+      throw new EmailUnproven(await accounts.signUp({ name, email }, identity))
+    }
     const known = await users.find(email, caller.client)
     if (known) return adopt(caller, client, profile, callback, known)
     if (!client.option.signUp) throw new SignUpClosed()
     let identityId: string | undefined
-    const user = await create(
-      { name: nameOf(profile.name, email), email, emailVerified: profile.isEmailProven },
+    const user = await accounts.create(
+      { name, email },
       async (trx, { id: userId }) => {
         const identity = identityOf(caller, userId, callback.provider, profile)
         if (!await insertIdentity(trx, identity)) throw new IdentityTaken()
@@ -244,7 +262,6 @@ export async function createProviders (dependencies: Dependencies) {
   async function adopt (
     caller: Caller, client: ProviderClient, profile: Profile, callback: Callback, user: UserRow
   ): Promise<LoggedIn> {
-    if (!profile.isEmailProven) throw new LinkRequired()
     if (!user.emailVerified) throw new AccountUnverified()
     if (user.disabled) throw new InvalidCredentials()
     // Nobody signs in as a service.
@@ -335,9 +352,9 @@ export async function createProviders (dependencies: Dependencies) {
     /**
      * Completes an attempt with what the provider has sent to the browser. Throws `CallbackFailure`, whatever the
      * cause.
-     * @param create creates a user
+     * @param accounts how somebody without an account gets one
      */
-    async complete (caller: Caller, callback: Callback, create: CreateProviderUser): Promise<Completed> {
+    async complete (caller: Caller, callback: Callback, accounts: ProviderAccounts): Promise<Completed> {
       const { address, client: connection } = caller
       let attempt: OpenedAttempt | undefined
       let charged: Awaited<ReturnType<typeof throttle.loginFromNetwork>> | undefined
@@ -352,7 +369,7 @@ export async function createProviders (dependencies: Dependencies) {
         let loggedIn: LoggedIn | undefined
         if (intent === 'link') await link(caller, client, profile, callback, attempt)
         else if (intent === 'step-up') await confirm(caller, client, profile, attempt)
-        else loggedIn = await logIn(caller, client, profile, callback, create)
+        else loggedIn = await logIn(caller, client, profile, callback, accounts)
         await charged.refund()
         counted.add(1, 'accepted')
         return { intent, returnTo, loggedIn }
@@ -360,7 +377,7 @@ export async function createProviders (dependencies: Dependencies) {
         counted.add(1, error instanceof ProviderUnavailable ? 'unavailable' : 'rejected')
         // What nobody can try many times does not count.
         const isGuess = error instanceof UsherError && (error as { statusCode?: number }).statusCode !== 503 &&
-          !(error instanceof ProviderDenied || error instanceof SecondFactorRequired)
+          !(error instanceof ProviderDenied || error instanceof SecondFactorRequired || error instanceof EmailUnproven)
         if (!isGuess) charged?.refundLater()
         if (error instanceof InvalidCredentials || error instanceof ProviderRejected) {
           await audit.add(caller, { action: 'login.failed', ...attempt?.userId !== undefined && { userId: attempt.userId } })

@@ -136,7 +136,7 @@ t.test('16.5 Google proves the addresses that it hosts, Microsoft none', async (
   t.notOk(isProven({ email: 'ada@gmail.com', email_verified: false }))
   const victim = await usher.createUser()
   const claims = { sub: randomUUID(), email: victim.email, email_verified: true, xms_edov: true }
-  t.equal(errorIn(await logIn('microsoft', microsoft, claims)), 'LINK_REQUIRED', 'nOAuth')
+  t.equal(errorIn(await logIn('microsoft', microsoft, claims)), 'SIGN_UP_CLOSED', 'nOAuth')
 })
 
 t.test('16.5 whether somebody without an account gets one is an option, by default that of sign-ups', async (t) => {

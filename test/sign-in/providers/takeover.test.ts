@@ -59,8 +59,13 @@ const prepared: Record<string, (email: string) => Promise<string>> = {
     await inject('POST', `/api/users/${attacker.id}/email-verification`, { headers: attacker.headers })
     return attacker.id
   },
-  'non-verifying provider: an account of a provider that proves no address': async (email) =>
-    (await sessionOf(await attackerLogsIn(email))).id,
+  'non-verifying provider: an account with an identity of a provider that proves no address': async (email) => {
+    const attacker = await createUser({ email })
+    await sql`insert into identities (id, user_id, provider, issuer, subject)
+      values (gen_random_uuid(), ${attacker.id}, 'unproving', ${unproving.issuer}, ${`attacker of ${email}`})`
+    t.equal((await sessionOf(await attackerLogsIn(email))).id, attacker.id)
+    return attacker.id
+  },
 }
 
 for (const [index, [name, prepare]] of Object.entries(prepared).entries()) {
@@ -71,13 +76,13 @@ for (const [index, [name, prepare]] of Object.entries(prepared).entries()) {
     const [known] = await sql`select email_verified as verified from users where id = ${id}`
     t.equal(known!.verified, false, 'nobody has verified the address')
     t.equal(errorIn(await victimLogsIn('proving', email)), 'ACCOUNT_UNVERIFIED')
-    t.equal(errorIn(await victimLogsIn('unproving', email)), 'LINK_REQUIRED')
+    t.equal(errorIn(await victimLogsIn('unproving', email)), 'EMAIL_UNPROVEN')
     t.strictSame(await identitiesOf(id), before)
 
     t.equal(await setPassword(email, 'only the victim knows it'), 204, 'the way out')
     t.strictSame(await identitiesOf(id), [], 'no identity of the attacker is left')
     t.equal((await sql`select id from sessions where user_id = ${id}`).length, 0, 'nor a session')
-    t.equal(errorIn(await attackerLogsIn(email)), 'LINK_REQUIRED', 'the attacker gets in no more')
+    t.equal(errorIn(await attackerLogsIn(email)), 'EMAIL_UNPROVEN', 'the attacker gets in no more')
     t.equal((await sessionOf(await victimLogsIn('proving', email))).id, id, 'and the victim does')
     t.strictSame(await identitiesOf(id), [`victim of ${email}`])
   })
@@ -87,11 +92,11 @@ t.test('16.5 an identity is linked to an account only if both have verified the 
   const rows = [
     // [the account has verified, the provider has, the provider, the result]
     [true, true, 'proving', null],
-    [true, false, 'proving', 'LINK_REQUIRED'],
-    [true, undefined, 'proving', 'LINK_REQUIRED'],
-    [true, 'yes', 'proving', 'LINK_REQUIRED'],
+    [true, false, 'proving', 'EMAIL_UNPROVEN'],
+    [true, undefined, 'proving', 'EMAIL_UNPROVEN'],
+    [true, 'yes', 'proving', 'EMAIL_UNPROVEN'],
     [false, true, 'proving', 'ACCOUNT_UNVERIFIED'],
-    [true, true, 'unproving', 'LINK_REQUIRED'],
+    [true, true, 'unproving', 'EMAIL_UNPROVEN'],
   ] as const
   for (const [account, provider, id, error] of rows) {
     const { email, id: userId } = await createUser()
@@ -137,4 +142,82 @@ t.test('16.5 a link that another browser or user has begun links nothing (econum
   const followed = await finish('unproving', response, `${victim.cookie}; ${ofVictim.cookie}`)
   t.equal(errorIn(followed), 'INVALID_STATE')
   t.strictSame([await identitiesOf(attacker.id), await identitiesOf(victim.id)], [[], []])
+})
+
+const cookieOf = ({ cookies }: Awaited<ReturnType<typeof attackerLogsIn>>, name: string) =>
+  cookies.find((cookie) => cookie.name === name)?.value
+
+t.test('16.5 a provider that proves no address neither tells whether it has an account, nor holds it', async (t) => {
+  const taken = await createUser()
+  const email = `free-${taken.email}`
+  const [free, known] = [await attackerLogsIn(email), await attackerLogsIn(taken.email)]
+  const shape = ({ statusCode, headers, cookies }: typeof free) => ({
+    statusCode, location: headers.location, headers: Object.keys(headers), cookies: cookies.map(({ name }) => name),
+  })
+  t.strictSame(shape(free), shape(known))
+  t.equal(errorIn(free), 'EMAIL_UNPROVEN')
+  t.equal(cookieOf(free, 'usher_session'), undefined)
+  t.equal((await sql`select from users where email = ${email}`).length, 0, 'nobody has the address')
+  const subjects = async (to: string) => (await inbox.of(to, 1)).map(({ subject }) => subject)
+  t.strictSame([await subjects(email), await subjects(taken.email)], [['Confirm your account'], ['You already have an account']])
+
+  // The owner of the mailbox signs up meanwhile, or is created, and nothing of the attacker is in the way.
+  t.equal((await createUser({ email })).email, email)
+})
+
+t.test('16.5 the link of the mail creates the account with the identity in the browser that has begun it, without a password', async (t) => {
+  const email = 'newcomer@example.com'
+  const begun = await attackerLogsIn(email)
+  const token = await inbox.token(email)
+  const cookie = `usher_sign_up=${cookieOf(begun, 'usher_sign_up')}`
+  const check = await inject('POST', '/api/auth/sign-up/check', { payload: { token }, headers: { cookie } })
+  t.strictSame([check.statusCode, check.headers['password-required']], [204, undefined])
+  const confirmed = await inject('POST', '/api/auth/sign-up/confirm', { payload: { token }, headers: { cookie } })
+  t.equal(confirmed.statusCode, 201, confirmed.body)
+  t.match(confirmed.json(), { email, emailVerified: true })
+  const { id } = confirmed.json()
+  t.strictSame(await identitiesOf(id), [`attacker of ${email}`])
+  t.equal((await sessionOf(await attackerLogsIn(email))).id, id, 'and the provider logs in')
+  const actions = (await sql`select action from audit where user_id = ${id} order by id`).map(({ action }) => action)
+  t.strictSame(actions, ['user.sign-up', 'identity.add', 'login'])
+})
+
+t.test('16.5 in any other browser the link asks for a password, and the identity is forgotten', async (t) => {
+  const email = 'victim-elsewhere@example.com'
+  await attackerLogsIn(email)
+  const token = await inbox.token(email)
+  const check = await inject('POST', '/api/auth/sign-up/check', { payload: { token } })
+  t.equal(check.headers['password-required'], 'true')
+  t.equal((await inject('POST', '/api/auth/sign-up/confirm', { payload: { token } })).json().code, 'PASSWORD_REQUIRED')
+  const payload = { token, name: 'Victim', password: 'only the victim knows it' }
+  const confirmed = await inject('POST', '/api/auth/sign-up/confirm', { payload })
+  t.equal(confirmed.statusCode, 201, confirmed.body)
+  t.strictSame(await identitiesOf(confirmed.json().id), [])
+  t.equal(errorIn(await attackerLogsIn(email)), 'EMAIL_UNPROVEN', 'the attacker gets in no more')
+})
+
+t.test('16.5 two mails for one identity: the second link creates nothing', async (t) => {
+  const login = (email: string) => logIn('unproving', unproving, { sub: 'of both', email })
+  const links = ['one-of-two@example.com', 'two-of-two@example.com']
+  const statuses: number[] = []
+  const begun = []
+  for (const email of links) begun.push({ email, cookie: `usher_sign_up=${cookieOf(await login(email), 'usher_sign_up')}` })
+  for (const { email, cookie } of begun) {
+    const payload = { token: await inbox.token(email) }
+    statuses.push((await inject('POST', '/api/auth/sign-up/confirm', { payload, headers: { cookie } })).statusCode)
+  }
+  t.strictSame(statuses, [201, 409])
+  t.equal((await sql`select from users where email = ${links[1]!}`).length, 0)
+})
+
+t.test('16.5 without a mailer, or where newcomers get no account, the answer is the same for every address', async (t) => {
+  for (const [options, signUp] of [[{}, true], [{ mailer: inbox.mailer }, false]] as const) {
+    const { createUser, logIn } = await openProviders(t, {
+      ...options, providers: { unproving: { ...unproving.options, signUp, trustEmail: false } },
+    })
+    const { email } = await createUser()
+    for (const address of [email, `free-${email}`]) {
+      t.equal(errorIn(await logIn('unproving', unproving, { sub: address, email: address })), 'SIGN_UP_CLOSED')
+    }
+  }
 })
