@@ -859,15 +859,60 @@ end $$;
 create trigger outbox_written after insert on ${s}.outbox
 for each statement execute function ${s}.outbox_written();
 
+-- Charges a mail to a limit, by the generic cell rate algorithm. Returns when it may be sent, or null if there is no
+-- room, unless it may wait for it. A subject is hashed, because an address that belongs to no user must not be stored.
+create function ${s}.charge_mail_limit(subject text, burst integer, period interval, may_wait boolean)
+returns timestamptz language plpgsql as $$
+declare
+  due timestamptz;
+begin
+  insert into ${s}.mail_limits as present (key, free_at)
+  values (encode(sha256(convert_to(subject, 'UTF8')), 'hex'), clock_timestamp() + period)
+  on conflict (key) do update set free_at = greatest(present.free_at, clock_timestamp()) + period
+    where may_wait or present.free_at <= clock_timestamp() + period * (burst - 1)
+  returning free_at - period * burst into due;
+  return due;
+end $$;
+
+-- Adds a notice to another one about the same user that waits for its place in the limit. Of notices of the same name,
+-- a mail has a few, the last of which says that there were more. Returns false if none waits.
+create function ${s}.merge_notice(added jsonb, owner text, recipient text, until timestamptz)
+returns boolean language plpgsql as $$
+declare
+  most constant integer := 6;
+  waiting ${s}.outbox%rowtype;
+  merged jsonb;
+  number integer;
+begin
+  select * into waiting from ${s}.outbox
+  where consumer = 'mail' and ${deliveryOwner} = owner and type = 'mail' and data ->> 'to' = recipient
+    and data ? 'notice' and attempts = 0 and lease is null and due_at > clock_timestamp()
+  order by position desc limit 1 for update;
+  if not found then
+    return false;
+  end if;
+  merged := coalesce(waiting.data -> 'merged', '[]');
+  select count(*) + 1 into number from jsonb_array_elements(merged || (waiting.data -> 'notice')) as notices(notice)
+  where notice -> 'name' = added -> 'name';
+  if number <= most then
+    update ${s}.outbox
+    set data = data || jsonb_build_object('merged', merged || (added || jsonb_build_object('isLast', number = most))),
+      expires_at = greatest(expires_at, until)
+    where position = waiting.position;
+  end if;
+  return true;
+end $$;
+
 -- Limits the mails to one recipient (contract 11.5), in the transaction of whatever stores a mail. A mail has its
 -- limits in "limits", since they are options of the node, and its kind in "budget". One that exceeds its limit is
--- stored without recipient and content, so that a node logs and deletes it. One without limits has counted already: an
--- operator lets it be attempted again.
+-- stored without recipient and content, so that a node logs and deletes it. A notice waits instead, and those that
+-- follow are added to it. A mail without limits has counted already: an operator lets it be attempted again.
 create function ${s}.limit_mail() returns trigger language plpgsql as $$
 declare
   limits jsonb := new.data -> 'limits';
   recipient text := new.data ->> 'to';
   owner uuid := new.data ->> 'userId';
+  subject text;
   burst integer;
   period interval;
   verified boolean;
@@ -892,16 +937,24 @@ begin
     period := interval '0';
   end if;
   -- What follows a plus sign does not make another mailbox.
-  insert into ${s}.mail_limits as present (key, free_at) values (
-    encode(sha256(convert_to(concat_ws(
-      ' ', new.data ->> 'budget', verified, regexp_replace(${keyOfEmail(sql`recipient`)}, '\\+[^@]*@', '@')
-    ), 'UTF8')), 'hex'), clock_timestamp() + period
-  ) on conflict (key) do update set free_at = greatest(present.free_at, clock_timestamp()) + period
-    where present.free_at <= clock_timestamp() + period * (burst - 1);
-  if not found then
-    new.data := new.data || jsonb_build_object('to', null, 'content', '', 'isLimited', true);
-    new.expires_at := clock_timestamp();
+  subject := concat_ws(
+    ' ', new.data ->> 'budget', verified, regexp_replace(${keyOfEmail(sql`recipient`)}, '\\+[^@]*@', '@')
+  );
+  if ${s}.charge_mail_limit(subject, burst, period, false) is not null then
+    return new;
   end if;
+  if new.data ? 'notice' then
+    if ${s}.merge_notice(
+      new.data -> 'notice' || jsonb_build_object('id', new.id, 'at', new.created_at, 'token', new.data -> 'token'),
+      owner::text, recipient, new.expires_at
+    ) then
+      return null;
+    end if;
+    new.due_at := ${s}.charge_mail_limit(subject, burst, period, true);
+    return new;
+  end if;
+  new.data := new.data || jsonb_build_object('to', null, 'content', '', 'isLimited', true);
+  new.expires_at := clock_timestamp();
   return new;
 end $$;
 create trigger limit_mail before insert on ${s}.outbox

@@ -52,7 +52,7 @@ export function createPasswordLinks (
     const { hash, link } = links.create('/set-password')
     const mail = mailer!.prepare(render(name, language, { link, duration: token.seconds }), token.seconds, {
       // Only admins invite, so nobody else keeps an invitation from being sent.
-      budget: name === 'password-reset' ? 'reset' : 'account', hash,
+      budget: name === 'password-reset' ? 'reset' : 'invitation', hash,
     })
     await insertPasswordToken(db, { hash, ...token }, entry, mail, confirm)
   }

@@ -11,6 +11,8 @@ export const de: MailTexts = {
     resetNow: 'Falls Sie das nicht waren, benutzt vielleicht jemand anderes Ihr Konto: Fordern Sie sofort einen Link ' +
       'an, um ein neues Passwort festzulegen.',
     linksLeadTo: 'Solche Links führen zu {{page}}',
+    severalChanges: 'Mehrere Änderungen an Ihrem Konto',
+    moreChanges: 'Es gab weitere Änderungen dieser Art, die hier nicht aufgeführt sind.',
   },
   'password-reset': {
     subject: 'Neues Passwort festlegen',

@@ -9,6 +9,8 @@ export const en = {
       'which you could undo it.',
     resetNow: 'If it was not you, somebody else may use your account: request a link to set a new password at once.',
     linksLeadTo: 'Such links lead to {{page}}',
+    severalChanges: 'Several changes of your account',
+    moreChanges: 'There were more changes like this one, which are not listed here.',
   },
   'password-reset': {
     subject: 'Set a new password',

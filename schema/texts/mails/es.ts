@@ -11,6 +11,8 @@ export const es: MailTexts = {
     resetNow: 'Si no has sido tú, puede que otra persona esté usando tu cuenta: solicita cuanto antes un enlace para ' +
       'establecer una contraseña nueva.',
     linksLeadTo: 'Estos enlaces llevan a {{page}}',
+    severalChanges: 'Varios cambios en tu cuenta',
+    moreChanges: 'Hubo más cambios de este tipo, que no figuran aquí.',
   },
   'password-reset': {
     subject: 'Establece una contraseña nueva',

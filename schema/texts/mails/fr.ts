@@ -11,6 +11,8 @@ export const fr: MailTexts = {
     resetNow: 'Si ce n’était pas vous, quelqu’un d’autre utilise peut-être votre compte : demandez immédiatement un ' +
       'lien pour définir un nouveau mot de passe.',
     linksLeadTo: 'Ces liens mènent à {{page}}',
+    severalChanges: 'Plusieurs modifications de votre compte',
+    moreChanges: 'Il y a eu d’autres modifications de ce type, qui ne figurent pas ici.',
   },
   'password-reset': {
     subject: 'Définir un nouveau mot de passe',

@@ -10,6 +10,8 @@ export const ja: MailTexts = {
     resetNow: 'お心当たりがない場合は、ほかの人がアカウントを使っている可能性があります。すぐに新しいパスワードを設定するための' +
       'リンクをリクエストしてください。',
     linksLeadTo: 'このようなリンクの行き先: {{page}}',
+    severalChanges: 'アカウントに複数の変更がありました',
+    moreChanges: '同じ種類の変更がほかにもありましたが、ここには記載していません。',
   },
   'password-reset': {
     subject: '新しいパスワードを設定してください',

@@ -11,6 +11,8 @@ export const pt: MailTexts = {
     resetNow: 'Se não foi você, outra pessoa pode estar usando sua conta: solicite imediatamente um link para definir ' +
       'uma nova senha.',
     linksLeadTo: 'Esses links levam a {{page}}',
+    severalChanges: 'Várias alterações na sua conta',
+    moreChanges: 'Houve mais alterações deste tipo, que não estão listadas aqui.',
   },
   'password-reset': {
     subject: 'Defina uma nova senha',

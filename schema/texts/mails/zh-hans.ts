@@ -8,6 +8,8 @@ export const zhHans: MailTexts = {
     noUndo: '如果您对此并不知情，请联系 {{productName}} 的运营人员：此邮件中没有可以撤销更改的链接。',
     resetNow: '如果不是您本人操作，可能有他人在使用您的账号：请立即申请设置新密码的链接。',
     linksLeadTo: '此类链接指向 {{page}}',
+    severalChanges: '您的账号有多项更改',
+    moreChanges: '还有更多同类更改，此处未列出。',
   },
   'password-reset': {
     subject: '设置新密码',
