@@ -2,7 +2,7 @@ import { sql, type RawBuilder } from 'kysely'
 import { SECOND_FACTOR_MISSING } from '../auth/second-factors.ts'
 import { channelOf } from '../driver/channel.ts'
 import { deliveryOwner } from '../outbox/owner.ts'
-import { emailKey, keyOfEmail, nameKey, wordsOf } from '../users/user-keys.ts'
+import { emailKey, keyOfEmail, keyOfMailbox, nameKey, wordsOf } from '../users/user-keys.ts'
 import { userState } from '../users/user-states.ts'
 
 /**
@@ -874,6 +874,25 @@ begin
   return due;
 end $$;
 
+-- Charges a mail to the limit "own", and to the one that several share, of which "own" is a quarter. Null is none.
+create function ${s}.charge_mail(own text, shared text, burst integer, period interval, may_wait boolean)
+returns timestamptz language plpgsql as $$
+declare
+  due timestamptz := ${s}.charge_mail_limit(own, burst, period, may_wait);
+  due_shared timestamptz;
+begin
+  if due is null or shared is null then
+    return due;
+  end if;
+  due_shared := ${s}.charge_mail_limit(shared, burst * 4, period / 4, may_wait);
+  if due_shared is null then
+    update ${s}.mail_limits set free_at = free_at - period
+    where key = encode(sha256(convert_to(own, 'UTF8')), 'hex');
+    return null;
+  end if;
+  return greatest(due, due_shared);
+end $$;
+
 -- Adds a notice to another one about the same user that waits for its place in the limit. Of notices of the same name,
 -- a mail has a few, the last of which says that there were more. Returns false if none waits.
 create function ${s}.merge_notice(added jsonb, owner text, recipient text, until timestamptz)
@@ -912,7 +931,8 @@ declare
   limits jsonb := new.data -> 'limits';
   recipient text := new.data ->> 'to';
   owner uuid := new.data ->> 'userId';
-  subject text;
+  own text := new.data ->> 'budget';
+  shared text;
   burst integer;
   period interval;
   verified boolean;
@@ -936,11 +956,16 @@ begin
     recipient := new.id;
     period := interval '0';
   end if;
-  -- What follows a plus sign does not make another mailbox.
-  subject := concat_ws(
-    ' ', new.data ->> 'budget', verified, regexp_replace(${keyOfEmail(sql`recipient`)}, '\\+[^@]*@', '@')
-  );
-  if ${s}.charge_mail_limit(subject, burst, period, false) is not null then
+  if verified then
+    -- Only who reads the mailbox can have verified an address of it.
+    own := concat_ws(' ', own, 'verified', ${keyOfEmail(sql`recipient`)});
+  elsif owner is not null then
+    shared := concat_ws(' ', own, 'users', ${keyOfMailbox(sql`recipient`)});
+    own := concat_ws(' ', own, owner, ${keyOfMailbox(sql`recipient`)});
+  else
+    own := concat_ws(' ', own, ${keyOfMailbox(sql`recipient`)});
+  end if;
+  if ${s}.charge_mail(own, shared, burst, period, false) is not null then
     return new;
   end if;
   if new.data ? 'notice' then
@@ -950,7 +975,7 @@ begin
     ) then
       return null;
     end if;
-    new.due_at := ${s}.charge_mail_limit(subject, burst, period, true);
+    new.due_at := ${s}.charge_mail(own, shared, burst, period, true);
     return new;
   end if;
   new.data := new.data || jsonb_build_object('to', null, 'content', '', 'isLimited', true);

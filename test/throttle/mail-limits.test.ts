@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { deleteFreeLimits } from '../../db/throttle/throttle.ts'
+import { keyOfMailbox } from '../../db/users/user-keys.ts'
+import { foldMailbox } from '../../schema/text/address.ts'
 import type { UsherOptions } from '../../app.ts'
 import { createKey } from '../helpers/api-keys.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
@@ -263,24 +266,92 @@ t.test('11.5 links to verify an address that are not sent void none that was sen
   )).statusCode, 204)
 })
 
-t.test('11.5 addresses that differ in case or in what follows a plus sign are one recipient', async (t) => {
+t.test('11.5 addresses that differ in what follows a plus sign are one recipient, and the one without it is another', async (t) => {
   const { post, settle, inbox } = await startNodes(t)
   const name = randomUUID()
-  const addresses = [
-    `${name}@example.com`, `${name}+a@example.com`, `${name.toUpperCase()}@Example.com`, `${name}+b+c@example.com`,
-    `${name}+@example.com`,
+  const [plain, tagged] = [
+    [name, name.toUpperCase(), name, name], ['+a', '+b+c', '+', '+D', '+a', '+e'].map((tag) => `${name}${tag}`),
   ]
-  for (const email of addresses) {
-    await post('/api/auth/sign-up', { name: 'Stranger', email, password: `pass ${randomUUID()}` })
+  for (const local of [...tagged, ...plain]) {
+    await post('/api/auth/sign-up', { name: 'Stranger', email: `${local}@Example.com` })
   }
   await settle()
-  t.equal(inbox.mails.filter(({ to }) => to.toLowerCase().startsWith(name)).length, 3)
+  const received = (isTagged: boolean) =>
+    inbox.mails.filter(({ to }) => to.toLowerCase().startsWith(name) && to.includes('+') === isTagged).length
+  t.strictSame([received(true), received(false)], [3, 3])
+})
+
+t.test('11.5 sign-ups of strangers, for whatever addresses of a mailbox, take no mail from who signs up or verifies an address', async (t) => {
+  const { one, post, settle, received } = await startNodes(t)
+  const name = randomUUID()
+  const [victim, user, tagged] = [`${name}@example.com`, await one.createUser(), await one.createUser({ email: `${name}+shop@example.com` })]
+  for (let index = 0; index < 5; index++) {
+    await post('/api/auth/sign-up', { name: 'Stranger', email: `${name}+${index}@example.com` })
+    await post('/api/auth/sign-up', { name: 'Stranger', email: user.email })
+    await post('/api/auth/sign-up', { name: 'Stranger', email: user.email.replace('@', `+${index}@`) })
+  }
+  await settle()
+  await post('/api/auth/sign-up', { name: 'Victim', email: victim })
+  for (const { id, headers } of [user, tagged]) {
+    t.equal((await one.inject('POST', `/api/users/${id}/email-verification`, { headers })).statusCode, 202)
+  }
+  await settle()
+  t.same(received(victim).map(({ subject }) => subject), ['Confirm your account'])
+  for (const { email } of [user, tagged]) {
+    t.equal(received(email).at(-1)!.subject, 'Confirm your e-mail address', email)
+  }
+})
+
+t.test('11.5 a user who has an address of somebody else\'s mailbox takes at most a quarter of its mails, and all together four times those of one', async (t) => {
+  const { one, sql, settle, received, inbox } = await startNodes(t)
+  const name = randomUUID()
+  const strangers = [await one.createUser(), await one.createUser(), await one.createUser(), await one.createUser()]
+  const verify = async ({ id, headers }: typeof strangers[0]) =>
+    one.inject('POST', `/api/users/${id}/email-verification`, { headers })
+  const flood = async (stranger: typeof strangers[0], index: number) => {
+    for (const tag of ['a', 'b']) {
+      const payload = { email: `${name}+${index}${tag}@example.com` }
+      await one.inject('PATCH', `/api/users/${stranger.id}`, { headers: stranger.headers, payload })
+      for (let count = 0; count < 3; count++) await verify(stranger)
+      // The next address makes links void that are not sent yet.
+      await settle()
+    }
+  }
+  const verifications = () => inbox.mails.filter(({ to, subject }) =>
+    to.startsWith(name) && subject === 'Confirm your e-mail address').length
+  await flood(strangers[0]!, 0)
+  t.equal(verifications(), 3, 'a user, with whatever addresses of the mailbox')
+  const owner = await one.createUser({ email: `${name}+own@example.com` })
+  await verify(owner)
+  await settle()
+  t.equal(received(owner.email).length, 1, 'the owner gets the own ones')
+  for (const [index, stranger] of strangers.entries()) await flood(stranger, index + 1)
+  t.equal(verifications(), 12, 'however many users')
+  const plain = await one.createUser({ email: `${name}@example.com` })
+  await verify(plain)
+  await sql`update users set email_verified = true where id = ${owner.id}`
+  await one.inject('POST', '/api/auth/password-reset', { payload: { email: owner.email } })
+  await settle()
+  t.equal(received(plain.email).length, 1, 'nothing of it counts for the address itself')
+  t.equal(received(owner.email).length, 2, 'nor for an address that the owner has verified')
+})
+
+t.test('11.5 the limits of sign-ups and those of mails count an address by the same text', async (t) => {
+  const { db } = await openConnection(t)
+  for (const email of [
+    'ada@example.com', 'Ada+x@Example.com', 'ada+@example.com', 'ada+x+y@example.com', '+ada@example.com', '+@example.com',
+    'a.d.a+x@xn--bcher-kva.example', "o'hara+1@example.com",
+  ]) {
+    const { key } = await db.selectNoFrom(keyOfMailbox(sql`${email}::text`).as('key')).executeTakeFirstOrThrow()
+    t.equal(key, foldMailbox(email), email)
+  }
+  t.equal(foldMailbox('Ada+x@Example.com'), 'ada+@example.com')
 })
 
 t.test('11.2 sign-ups whose mail is not sent take no place among those that may be pending', async (t) => {
   const { post, settle, received, sql } = await startNodes(t)
   const name = randomUUID()
-  for (const email of ['', '+a', '+b', '+c', '+d'].map((tag) => `${name}${tag}@example.com`)) {
+  for (const email of ['+a', '+b', '+c', '+d', '+e'].map((tag) => `${name}${tag}@example.com`)) {
     await post('/api/auth/sign-up', { name: 'Stranger', email })
   }
   await settle()
