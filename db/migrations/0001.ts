@@ -729,7 +729,7 @@ function resumableUploads (_: string, s: RawBuilder<unknown>): RawBuilder<unknow
 create table ${s}.resumable_uploads (
   id uuid primary key,
   user_id uuid not null,
-  network text not null,
+  networks text[] not null,
   metadata text not null,
   length bigint not null,
   received bigint not null default 0,
@@ -740,7 +740,7 @@ create table ${s}.resumable_uploads (
   expires_at timestamptz not null
 );
 create index resumable_uploads_expires_at on ${s}.resumable_uploads (expires_at);
-create index resumable_uploads_unfinished on ${s}.resumable_uploads (user_id, network) where upload_id is null;
+create index resumable_uploads_unfinished on ${s}.resumable_uploads (user_id, networks) where upload_id is null;
 
 -- The bytes of a deleted user are removed by the next purge.
 create function ${s}.resumable_owner_deleted() returns trigger language plpgsql as $$
