@@ -130,9 +130,10 @@ const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
     createSampler: SERVICE,
   },
   'plugins/posts/posts.ts': { createRecentRejections: OWNERS },
+  'plugins/support/client-quota.ts': { limitOf: NETWORKS },
   'plugins/support/after-response.ts': { WAITING: NETWORKS, 'new FairQueue': NETWORKS },
-  // All clients share the connections of downloads from a bucket.
-  'plugins/uploads/s3/requests.ts': { MAX_DOWNLOADS: SERVICE, MAX_OTHERS: SERVICE },
+  'plugins/uploads/s3/requests.ts': { MAX_DOWNLOADS: BEHIND, MAX_OTHERS: SERVICE },
+  'plugins/uploads/storage.ts': { 'new ClientQuota': NETWORKS },
   'routes/graphql/limits/document-budget.ts': {
     'new TokenBuckets': NETWORKS, 'new TokenBucket': BEHIND, limitOf: NETWORKS,
   },
@@ -140,7 +141,6 @@ const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
     'new OperationQueue': NETWORKS, 'new ResultBudget': NETWORKS, 'new DocumentBudget': NETWORKS,
   },
   'routes/graphql/limits/result-budget.ts': { 'new BytePool': BEHIND },
-  'routes/graphql/live/client-quota.ts': { limitOf: NETWORKS },
   'routes/graphql/live/message-rate.ts': { 'new TokenBucket': ONE },
   'routes/graphql/live/subscriptions.ts': { 'new ClientQuota': NETWORKS, 'new BytePool': SERVICE },
   'routes/graphql/live/ws/graphql-socket.ts': { MAX_OPERATIONS_PER_SOCKET: ONE, MESSAGES_WAITING: ONE },
