@@ -123,7 +123,7 @@ export function createSendVerification (
     const user = await findAccount(db, id)
     if (!user) throw new UserNotFound()
     emailLinks.requireMailer()
-    await throttle.verification({ userId: user.id, email: user.email, client: caller.client })
+    await throttle.verification({ userId: user.id, client: caller.client })
     await emailLinks.send(user.id, caller)
   }
 }

@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { LiveUploadLink } from '../db/uploads/upload-links.ts'
 import { restoreUpload, type UploadRow } from '../db/uploads/uploads.ts'
 import type { Caller } from '../plugins/auth/caller.ts'
+import { clientNetworksOf } from '../plugins/http/client-info.ts'
 import { onceClosed } from '../plugins/http/raw/connections.ts'
 import { rejectionOfCoding } from '../plugins/http/content-coding.ts'
 import { createResponseCutOff } from '../plugins/http/raw/response-cut-off.ts'
@@ -254,7 +255,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const address = isSent && size > 0 ? await storage.addressOf(upload.id, headers) : undefined
     // Without a stream, Fastify would set `Content-Length: 0`.
     const bytes = isSent && address === undefined
-      ? await storage.open({ id: upload.id, size }, range)
+      ? await storage.open({ id: upload.id, size }, clientNetworksOf(request), range)
       : Readable.from([])
     // A hook of the host may send another response instead.
     onceClosed(reply, () => bytes.destroy())

@@ -1,5 +1,6 @@
-import { sql } from 'kysely'
+import { sql, type RawBuilder } from 'kysely'
 import type { AuditAction } from '../../schema/audit/audit.ts'
+import { limitOf, PREFIXES } from '../../schema/http/network.ts'
 import { anyOf, isUuid } from '../driver/postgres.ts'
 import { lowestIdWithin, newId } from '../driver/ids.ts'
 import { replanned } from '../driver/replanned.ts'
@@ -114,12 +115,12 @@ const FEWEST = 3
 const DAY = 86_400
 
 /**
- * Looks at the newest entries after the one with the id `after`. Returns the kinds that have several of them, and the
- * newest id.
+ * Looks at the newest entries after the one with the id `after`. Returns the kinds that have several of them, whether
+ * there are any about nobody, and the newest id.
  */
 export async function findFrequentEntries (
   db: Database, after: string
-): Promise<{ kinds: EntryKind[], newest: string }> {
+): Promise<{ kinds: EntryKind[], isAnyAboutNobody: boolean, newest: string }> {
   const rows = await replanned(db)
     .with('recent', (cte) => cte.selectFrom('audit').select(['id', 'user_id', 'action']).where('id', '>', after)
       .orderBy('id', 'desc').limit(MAX_ENTRIES_PER_SCAN))
@@ -129,6 +130,7 @@ export async function findFrequentEntries (
   return {
     kinds: rows.flatMap(({ userId, action, count }) =>
       userId !== null && Number(count) >= FEWEST ? [{ userId, action }] : []),
+    isAnyAboutNobody: rows.some(({ userId }) => userId === null),
     newest: rows.reduce((newest, row) => row.newest > newest ? row.newest : newest, after),
   }
 }
@@ -151,3 +153,55 @@ export async function thinAuditEntries (
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }
+
+/** How many entries about nobody with one action are kept of 24 hours: of a narrowest network, and of all. */
+export interface NobodyLimits { perNetwork: number, total: number }
+
+const [NARROW, WIDE] = PREFIXES.ipv4
+/**
+ * What entries about nobody are counted by, in this order: the networks of a client, narrowest first, so that a flood
+ * takes nothing from its neighbours, and all of them together.
+ */
+export const entrySources = [
+  { ipv4: NARROW, ipv6: PREFIXES.ipv6[0] }, { ipv4: WIDE, ipv6: PREFIXES.ipv6[1] },
+  { ipv4: WIDE, ipv6: PREFIXES.ipv6[2] }, 'all',
+] as const
+
+/**
+ * Deletes at most `limit` entries about nobody of the last 24 hours, such as failed logins to unknown addresses, so
+ * that of each source and action no more than its limit remain: half are the first of them and half are the newest.
+ * Returns the number of deleted entries.
+ */
+export async function thinEntriesAboutNobody (
+  db: Database, source: typeof entrySources[number], { perNetwork, total, limit }: NobodyLimits & { limit: number }
+): Promise<number> {
+  const [network, keep] = source === 'all'
+    ? [sql`''`, sql`${total}::integer`]
+    : [
+        byVersion(source, ({ bits }) => sql`network(set_masklen(address::inet, ${bits}::integer))::text`, sql`address`),
+        byVersion(source, (of) => sql`${limitOf(of, perNetwork, total)}::integer`, sql`${perNetwork}::integer`),
+      ]
+  const half = sql`ceil(keep / 2.0)`
+  const { numDeletedRows } = await replanned(db)
+    .with('entries', (cte) => cte.selectFrom('audit').select(['id', 'action', network.as('network'), keep.as('keep')])
+      .where('user_id', 'is', null).where('id', '>=', lowestIdWithin(db, DAY)))
+    .with('ranked', (cte) => cte.selectFrom('entries').select([
+      'id', 'keep', sql<number>`row_number() over (partition by action, network order by id)`.as('rank'),
+      sql<number>`count(*) over (partition by action, network)`.as('count'),
+    ]))
+    .with('beyond', (cte) => cte.selectFrom('audit').select('id')
+      .where('id', '=', ({ selectFrom }) => anyOf(selectFrom('ranked').select('id')
+        .where(sql<boolean>`rank > ${half} and rank <= count - ${half}`).orderBy('id').limit(limit)))
+      .orderBy('id').forUpdate().skipLocked())
+    .deleteFrom('audit').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('beyond').select('id')))
+    .executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}
+
+type Prefix = typeof PREFIXES['ipv4' | 'ipv6'][number]
+
+// Returns an expression for the address of an entry. What is no address is one network.
+const byVersion = (
+  { ipv4, ipv6 }: { ipv4: Prefix, ipv6: Prefix }, express: (prefix: Prefix) => RawBuilder<unknown>,
+  other: RawBuilder<unknown>
+) => sql`case when address like '%:%' then ${express(ipv6)} when address like '%.%' then ${express(ipv4)} else ${other} end`

@@ -2,7 +2,7 @@ import { sql, type RawBuilder } from 'kysely'
 import { SECOND_FACTOR_MISSING } from '../auth/second-factors.ts'
 import { channelOf } from '../driver/channel.ts'
 import { deliveryOwner } from '../outbox/owner.ts'
-import { emailKey, keyOfEmail, nameKey, wordsOf } from '../users/user-keys.ts'
+import { emailKey, keyOfEmail, keyOfMailbox, nameKey, wordsOf } from '../users/user-keys.ts'
 import { userState } from '../users/user-states.ts'
 
 /**
@@ -732,7 +732,7 @@ function resumableUploads (_: string, s: RawBuilder<unknown>): RawBuilder<unknow
 create table ${s}.resumable_uploads (
   id uuid primary key,
   user_id uuid not null,
-  network text not null,
+  networks text[] not null,
   metadata text not null,
   length bigint not null,
   received bigint not null default 0,
@@ -743,7 +743,7 @@ create table ${s}.resumable_uploads (
   expires_at timestamptz not null
 );
 create index resumable_uploads_expires_at on ${s}.resumable_uploads (expires_at);
-create index resumable_uploads_unfinished on ${s}.resumable_uploads (user_id, network) where upload_id is null;
+create index resumable_uploads_unfinished on ${s}.resumable_uploads (user_id, networks) where upload_id is null;
 
 -- The bytes of a deleted user are removed by the next purge.
 create function ${s}.resumable_owner_deleted() returns trigger language plpgsql as $$
@@ -862,15 +862,80 @@ end $$;
 create trigger outbox_written after insert on ${s}.outbox
 for each statement execute function ${s}.outbox_written();
 
+-- Charges a mail to a limit, by the generic cell rate algorithm. Returns when it may be sent, or null if there is no
+-- room, unless it may wait for it. A subject is hashed, because an address that belongs to no user must not be stored.
+create function ${s}.charge_mail_limit(subject text, burst integer, period interval, may_wait boolean)
+returns timestamptz language plpgsql as $$
+declare
+  due timestamptz;
+begin
+  insert into ${s}.mail_limits as present (key, free_at)
+  values (encode(sha256(convert_to(subject, 'UTF8')), 'hex'), clock_timestamp() + period)
+  on conflict (key) do update set free_at = greatest(present.free_at, clock_timestamp()) + period
+    where may_wait or present.free_at <= clock_timestamp() + period * (burst - 1)
+  returning free_at - period * burst into due;
+  return due;
+end $$;
+
+-- Charges a mail to the limit "own", and to the one that several share, of which "own" is a quarter. Null is none.
+create function ${s}.charge_mail(own text, shared text, burst integer, period interval, may_wait boolean)
+returns timestamptz language plpgsql as $$
+declare
+  due timestamptz := ${s}.charge_mail_limit(own, burst, period, may_wait);
+  due_shared timestamptz;
+begin
+  if due is null or shared is null then
+    return due;
+  end if;
+  due_shared := ${s}.charge_mail_limit(shared, burst * 4, period / 4, may_wait);
+  if due_shared is null then
+    update ${s}.mail_limits set free_at = free_at - period
+    where key = encode(sha256(convert_to(own, 'UTF8')), 'hex');
+    return null;
+  end if;
+  return greatest(due, due_shared);
+end $$;
+
+-- Adds a notice to another one about the same user that waits for its place in the limit. Of notices of the same name,
+-- a mail has a few, the last of which says that there were more. Returns false if none waits.
+create function ${s}.merge_notice(added jsonb, owner text, recipient text, until timestamptz)
+returns boolean language plpgsql as $$
+declare
+  most constant integer := 6;
+  waiting ${s}.outbox%rowtype;
+  merged jsonb;
+  number integer;
+begin
+  select * into waiting from ${s}.outbox
+  where consumer = 'mail' and ${deliveryOwner} = owner and type = 'mail' and data ->> 'to' = recipient
+    and data ? 'notice' and attempts = 0 and lease is null and due_at > clock_timestamp()
+  order by position desc limit 1 for update;
+  if not found then
+    return false;
+  end if;
+  merged := coalesce(waiting.data -> 'merged', '[]');
+  select count(*) + 1 into number from jsonb_array_elements(merged || (waiting.data -> 'notice')) as notices(notice)
+  where notice -> 'name' = added -> 'name';
+  if number <= most then
+    update ${s}.outbox
+    set data = data || jsonb_build_object('merged', merged || (added || jsonb_build_object('isLast', number = most))),
+      expires_at = greatest(expires_at, until)
+    where position = waiting.position;
+  end if;
+  return true;
+end $$;
+
 -- Limits the mails to one recipient (contract 11.5), in the transaction of whatever stores a mail. A mail has its
 -- limits in "limits", since they are options of the node, and its kind in "budget". One that exceeds its limit is
--- stored without recipient and content, so that a node logs and deletes it. One without limits has counted already: an
--- operator lets it be attempted again.
+-- stored without recipient and content, so that a node logs and deletes it. A notice waits instead, and those that
+-- follow are added to it. A mail without limits has counted already: an operator lets it be attempted again.
 create function ${s}.limit_mail() returns trigger language plpgsql as $$
 declare
   limits jsonb := new.data -> 'limits';
   recipient text := new.data ->> 'to';
   owner uuid := new.data ->> 'userId';
+  own text := new.data ->> 'budget';
+  shared text;
   burst integer;
   period interval;
   verified boolean;
@@ -894,17 +959,30 @@ begin
     recipient := new.id;
     period := interval '0';
   end if;
-  -- What follows a plus sign does not make another mailbox.
-  insert into ${s}.mail_limits as present (key, free_at) values (
-    encode(sha256(convert_to(concat_ws(
-      ' ', new.data ->> 'budget', verified, regexp_replace(${keyOfEmail(sql`recipient`)}, '\\+[^@]*@', '@')
-    ), 'UTF8')), 'hex'), clock_timestamp() + period
-  ) on conflict (key) do update set free_at = greatest(present.free_at, clock_timestamp()) + period
-    where present.free_at <= clock_timestamp() + period * (burst - 1);
-  if not found then
-    new.data := new.data || jsonb_build_object('to', null, 'content', '', 'isLimited', true);
-    new.expires_at := clock_timestamp();
+  if verified then
+    -- Only who reads the mailbox can have verified an address of it.
+    own := concat_ws(' ', own, 'verified', ${keyOfEmail(sql`recipient`)});
+  elsif owner is not null then
+    shared := concat_ws(' ', own, 'users', ${keyOfMailbox(sql`recipient`)});
+    own := concat_ws(' ', own, owner, ${keyOfMailbox(sql`recipient`)});
+  else
+    own := concat_ws(' ', own, ${keyOfMailbox(sql`recipient`)});
   end if;
+  if ${s}.charge_mail(own, shared, burst, period, false) is not null then
+    return new;
+  end if;
+  if new.data ? 'notice' then
+    if ${s}.merge_notice(
+      new.data -> 'notice' || jsonb_build_object('id', new.id, 'at', new.created_at, 'token', new.data -> 'token'),
+      owner::text, recipient, new.expires_at
+    ) then
+      return null;
+    end if;
+    new.due_at := ${s}.charge_mail(own, shared, burst, period, true);
+    return new;
+  end if;
+  new.data := new.data || jsonb_build_object('to', null, 'content', '', 'isLimited', true);
+  new.expires_at := clock_timestamp();
   return new;
 end $$;
 create trigger limit_mail before insert on ${s}.outbox

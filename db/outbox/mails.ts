@@ -7,13 +7,14 @@ import { deliveryOwner } from './owner.ts'
 /**
  * Which limit of its recipient a mail counts toward. Each kind has its own, so that mails that strangers cause do not
  * keep others from being sent:
- * - `account`: mails that only the user, an admin or the host can cause.
+ * - `account`: notices of changes of an account. None is dropped: what exceeds the limit waits and is sent in one mail.
+ * - `invitation`: links to set a first password, which only an admin or the host can cause.
  * - `reset`: links to set a password, which anybody can request. Whoever does so sends the owner links that work.
  * - `login`: links and codes to log in, which anybody can request as well, with the same effect.
  * - `step-up`: codes that only a session of the user can request.
  * - `request`: other mails that anybody can cause.
  */
-export type MailBudget = 'account' | 'reset' | 'login' | 'step-up' | 'request'
+export type MailBudget = 'account' | 'invitation' | 'reset' | 'login' | 'step-up' | 'request'
 
 /** How many mails one recipient may get: `burst` at once, and one in `seconds` in the long run. */
 export interface MailLimit { burst: number, seconds: number }
@@ -27,11 +28,10 @@ export interface NewMail {
   seconds: number
 }
 
-/** What is known about a mail before its recipient is. */
-export interface StoredMailDetails {
+/** What a mail says. */
+export interface StoredContent {
   /** Encrypted if there is a secret. */
   content: string
-  budget: MailBudget
   /** The hash of the token in its link, in hexadecimal digits; null if it has no link that can become void. */
   token: string | null
   /**
@@ -39,6 +39,29 @@ export interface StoredMailDetails {
    * always sent.
    */
   withoutLink?: string
+}
+
+/** What a notice says in a mail with several of them. */
+export interface NewNotice extends Omit<StoredContent, 'token'> {
+  /** The name of the mail. */
+  name: string
+}
+
+/** A notice that another one has in the same mail. */
+export interface MergedNotice extends NewNotice, StoredContent {
+  /** The id of the mail that it would have been. */
+  id: string
+  /** When the change was made, in ISO 8601. */
+  at: string
+  /** Whether further ones of this name are not in the mail. */
+  isLast: boolean
+}
+
+/** What is known about a mail before its recipient is. */
+export interface StoredMailDetails extends StoredContent {
+  budget: MailBudget
+  /** Of notices, whose budget is `account`. */
+  notice?: NewNotice
   /** Removed when it is stored. */
   limits?: { verified: MailLimit, unverified: MailLimit }
 }
@@ -52,6 +75,8 @@ export interface StoredMail extends Omit<StoredMailDetails, 'limits'> {
   to: string | null
   userId: string | null
   isLimited?: true
+  /** Notices that have followed while this one waited: see `merge_notice` in `db/migrations/0001.ts`. */
+  merged?: MergedNotice[]
 }
 
 /** The consumer of mails, and the type of its deliveries. */
@@ -82,35 +107,37 @@ export const mailParameters = ({ id, content, seconds }: NewMail) =>
 
 /**
  * Stores a mail, to be sent after the commit of the transaction. Returns whether it will be sent, or would be if it had
- * a recipient: not if the limit of the recipient is used up.
+ * a recipient: not if the limit of the recipient is used up. A notice is always sent, maybe later in a mail with
+ * others.
  * @param to null to store one that is not sent
  */
 export async function insertMail (
   trx: Database, mail: NewMail, to: string | null, userId: string | null
 ): Promise<boolean> {
-  const { isLimited } = await trx.insertInto('outbox').columns(mailColumns)
+  const stored = await trx.insertInto('outbox').columns(mailColumns)
     .expression(() => trx.selectNoFrom(mailValues(mailParameters(mail), sql`${to}`, sql`${userId}`)))
-    .returning(sql<boolean>`data ? 'isLimited'`.as('isLimited')).executeTakeFirstOrThrow()
-  return !isLimited
+    .returning(sql<boolean>`data ? 'isLimited'`.as('isLimited')).executeTakeFirst()
+  // A notice that is added to another one has no row.
+  return !stored?.isLimited
 }
 
 /**
- * Returns what to send of a mail, in the form in which it is stored. If its link is void, or its user is disabled, that
- * is the content without the link, or undefined if there is none: then nothing is sent. Nor is anything sent about a
- * user who was deleted.
+ * Returns what to send of each content about a user, in the form in which it is stored. If its link is void, or its
+ * user is disabled, that is the content without the link, or undefined if there is none: then it is not sent. Nor is
+ * anything sent about a user who was deleted.
  */
-export async function findMailContent (
-  db: Database, { userId, token, content, withoutLink }: StoredMail
-): Promise<string | undefined> {
-  let isDisabled = false
-  if (userId !== null) {
-    const user = await db.selectFrom('users').select('disabled').where('id', '=', userId).executeTakeFirst()
-    if (!user) return undefined
-    isDisabled = user.disabled
+export async function findContents (
+  db: Database, userId: string | null, contents: readonly StoredContent[]
+): Promise<(string | undefined)[]> {
+  const user = userId === null
+    ? { disabled: false }
+    : await db.selectFrom('users').select('disabled').where('id', '=', userId).executeTakeFirst()
+  const found: (string | undefined)[] = []
+  for (const { token, content, withoutLink } of contents) {
+    const isValid = token === null || (user !== undefined && !user.disabled && await isTokenValid(db, token))
+    found.push(user && (isValid ? content : withoutLink))
   }
-  if (token === null) return content
-  if (isDisabled) return withoutLink
-  return await isTokenValid(db, token) ? content : withoutLink
+  return found
 }
 
 async function isTokenValid (db: Database, token: string): Promise<boolean> {

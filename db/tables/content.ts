@@ -87,8 +87,8 @@ export type UploadPart = [id: string, size: number]
 export interface ResumableUploadsTable {
   id: string
   user_id: string
-  /** The network of the client that has created it. */
-  network: string
+  /** The networks of the client that has created it, narrowest first. */
+  networks: string[]
   /** The field `Upload-Metadata`, as it was sent. */
   metadata: string
   /** How many bytes it will have; a bigint, which is read as text. */

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { InvalidToken } from '../../schema/auth/login.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
+import { limitOf, type Network } from '../../schema/http/network.ts'
 import { QuotaExceeded, UploadNotFound } from '../../schema/uploads/upload.ts'
 import {
   TooManyUnfinishedUploads, UploadOffsetConflict, UploadTakenOver,
@@ -44,7 +45,8 @@ export interface UnfinishedLimits { perUser: number, perNetwork: number, total: 
 
 export interface NewResumableUpload {
   userId: string
-  network: string
+  /** Those of the client. */
+  networks: readonly Network[]
   metadata: string
   length: number
   /** For how long it may be unfinished. */
@@ -57,7 +59,7 @@ export interface NewResumableUpload {
  * is taken.
  */
 export async function insertResumableUpload (
-  db: Database, { userId, network, metadata, length, seconds }: NewResumableUpload, token: WriterToken,
+  db: Database, { userId, networks, metadata, length, seconds }: NewResumableUpload, token: WriterToken,
   { quota, limits, once }: { quota: UploadQuota, limits: UnfinishedLimits, once?: ResultKey | undefined }
 ): Promise<ResumableUploadRow> {
   try {
@@ -65,17 +67,19 @@ export async function insertResumableUpload (
       // One after the other, so that they can be counted.
       await lock(trx, `resumable uploads of ${schemaOf(db)}`)
       await requireOwner(trx, userId)
-      const { ofUser, ofNetwork, total } = await trx.selectFrom('resumable_uploads').select(({ fn }) => [
+      const { ofUser, ofNetworks, total } = await trx.selectFrom('resumable_uploads').select(({ fn }) => [
         fn.countAll<string>().filterWhere('user_id', '=', userId).as('ofUser'),
-        fn.countAll<string>().filterWhere('network', '=', network).as('ofNetwork'),
+        sql<number[]>`json_build_array(${sql.join(networks.map(({ name }) =>
+          sql`count(*) filter (where ${name}::text = any(networks))`))})`.as('ofNetworks'),
         fn.countAll<string>().as('total'),
       ]).where('upload_id', 'is', null).executeTakeFirstOrThrow()
-      const isFull = Number(ofUser) >= limits.perUser || Number(ofNetwork) >= limits.perNetwork ||
-        Number(total) >= limits.total
+      const isFull = Number(ofUser) >= limits.perUser || Number(total) >= limits.total ||
+        networks.some((network, index) => ofNetworks[index]! >= limitOf(network, limits.perNetwork, limits.total))
       if (isFull) throw new TooManyUnfinishedUploads()
       const created = await trx.with('created', (cte) => cte.insertInto('resumable_uploads')
-        .columns(['id', 'user_id', 'network', 'metadata', 'length', 'expires_at'])
-        .expression(sql`select ${newId(db)}::uuid, ${userId}::uuid, ${network}::text, ${metadata}::text,
+        .columns(['id', 'user_id', 'networks', 'metadata', 'length', 'expires_at'])
+        .expression(sql`select ${newId(db)}::uuid, ${userId}::uuid,
+          ${networks.map(({ name }) => name)}::text[], ${metadata}::text,
           ${length}::bigint, now() + make_interval(secs => ${seconds}::integer)
           where ${isLiveSession(token)} and ${limitsUploads(quota)}`).returning(columns))
         .selectFrom('created').selectAll().where(confirmSession(trx, 'created', token))

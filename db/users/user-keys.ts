@@ -11,6 +11,14 @@ export function keyOfEmail (email: RawBuilder<unknown>): RawBuilder<string> {
   return sql`lower(${email} collate "C")`
 }
 
+/**
+ * Returns the key by which mails to an address are limited that nobody has verified, as `foldMailbox` does
+ * (`schema/text/address.ts`).
+ */
+export function keyOfMailbox (email: RawBuilder<unknown>): RawBuilder<string> {
+  return sql`regexp_replace(${keyOfEmail(email)}, '^([^+@]+)[+][^@]*@', '\\1+@')`
+}
+
 /** Returns a condition: two addresses differ in case only, or not at all. */
 export function isSameEmail (one: RawBuilder<unknown>, other: RawBuilder<unknown>): RawBuilder<boolean> {
   return sql`${keyOfEmail(one)} = ${keyOfEmail(other)}`

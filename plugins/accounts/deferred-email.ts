@@ -28,7 +28,7 @@ export function createDeferEmail ({ users, emailLinks: links, throttle }: Depend
     // Only for those who see the present address. To others it would say whether a guess is right.
     if (caller.allows('users:read-email', user.id) && foldEmail(email) === foldEmail(user.email)) return given
     const sendLink = links.prepare(caller, user.id, { email, sessionId: requireSession(actor!) })
-    await throttle.verification({ userId: user.id, email, client })
+    await throttle.verification({ userId: user.id, client })
     return { changes: others, sendLink }
   }
 }

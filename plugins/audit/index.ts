@@ -1,8 +1,8 @@
 import fp from 'fastify-plugin'
 import { NIL } from 'uuid'
 import {
-  deleteOldAuditEntries, findFrequentEntries, insertAuditEntries, listAuditEntries, thinAuditEntries,
-  type ListAuditQuery, type NewAuditEntry,
+  deleteOldAuditEntries, entrySources, findFrequentEntries, insertAuditEntries, listAuditEntries, thinAuditEntries,
+  thinEntriesAboutNobody, type ListAuditQuery, type NewAuditEntry,
 } from '../../db/audit/audit.ts'
 import { batchCalls } from '../../db/batching/batching.ts'
 import type { ClientInfo } from '../../db/sessions/sessions.ts'
@@ -19,6 +19,8 @@ const PURGE_SECONDS = 3600
 const THIN_SECONDS = 60
 // How many entries about one user with one action are kept of 24 hours.
 const MAX_ENTRIES_PER_DAY = 1000
+// How many about nobody.
+const ABOUT_NOBODY = { perNetwork: 1000, total: 10_000 }
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -47,7 +49,7 @@ function createAudit (
   { lifecycle, database: { db }, telemetry: { batch, metrics }, options: { auditSeconds, deadlines } }: Core
 ) {
   const { log } = lifecycle
-  const help = 'Entries of the account log that were dropped because one user had too many'
+  const help = 'Entries of the account log that were dropped because one user or network had too many'
   const dropped = metrics.counter('usher_audit_dropped_total', help)
   let newest: string = NIL
   const write = batchCalls((entries: NewAuditEntry[]) => insertAuditEntries(db, entries), {
@@ -83,6 +85,13 @@ function createAudit (
     pending.add(written)
   }
 
+  async function deleteAll (deleteSome: () => Promise<number>): Promise<number> {
+    let entries = 0
+    for (let count = PURGE_BATCH_SIZE; count === PURGE_BATCH_SIZE; entries += count) count = await deleteSome()
+    dropped.add(entries)
+    return entries
+  }
+
   return {
     add,
 
@@ -114,22 +123,26 @@ function createAudit (
     },
 
     /**
-     * Bounds the entries about each user, so that nobody can fill the disk. Of those with the same action within 24
-     * hours, the first and the last remain.
+     * Bounds the entries about each user, and those about nobody, so that nobody can fill the disk. Of those with the
+     * same action within 24 hours, the first and the last remain.
      */
     async thin (): Promise<number> {
+      const limit = PURGE_BATCH_SIZE
       const found = await findFrequentEntries(db, newest)
       newest = found.newest
       for (const kind of found.kinds) {
-        let entries = 0
-        for (let count = PURGE_BATCH_SIZE; count === PURGE_BATCH_SIZE; entries += count) {
-          count = await thinAuditEntries(db, kind, { keep: MAX_ENTRIES_PER_DAY, limit: PURGE_BATCH_SIZE })
-        }
-        dropped.add(entries)
+        const entries = await deleteAll(() => thinAuditEntries(db, kind, { keep: MAX_ENTRIES_PER_DAY, limit }))
         if (entries > 0) {
           log.warn(
             { ...kind, entries }, 'Entries of the account log were dropped, because one user has too many in a day'
           )
+        }
+      }
+      if (!found.isAnyAboutNobody) return 0
+      for (const source of entrySources) {
+        const entries = await deleteAll(() => thinEntriesAboutNobody(db, source, { ...ABOUT_NOBODY, limit }))
+        if (entries > 0) {
+          log.warn({ entries }, 'Entries of the account log about nobody were dropped, because there are too many in a day')
         }
       }
       return 0

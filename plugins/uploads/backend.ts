@@ -32,6 +32,8 @@ export interface StorageBackend {
   readonly root: string
   /** The place of the published bytes, for people. */
   readonly location: string
+  /** How many readers it serves at once; undefined if it has no limit of its own. */
+  readonly maxReaders?: number | undefined
   /** How long temporary bytes may seem unchanged, to `listOld`, although a client is sending more of them. */
   readonly maxPauseMs: number
   /**

@@ -47,6 +47,8 @@ export function createMoving (target: StorageBackend, source: StorageBackend): S
       await source.remove('part', id)
     },
 
+    maxReaders: target.maxReaders ?? source.maxReaders,
+
     // Bytes that are moved between the first two looks are found by the third.
     read: async (id, range) =>
       await target.read(id, range) ?? await source.read(id, range) ?? target.read(id, range),

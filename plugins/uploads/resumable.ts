@@ -9,7 +9,7 @@ import {
 import type { UploadRow } from '../../db/uploads/uploads.ts'
 import { InvalidInput, PayloadTooLarge } from '../../schema/http/errors.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
-import { networkOf } from '../../schema/http/network.ts'
+import { networksOf } from '../../schema/http/network.ts'
 import { UploadNotFound } from '../../schema/uploads/upload.ts'
 import {
   ChecksumMismatch, readMetadata, UploadTakenOver, type Checksum,
@@ -226,7 +226,7 @@ export function createResumableUploads (
       readMetadata(metadata)
       if (length > uploadMaxBytes) throw new PayloadTooLarge()
       await caller.confirm()
-      const created = { userId: caller.getActor().id, network: networkOf(caller.address), metadata, length, seconds }
+      const created = { userId: caller.getActor().id, networks: networksOf(caller.address), metadata, length, seconds }
       return insertResumableUpload(db, created, caller.token!, { quota: storage.quota.ofStatement, limits, once })
     },
 

@@ -9,9 +9,12 @@ import {
 import type { UploadPart } from '../../db/tables/content.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
+import { Overloaded } from '../../schema/http/errors.ts'
+import type { Network } from '../../schema/http/network.ts'
 import { PROGRAM } from '../../schema/runtime/program.ts'
 import { UploadNotFound, type Visibility } from '../../schema/uploads/upload.ts'
 import type { Core } from '../core.ts'
+import { ClientQuota } from '../support/client-quota.ts'
 import { purgeRegularly } from '../support/purge.ts'
 import type { AddressHeaders, ByteRange, Stage, WrittenStage } from './backend.ts'
 import { measure, type Measures } from './measure.ts'
@@ -55,6 +58,12 @@ export async function createStorage (core: Core) {
   const read = batchCalls((ids: string[]) => findUploads(db, ids), {
     timeoutMs: options.deadlines.batch, telemetry: batch('uploads.read'),
   })
+  // A network can keep what it has taken for as long as it likes, by reading slowly.
+  const readers = backend.maxReaders === undefined
+    ? undefined
+    : new ClientQuota({
+      perNetwork: backend.maxReaders / 4, total: backend.maxReaders, Exceeded: Overloaded,
+    })
   let background = Promise.resolve()
   const closing = new AbortController()
   // The published files whose record is not written yet, because another node writes one under the same key, and may
@@ -245,15 +254,23 @@ export async function createStorage (core: Core) {
     find: (id: string): Promise<UploadRow | undefined> => read(id),
 
     /**
-     * Returns the bytes of an upload, which are as many as its record says, or a range of them. Throws
-     * `UploadNotFound`.
+     * Returns the bytes of an upload, which are as many as its record says, or a range of them, for a client of these
+     * networks. Throws `UploadNotFound`, and `Overloaded` if the storage has too many readers, or a quarter of them
+     * from one of the networks.
      */
     async open (
-      { id, size }: { id: string, size: number }, range: ByteRange = { start: 0, end: size - 1 }
+      { id, size }: { id: string, size: number }, networks: readonly Network[],
+      range: ByteRange = { start: 0, end: size - 1 }
     ): Promise<Readable> {
       if (size === 0) return Readable.from([])
-      const bytes = await backend.read(id, range)
-      if (bytes) return exactly(bytes, range.end - range.start + 1)
+      const leave = readers?.take(networks)
+      let bytes: Readable | undefined
+      try {
+        bytes = await backend.read(id, range)
+      } finally {
+        if (!bytes) leave?.()
+      }
+      if (bytes) return exactly(bytes, range.end - range.start + 1).once('close', () => leave?.())
       log.error({ id }, 'The file of an upload is missing')
       throw new UploadNotFound()
     },

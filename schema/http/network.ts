@@ -20,6 +20,15 @@ const REMEMBERED = 1000
 // Of what all clients together may use, a network may use this share.
 const SHARE = 1 / 4
 
+/**
+ * The prefixes of the networks of an address, narrowest first, and how many times the limit of the narrowest one they
+ * have. A client with one IPv6 address usually has all 2^64 addresses of its /64, a customer a /56, and a site a /48.
+ */
+export const PREFIXES = {
+  ipv4: [{ bits: 32, factor: 1 }, { bits: 24, factor: 16 }],
+  ipv6: [{ bits: 64, factor: 1 }, { bits: 56, factor: 4 }, { bits: 48, factor: 16 }],
+} as const
+
 interface Parsed { readonly address: string, readonly networks: readonly Network[] }
 
 // Most requests come from few addresses.
@@ -34,9 +43,8 @@ export const addressOf = (text = ''): string => parse(text).address
 
 /**
  * Returns the networks that a client address belongs to, narrowest first: an IPv4 address itself and its /24, or the
- * /64, the /56 and the /48 of an IPv6 address. A client with one IPv6 address usually has all 2^64 addresses of its
- * /64, a customer a /56, and a site a /48. All limits per network are counted for each of them, so that nobody can
- * multiply a limit by changing addresses.
+ * /64, the /56 and the /48 of an IPv6 address. All limits per network are counted for each of them, so that nobody can
+ * multiply a limit by changing addresses (`test/throttle/all-limits.test.ts`).
  */
 export const networksOf = (text = ''): readonly Network[] => parse(text).networks
 
@@ -50,7 +58,7 @@ export const widestNetworkOf = (text = ''): string => networksOf(text).at(-1)!.n
  * Returns the limit of a network: that of the narrowest one, multiplied for a wider one, but at most a quarter of what
  * all networks together may use.
  */
-export const limitOf = ({ factor }: Network, perNetwork: number, total: number): number =>
+export const limitOf = ({ factor }: Pick<Network, 'factor'>, perNetwork: number, total: number): number =>
   Math.max(perNetwork, Math.min(perNetwork * factor, total * SHARE))
 
 function parse (text: string): Parsed {
@@ -80,7 +88,11 @@ function toAddress (text: string): string {
 }
 
 function networksOfIPv4 (address: string): readonly Network[] {
-  return [{ name: address, factor: 1 }, { name: `${address.slice(0, address.lastIndexOf('.'))}.0/24`, factor: 16 }]
+  const [narrow, wide] = PREFIXES.ipv4
+  return [
+    { name: address, factor: narrow.factor },
+    { name: `${address.slice(0, address.lastIndexOf('.'))}.0/${wide.bits}`, factor: wide.factor },
+  ]
 }
 
 function networksOfIPv6 (address: string): readonly Network[] {
@@ -90,9 +102,6 @@ function networksOfIPv6 (address: string): readonly Network[] {
   const zeros = tail === undefined ? 0 : 8 - groups(head).length - groups(tail).length
   const [first, second, third, fourth = '0'] = [...groups(head), ...Array<string>(zeros).fill('0'), ...groups(tail)]
   const site = `${first}:${second}:${third}`
-  return [
-    { name: `${site}:${fourth}::/64`, factor: 1 },
-    { name: `${site}:${(parseInt(fourth, 16) & 0xff00).toString(16)}::/56`, factor: 4 },
-    { name: `${site}::/48`, factor: 16 },
-  ]
+  const groupsOf = { 64: `:${fourth}`, 56: `:${(parseInt(fourth, 16) & 0xff00).toString(16)}`, 48: '' }
+  return PREFIXES.ipv6.map(({ bits, factor }) => ({ name: `${site}${groupsOf[bits]}::/${bits}`, factor }))
 }

@@ -21,9 +21,9 @@ export const ThrottleLimits = Type.Object({
   refresh: Limit({ burst: 60, perMinute: 30 }, 'Failed refreshes from a network'),
   reset: Limit(
     { burst: 5, perMinute: 0.2 },
-    'Requests for a link to set a password, per network and per address of an account; to verify an address, per user and per address'
+    'Requests for a link to set a password, per network and per address of an account; to verify an address, per user'
   ),
-  signUp: Limit({ burst: 5, perMinute: 0.2 }, 'Sign-ups, per network and per address of an account'),
+  signUp: Limit({ burst: 5, perMinute: 0.2 }, 'Sign-ups, per network and per mailbox'),
   secondFactor: Limit(
     { burst: 10, perMinute: 0.1 }, 'Wrong codes of the second factor of a user, and of mails to log in to an account'
   ),

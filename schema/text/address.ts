@@ -37,6 +37,13 @@ export function foldEmail (email: string): string {
   return email.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }
 
+/**
+ * Returns what an address is counted by in limits of what reaches its mailbox. All addresses that differ only in what
+ * follows a plus sign reach one mailbox, so they are one. The address without a plus sign is another: it belongs to
+ * whoever has the mailbox, who must not lose by what others do to the endless number of the rest.
+ */
+export const foldMailbox = (email: string): string => foldEmail(email).replace(/^([^+@]+)\+[^@]*@/, '$1+@')
+
 // Returns undefined if a domain cannot exist. One of ASCII without internationalized labels stays as it was given.
 function toAsciiDomain (domain: string): string | undefined {
   if (isAscii(domain) && !/(^|\.)xn--/i.test(domain)) return domain

@@ -19,12 +19,14 @@ t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it'
   const sql = openSql(t, { options: given })
   const errors: unknown[] = []
   const log = { error: (...entry: unknown[]) => errors.push(entry.at(-1)) }
-  const requester = { log: log as never, languageOf: () => undefined }
+  const from = (address: string) => ({ log: log as never, languageOf: () => undefined, address })
   await sql.begin(async (trx) => {
     await trx`lock table sign_ups in access exclusive mode`
-    for (let index = 0; index < 205; index++) {
-      signUps.request({ name: 'Ada', email: `${index}@example.com`, passwordHash: 'x' }, requester)
-    }
+    const sign = (email: string, address: string) =>
+      signUps.request({ name: 'Ada', email, passwordHash: 'x' }, from(address))
+    for (let index = 0; index < 203; index++) sign(`${index}@example.com`, `2001:db8:1:${index.toString(16)}::1`)
+    sign('first@example.net', '192.0.2.1')
+    sign('second@example.net', '2001:db8:2::1')
   })
   await app.close()
   t.same(
@@ -34,5 +36,9 @@ t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it'
   )
   t.equal(
     inbox.mails.length + (await sql`select 1 from outbox`).length, 202, 'what was not sent yet waits in the outbox'
+  )
+  t.equal(
+    (await sql`select 1 from sign_ups where email like '%@example.net'`).length, 2,
+    'a flood from one /48 takes no place from others'
   )
 })

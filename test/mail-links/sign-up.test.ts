@@ -475,7 +475,7 @@ t.test('11.2 races: whoever confirms or creates, there is one user', async (t) =
   }
 })
 
-t.test('11.2 sign-ups are limited per network and per address of the account', async (t) => {
+t.test('11.2 sign-ups are limited per network and per mailbox', async (t) => {
   const { inject } = await createUsher(t, { ...options, throttle: { signUp: { burst: 2, perMinute: 0.2 } } })
   const send = (remoteAddress: string, email = `${randomUUID()}@example.com`) =>
     inject('POST', '/api/auth/sign-up', { payload: person({ email }), remoteAddress })
@@ -485,6 +485,13 @@ t.test('11.2 sign-ups are limited per network and per address of the account', a
     const response = await send(remoteAddress, status === 429 ? email.toUpperCase() : email)
     t.equal(response.statusCode, status)
     if (status === 429) t.match([response.headers['retry-after'], response.json().code], [/^\d+$/, 'TOO_MANY_REQUESTS'])
+  }
+  const ada = person().email
+  const tagged = (tag: string) => ada.replace('@', `+${tag}@`)
+  for (const [email, network, status] of [
+    [tagged('1'), 5, 202], [tagged('2'), 6, 202], [tagged('3'), 7, 429], [ada, 8, 202],
+  ] as const) {
+    t.equal((await send(`192.0.2.${network}`, email)).statusCode, status, 'the address itself has a limit of its own')
   }
 })
 

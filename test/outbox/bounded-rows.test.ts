@@ -105,3 +105,44 @@ t.test('14.4 of the entries of the account log of one user and action, 24 hours 
   await until('the log', () => logged().length > 0)
   t.match(logged(), [{ level: 40, userId: user.id, action: 'user.email-change', entries: 1600 }])
 })
+
+t.test('14.4 of those about nobody, 24 hours keep 10,000 of an action, and of one network at most a quarter of them', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  const since = Date.now() - 3_600_000
+  let stored = 0
+  const add = async (action: string, addresses: readonly string[]) => {
+    const ids = addresses.map(() => uuid({ msecs: since + stored++ }))
+    await sql`insert into audit (id, action, address, user_agent)
+      select id, ${action}, address, 'Thief' from unnest(${ids}::uuid[], ${addresses}::text[]) as given(id, address)`
+    return ids
+  }
+  const of = (count: number, addressOf: (index: number) => string) =>
+    Array.from({ length: count }, (_, index) => addressOf(index))
+  const from = {
+    'an address': await add('login.failed', of(1200, () => '203.0.113.5')),
+    'its neighbours': await add('login.failed', of(200, (index) => `203.0.113.${index + 6}`)),
+    'a /24': await add('login.failed', of(2700, (index) => `198.51.100.${index % 250}`)),
+    'a /48': await add('login.failed', of(2800, (index) => `2001:db8:1:${index.toString(16)}::1`)),
+    'what is no address': await add('login.failed', of(1100, () => 'unknown')),
+    'many networks': await add('password.reset-request', of(10_300, (index) => `10.${index >> 8}.${index & 255}.1`)),
+  }
+  const ends = (ids: readonly string[], keep: number) => [...ids.slice(0, keep / 2), ...ids.slice(-keep / 2)]
+
+  await startAnother(t, usher)
+  const left = async () => (await sql`select id from audit where user_id is null order by id`).map(({ id }) => id)
+  const kept = {
+    'an address': ends(from['an address'], 1000),
+    'its neighbours': from['its neighbours'],
+    'a /24': ends(from['a /24'], 2500),
+    'a /48': ends(from['a /48'], 2500),
+    'what is no address': ends(from['what is no address'], 1000),
+    'many networks': ends(from['many networks'], 10_000),
+  }
+  const total = Object.values(kept).flat().length
+  await until('fewer entries', async () => (await left()).length <= total)
+  const ids = new Set(await left())
+  for (const [source, expected] of Object.entries(kept)) {
+    t.strictSame(from[source as keyof typeof from].filter((id) => ids.has(id)), expected, source)
+  }
+})

@@ -40,8 +40,10 @@ async function start (
   const sql = openSql(t, { options: { databaseUrl, schema } })
   await sql`insert into users (id, name, email, role) values (${ID}, 'Ada', ${to}, 'user') on conflict do nothing`
   /** Stores a mail in the outbox, as the change that causes it does. */
-  const send = (to: string | null, { seconds = DAY, subject = content.subject } = {}) =>
-    insertMail(app.usherDatabase.db, app.usherOutbox.mails.mailer!.prepare({ ...content, subject }, seconds), to, ID)
+  const send = (to: string | null, { seconds = DAY, subject = content.subject } = {}) => {
+    const rendered = { ...content, subject, name: 'account-deleted', several: { subject: '', more: '' } } as const
+    return insertMail(app.usherDatabase.db, app.usherOutbox.mails.mailer!.prepare(rendered, seconds), to, ID)
+  }
   return {
     app,
     lines,

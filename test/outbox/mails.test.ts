@@ -82,7 +82,10 @@ t.test('15.2 a host may replace mails, and one that fails has its default conten
     return results.shift()!()
   }) as MailTemplates
   const { render, lines } = await start(t, { mailTemplates, pages: { productName: 'Notes' } })
-  const next = () => render('password-reset', 'de', { link, duration: 1800 })
+  const next = () => {
+    const { subject, text, html } = render('password-reset', 'de', { link, duration: 1800 })
+    return { subject, text, ...html !== undefined && { html } }
+  }
   t.same(next(), { subject: 'One Bcc: all@example.com two', text: 'Text', html: '<p>Text</p>' })
   t.same(next(), { subject: 'One', text: 'Text' })
   t.equal(next().subject, 'Neues Passwort festlegen')

@@ -1,7 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { deleteFreeLimits } from '../../db/throttle/throttle.ts'
+import { keyOfMailbox } from '../../db/users/user-keys.ts'
+import { foldMailbox } from '../../schema/text/address.ts'
 import type { UsherOptions } from '../../app.ts'
+import { createKey } from '../helpers/api-keys.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { createMailer, tokenIn } from '../helpers/mail.ts'
@@ -18,6 +22,8 @@ const throttle: UsherOptions['throttle'] = {
   mail: { burst: 3, perMinute: 0.01 },
   verifiedMail: { burst: 5, perMinute: 0.01 },
 }
+// The passwords that `changePasswords` has set, by address.
+const passwordOf = new Map<string, string>()
 const newEmail = () => `${randomUUID()}@example.com`
 
 /**
@@ -32,6 +38,18 @@ async function startNodes (t: Test, options: UsherOptions = {}) {
   const sql = openSql(t, one)
   const nodes = [one, two] as const
   let count = 0
+  async function settle (): Promise<void> {
+    // Links to set a password and sign-ups are stored after the response, in order.
+    for (const node of nodes) {
+      const email = newEmail()
+      await node.inject(
+        'POST', '/api/auth/sign-up', { payload: { name: 'Last', email, password: `pass ${randomUUID()}` } }
+      )
+      await inbox.of(email, 1)
+    }
+    await until('an empty outbox', async () => (await sql`select 1 from outbox
+      where lease is not null or attempts > 0 or due_at <= clock_timestamp()`).length === 0)
+  }
 
   return {
     one,
@@ -42,17 +60,12 @@ async function startNodes (t: Test, options: UsherOptions = {}) {
     logged: () => lines.map((line) => JSON.parse(line)),
     /** Sends a request without a token to one of the nodes, in turn. */
     post: (path: string, payload: object) => nodes[count++ % 2]!.inject('POST', path, { payload }),
-    /** Resolves when all mails that were caused so far have been sent or dropped. */
-    async settle (): Promise<void> {
-      // Links to set a password and sign-ups are stored after the response, in order.
-      for (const node of nodes) {
-        const email = newEmail()
-        await node.inject(
-          'POST', '/api/auth/sign-up', { payload: { name: 'Last', email, password: `pass ${randomUUID()}` } }
-        )
-        await inbox.of(email, 1)
-      }
-      await until('an empty outbox', async () => (await sql`select 1 from outbox`).length === 0)
+    /** Resolves when all mails that were caused so far have been sent or dropped, or wait for their place. */
+    settle,
+    /** Sends the notices that wait. */
+    async sendWaiting (): Promise<void> {
+      await sql`update outbox set due_at = clock_timestamp()`
+      await settle()
     },
     received: (email: string) => inbox.mails.filter(({ to }) => to === email),
   }
@@ -69,6 +82,7 @@ async function changePasswords (
     const response = await [one, two][index % 2]!.inject('PUT', '/api/auth/password', { headers, payload })
     if (response.statusCode !== 204) throw new Error(`${response.statusCode} ${response.body}`)
     password = payload.password
+    passwordOf.set(user.email, password)
     headers = (await two.login({ email: user.email, password })).headers
   }
 }
@@ -82,12 +96,18 @@ t.test('11.5 whoever sets the own address to that of a stranger does not flood t
     'PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email: victim } }
   )).statusCode, 200)
   await changePasswords(nodes, { ...user, email: victim }, 6)
+  const { headers: own } = await one.login({ ...user, email: victim, password: passwordOf.get(victim)! })
+  for (let index = 0; index < 4; index++) {
+    await one.inject('POST', `/api/users/${user.id}/email-verification`, { headers: own })
+  }
   await settle()
-  t.same(received(victim).map(({ subject }) => subject), Array(3).fill('Your password was set'))
+  const subjects = () => received(victim).map(({ subject }) => subject).sort()
+  const sent = [...Array(3).fill('Confirm your e-mail address'), ...Array(3).fill('Your password was set')]
+  t.same(subjects(), sent)
   const entries = logged()
     .filter(({ msg }) => msg === 'A mail is not sent, because its recipient has got too many of its kind')
   t.ok(entries.length >= 1, 'what is not sent is logged')
-  t.match(entries[0], { level: 40, kind: 'account', userId: user.id })
+  t.match(entries[0], { level: 40, kind: 'request', userId: user.id })
   t.notMatch(lines.join(''), victim, 'without the address')
   t.notMatch(JSON.stringify(await sql`select * from mail_limits`), victim)
 
@@ -97,9 +117,92 @@ t.test('11.5 whoever sets the own address to that of a stranger does not flood t
   t.equal(
     (await again.inject('PATCH', `/api/users/${user.id}`, { headers, payload: { email: newEmail() } })).statusCode, 200
   )
+  t.same(subjects(), sent, 'nor a mail of the same kind after a restart')
+  await sql`update outbox set due_at = clock_timestamp()`
   await until('an empty outbox', async () => (await sql`select 1 from outbox`).length === 0)
-  t.equal(received(victim).length, 3, 'nor a mail of the same kind after a restart')
+  t.same(subjects(), [...sent, 'Several changes of your account'].sort(), 'but one mail of all, when there is room')
+  const { text } = received(victim).find(({ subject }) => subject.startsWith('Several'))!
+  t.equal(text.split('UTC: Your password was set').length - 1, 3)
+  t.equal(text.split('UTC: The e-mail address of your account was changed').length - 1, 1)
   await two.app.close()
+})
+
+t.test('11.5 nothing that changes who has the account happens in silence: notices beyond the limit arrive in one mail, with their links', async (t) => {
+  const nodes = await startNodes(t, { secret: 'a secret of the test' })
+  const { one, two, sql, settle, sendWaiting, received, logged } = nodes
+  const user = await one.createUser()
+  await sql`update users set email_verified = true where id = ${user.id}`
+  const { headers } = user
+  // A thief uses the limit up with what seems harmless.
+  for (let index = 0; index < 5; index++) {
+    const { id } = await createKey([one, two][index % 2]!, user)
+    t.equal((await one.inject('DELETE', `/api/auth/keys/${id}`, { headers })).statusCode, 204)
+  }
+  await settle()
+  t.equal(received(user.email).length, 5, 'the limit')
+  await createKey(one, user)
+  const payload = { currentPassword: user.password, password: `pass ${randomUUID()}` }
+  t.equal((await two.inject('PUT', '/api/auth/password', { headers, payload })).statusCode, 204)
+  const thief = await one.login({ email: user.email, password: payload.password })
+  const moved = newEmail()
+  const change = { headers: thief.headers, payload: { email: moved } }
+  t.equal((await two.inject('PATCH', `/api/users/${user.id}`, change)).statusCode, 200)
+  await settle()
+  t.equal(received(user.email).length, 5)
+  const [waiting, ...others] = await sql`select data, due_at < now() + interval '100 minutes' as soon from outbox`
+  t.same(others, [], 'they wait together')
+  t.ok(waiting!['soon'], 'until the next place')
+  t.notMatch(JSON.stringify(waiting), /undo#|of your account/, 'encrypted, as other mails')
+
+  await sendWaiting()
+  t.equal(received(user.email).length, 6, 'in one mail')
+  const { subject, text, html } = received(user.email).at(-1)!
+  t.equal(subject, 'Several changes of your account')
+  t.equal(html, undefined)
+  const headings = [...text.matchAll(/^\d{4}-\d\d-\d\d \d\d:\d\d UTC: (.*)$/mg)].map(([, heading]) => heading)
+  t.strictSame([...new Set(headings)], [
+    'An API key of your account was deleted', 'An API key was created for your account', 'Your password was set',
+    'The e-mail address of your account was changed',
+  ], 'all of them, in order')
+  t.same(logged().filter(({ kind }) => kind === 'account'), [])
+  const links = [...text.matchAll(/\/undo#token=([\w-]{43})$/mg)].map(([, token]) => token!)
+  const [, ofPassword] = links.slice(-3)
+  t.equal((await one.inject('POST', '/api/auth/undo', { payload: { token: ofPassword } })).statusCode, 204)
+  t.equal((await one.login(user)).id, user.id, 'the owner has the account again')
+})
+
+t.test('11.5 a mail of several notices is bounded: of one kind it has six, and says that there were more', async (t) => {
+  const nodes = await startNodes(t, { throttle: { ...throttle, verifiedMail: { burst: 1, perMinute: 0.01 } } })
+  const { one, sql, sendWaiting, settle, received } = nodes
+  const user = await one.createUser()
+  await sql`update users set email_verified = true where id = ${user.id}`
+  for (let index = 0; index < 9; index++) await createKey(one, user)
+  await changePasswords(nodes, user, 1)
+  await settle()
+  await sendWaiting()
+  t.equal(received(user.email).length, 2)
+  const { text } = received(user.email)[1]!
+  const count = (part: string) => text.split(part).length - 1
+  t.same(
+    ['UTC: An API key was created', 'There were more changes like this one', 'UTC: Your password was set'].map(count),
+    [6, 1, 1]
+  )
+})
+
+t.test('11.5 notices that wait are sent without the link if it is void by then, and not at all about a deleted user', async (t) => {
+  const nodes = await startNodes(t, { throttle: { ...throttle, mail: { burst: 1, perMinute: 0.01 } } })
+  const { one, sendWaiting, settle, received } = nodes
+  const [user, gone] = [await one.createUser(), await one.createUser()]
+  for (const owner of [user, gone]) for (let index = 0; index < 3; index++) await createKey(one, owner)
+  await settle()
+  const { headers } = one.admin
+  await one.inject('PATCH', `/api/users/${user.id}`, { headers, payload: { disabled: true } })
+  t.equal((await one.inject('DELETE', `/api/users/${gone.id}`, { headers })).statusCode, 204)
+  await sendWaiting()
+  t.equal(received(user.email).length, 2)
+  t.match(received(user.email)[1], { subject: 'Several changes of your account' })
+  t.notMatch(received(user.email)[1]!.text, '/undo#')
+  t.equal(received(gone.email).length, 1)
 })
 
 t.test('11.5 of 40 requests at the same time on two nodes, the owner gets as many mails as the limit allows', async (t) => {
@@ -163,24 +266,92 @@ t.test('11.5 links to verify an address that are not sent void none that was sen
   )).statusCode, 204)
 })
 
-t.test('11.5 addresses that differ in case or in what follows a plus sign are one recipient', async (t) => {
+t.test('11.5 addresses that differ in what follows a plus sign are one recipient, and the one without it is another', async (t) => {
   const { post, settle, inbox } = await startNodes(t)
   const name = randomUUID()
-  const addresses = [
-    `${name}@example.com`, `${name}+a@example.com`, `${name.toUpperCase()}@Example.com`, `${name}+b+c@example.com`,
-    `${name}+@example.com`,
+  const [plain, tagged] = [
+    [name, name.toUpperCase(), name, name], ['+a', '+b+c', '+', '+D', '+a', '+e'].map((tag) => `${name}${tag}`),
   ]
-  for (const email of addresses) {
-    await post('/api/auth/sign-up', { name: 'Stranger', email, password: `pass ${randomUUID()}` })
+  for (const local of [...tagged, ...plain]) {
+    await post('/api/auth/sign-up', { name: 'Stranger', email: `${local}@Example.com` })
   }
   await settle()
-  t.equal(inbox.mails.filter(({ to }) => to.toLowerCase().startsWith(name)).length, 3)
+  const received = (isTagged: boolean) =>
+    inbox.mails.filter(({ to }) => to.toLowerCase().startsWith(name) && to.includes('+') === isTagged).length
+  t.strictSame([received(true), received(false)], [3, 3])
+})
+
+t.test('11.5 sign-ups of strangers, for whatever addresses of a mailbox, take no mail from who signs up or verifies an address', async (t) => {
+  const { one, post, settle, received } = await startNodes(t)
+  const name = randomUUID()
+  const [victim, user, tagged] = [`${name}@example.com`, await one.createUser(), await one.createUser({ email: `${name}+shop@example.com` })]
+  for (let index = 0; index < 5; index++) {
+    await post('/api/auth/sign-up', { name: 'Stranger', email: `${name}+${index}@example.com` })
+    await post('/api/auth/sign-up', { name: 'Stranger', email: user.email })
+    await post('/api/auth/sign-up', { name: 'Stranger', email: user.email.replace('@', `+${index}@`) })
+  }
+  await settle()
+  await post('/api/auth/sign-up', { name: 'Victim', email: victim })
+  for (const { id, headers } of [user, tagged]) {
+    t.equal((await one.inject('POST', `/api/users/${id}/email-verification`, { headers })).statusCode, 202)
+  }
+  await settle()
+  t.same(received(victim).map(({ subject }) => subject), ['Confirm your account'])
+  for (const { email } of [user, tagged]) {
+    t.equal(received(email).at(-1)!.subject, 'Confirm your e-mail address', email)
+  }
+})
+
+t.test('11.5 a user who has an address of somebody else\'s mailbox takes at most a quarter of its mails, and all together four times those of one', async (t) => {
+  const { one, sql, settle, received, inbox } = await startNodes(t)
+  const name = randomUUID()
+  const strangers = [await one.createUser(), await one.createUser(), await one.createUser(), await one.createUser()]
+  const verify = async ({ id, headers }: typeof strangers[0]) =>
+    one.inject('POST', `/api/users/${id}/email-verification`, { headers })
+  const flood = async (stranger: typeof strangers[0], index: number) => {
+    for (const tag of ['a', 'b']) {
+      const payload = { email: `${name}+${index}${tag}@example.com` }
+      await one.inject('PATCH', `/api/users/${stranger.id}`, { headers: stranger.headers, payload })
+      for (let count = 0; count < 3; count++) await verify(stranger)
+      // The next address makes links void that are not sent yet.
+      await settle()
+    }
+  }
+  const verifications = () => inbox.mails.filter(({ to, subject }) =>
+    to.startsWith(name) && subject === 'Confirm your e-mail address').length
+  await flood(strangers[0]!, 0)
+  t.equal(verifications(), 3, 'a user, with whatever addresses of the mailbox')
+  const owner = await one.createUser({ email: `${name}+own@example.com` })
+  await verify(owner)
+  await settle()
+  t.equal(received(owner.email).length, 1, 'the owner gets the own ones')
+  for (const [index, stranger] of strangers.entries()) await flood(stranger, index + 1)
+  t.equal(verifications(), 12, 'however many users')
+  const plain = await one.createUser({ email: `${name}@example.com` })
+  await verify(plain)
+  await sql`update users set email_verified = true where id = ${owner.id}`
+  await one.inject('POST', '/api/auth/password-reset', { payload: { email: owner.email } })
+  await settle()
+  t.equal(received(plain.email).length, 1, 'nothing of it counts for the address itself')
+  t.equal(received(owner.email).length, 2, 'nor for an address that the owner has verified')
+})
+
+t.test('11.5 the limits of sign-ups and those of mails count an address by the same text', async (t) => {
+  const { db } = await openConnection(t)
+  for (const email of [
+    'ada@example.com', 'Ada+x@Example.com', 'ada+@example.com', 'ada+x+y@example.com', '+ada@example.com', '+@example.com',
+    'a.d.a+x@xn--bcher-kva.example', "o'hara+1@example.com",
+  ]) {
+    const { key } = await db.selectNoFrom(keyOfMailbox(sql`${email}::text`).as('key')).executeTakeFirstOrThrow()
+    t.equal(key, foldMailbox(email), email)
+  }
+  t.equal(foldMailbox('Ada+x@Example.com'), 'ada+@example.com')
 })
 
 t.test('11.2 sign-ups whose mail is not sent take no place among those that may be pending', async (t) => {
   const { post, settle, received, sql } = await startNodes(t)
   const name = randomUUID()
-  for (const email of ['', '+a', '+b', '+c', '+d'].map((tag) => `${name}${tag}@example.com`)) {
+  for (const email of ['+a', '+b', '+c', '+d', '+e'].map((tag) => `${name}${tag}@example.com`)) {
     await post('/api/auth/sign-up', { name: 'Stranger', email })
   }
   await settle()

@@ -5,7 +5,7 @@ import { request as sendRequest } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { openBackends } from '../../plugins/uploads/open-backend.ts'
-import { MAX_OTHERS } from '../../plugins/uploads/s3/requests.ts'
+import { MAX_DOWNLOADS, MAX_OTHERS } from '../../plugins/uploads/s3/requests.ts'
 import { PART_BYTES } from '../../plugins/uploads/s3/writing.ts'
 import type { UsherOptions } from '../../schema/options/options.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
@@ -35,6 +35,25 @@ const contents = ({ objects, uploads }: FakeS3, { options }: TestUsher) => ({
 
 const get = (usher: TestUsher, url: string, headers: Record<string, string> = {}) =>
   usher.inject('GET', url, { headers })
+
+t.test('13.3 of the downloads from a bucket, no network takes more than a quarter', async (t) => {
+  const { store, usher } = await open(t)
+  const { fileUrl } = await upload(usher, 'a file')
+  const from = async (remoteAddress: string) =>
+    (await usher.app.inject({ method: 'GET', url: fileUrl, remoteAddress })).statusCode
+  const { promise, resolve } = Promise.withResolvers<void>()
+  store.misbehave(({ method }) => method === 'GET' ? promise : undefined)
+  const flood = Array.from({ length: MAX_DOWNLOADS / 4 + 1 }, (_, index) => from(`2001:db8:1:${index.toString(16)}::1`))
+  t.equal(await Promise.race(flood), 503)
+  const other = from('192.0.2.1')
+  const reads = () => store.requests.filter((request) => request.startsWith('GET usher/files/')).length
+  await until('all others are read', () => reads() === MAX_DOWNLOADS / 4 + 1)
+  resolve()
+  t.equal(await other, 200, 'another network')
+  t.equal((await Promise.all(flood)).filter((status) => status === 200).length, MAX_DOWNLOADS / 4)
+  store.misbehave()
+  t.equal(await from('2001:db8:1:ffff::1'), 200, 'and this one, when downloads have ended')
+})
 
 t.test('13.3 uploads are objects of the bucket, small ones by one request, and are read, listed and deleted', async (t) => {
   const { store, usher } = await open(t)

@@ -1,5 +1,4 @@
 import { randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
-import fastq from 'fastq'
 import {
   countCodeAttempt, countStepUpAttempt, deleteExpiredLoginMails, findLoginMail, findPendingCodes, insertLoginMail,
   insertStepUpMail, useLoginMail, useStepUpMail, type TriedCode,
@@ -16,6 +15,7 @@ import { InvalidSecondFactor, SecondFactorMissing, SecondFactorRequired } from '
 import { TooManyRequests } from '../../../schema/http/errors.ts'
 import { networkOf } from '../../../schema/http/network.ts'
 import type { Audit } from '../../audit/index.ts'
+import { createAfterResponse } from '../../support/after-response.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Users } from '../../users/index.ts'
 import type { Caller } from '../caller.ts'
@@ -30,9 +30,6 @@ import type { LinkDependencies } from './mail-link.ts'
 // The limit of mails to one recipient (contract 11.5) is usually reached before. The links of all of these work.
 const PENDING_OF_ADDRESS = 20
 const PURGE_SECONDS = 60
-// Mails are stored after the responses. Few are stored at once, because each takes a connection for its transaction.
-const AT_ONCE = 2
-const WAITING = 200
 const CODE_DIGITS = 8
 const METHODS: readonly string[] = [EMAIL]
 
@@ -70,16 +67,18 @@ export function createLoginMails ({
   lifecycle, database: { db }, telemetry: { metrics }, links, mails: { mailer, render }, audit, credentials, login,
   secondFactor, stepUp, throttle, users,
 }: Dependencies) {
-  const queue = fastq.promise(store, AT_ONCE)
+  const later = createAfterResponse(lifecycle, {
+    full: 'A mail to log in is not sent because too many others are waiting',
+    failed: 'A mail to log in could not be stored',
+  })
   const duration = LOGIN_MAIL_SECONDS
   const checked = metrics.counter(
     'usher_login_mails_total', 'Links and codes of mails to log in or step up that were checked',
     { label: 'result', values: ['accepted', 'rejected'] }
   )
-  lifecycle.addHook('onClose', async () => { await queue.drained() })
   purgeRegularly(lifecycle, 'mails to log in', PURGE_SECONDS, () => deleteExpiredLoginMails(db, PURGE_BATCH_SIZE))
 
-  async function store ({ caller, email, secret }: { caller: Caller, email: string, secret: string }): Promise<void> {
+  async function store (caller: Caller, email: string, secret: string): Promise<void> {
     const { hash, link } = links.create('/login/mail/confirm')
     const code = createCode()
     const content = render('login', caller.languageOf(), { link, code: showCode(code), duration })
@@ -175,12 +174,7 @@ export function createLoginMails ({
       const { address, client } = caller
       await throttle.loginMail({ address, ...client && { client } })
       const secret = randomBytes(32).toString('base64url')
-      if (queue.length() >= WAITING) {
-        caller.log.error('A mail to log in is not sent because too many others are waiting')
-      } else {
-        queue.push({ caller, email, secret })
-          .catch((err) => caller.log.error({ err }, 'A mail to log in could not be stored'))
-      }
+      later(caller, () => store(caller, email, secret))
       return secret
     },
 

@@ -1,4 +1,3 @@
-import fastq from 'fastq'
 import { NIL } from 'uuid'
 import type { NewAuditEntry } from '../../../db/audit/audit.ts'
 import { insertResult } from '../../../db/idempotency/idempotency.ts'
@@ -8,6 +7,7 @@ import { findCredentials } from '../../../db/users/users.ts'
 import type { ResultKey } from '../../../schema/http/idempotency.ts'
 import { NoMailer } from '../../../schema/auth/password.ts'
 import type { Audit } from '../../audit/index.ts'
+import { createAfterResponse } from '../../support/after-response.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'
 import type { Throttle } from '../throttle/throttle.ts'
@@ -16,9 +16,6 @@ import type { LinkDependencies } from './mail-link.ts'
 // An invitation comes unexpectedly, so its recipient may not read it for days.
 const INVITATION_SECONDS = 7 * 86400
 const PURGE_SECONDS = 600
-// Links are created after the responses. Few are created at once, because each takes a connection for its transaction.
-const AT_ONCE = 2
-const WAITING = 200
 
 export type PasswordLinks = ReturnType<typeof createPasswordLinks>
 
@@ -33,11 +30,11 @@ export function createPasswordLinks (
     lifecycle, database: { db }, links, mails: { mailer, render }, audit, throttle, options: { passwordTokenSeconds },
   }: Dependencies
 ) {
-  const queue = fastq.promise(
-    ({ email, caller }: { email: string, caller: Caller }) => sendLink(email, caller), AT_ONCE
-  )
+  const later = createAfterResponse(lifecycle, {
+    full: 'A link to set a password is not sent because too many requests are waiting',
+    failed: 'A link to set a password could not be created',
+  })
   let hasWarned = false
-  lifecycle.addHook('onClose', async () => { await queue.drained() })
   purgeRegularly(lifecycle, 'password links', PURGE_SECONDS, () => deleteExpiredPasswordTokens(db, PURGE_BATCH_SIZE))
 
   /**
@@ -52,7 +49,7 @@ export function createPasswordLinks (
     const { hash, link } = links.create('/set-password')
     const mail = mailer!.prepare(render(name, language, { link, duration: token.seconds }), token.seconds, {
       // Only admins invite, so nobody else keeps an invitation from being sent.
-      budget: name === 'password-reset' ? 'reset' : 'account', hash,
+      budget: name === 'password-reset' ? 'reset' : 'invitation', hash,
     })
     await insertPasswordToken(db, { hash, ...token }, entry, mail, confirm)
   }
@@ -75,15 +72,9 @@ export function createPasswordLinks (
     async request (caller: Caller, email: string): Promise<void> {
       const { address, client } = caller
       await throttle.reset({ email, address, ...client && { client } })
-      if (!mailer) {
-        if (!hasWarned) lifecycle.log.warn('Links to set a password are not sent: there is no mailer')
-        hasWarned = true
-      } else if (queue.length() >= WAITING) {
-        caller.log.error('A link to set a password is not sent because too many requests are waiting')
-      } else {
-        queue.push({ email, caller })
-          .catch((err) => caller.log.error({ err }, 'A link to set a password could not be created'))
-      }
+      if (mailer) return later(caller, () => sendLink(email, caller))
+      if (!hasWarned) lifecycle.log.warn('Links to set a password are not sent: there is no mailer')
+      hasWarned = true
     },
 
     /**

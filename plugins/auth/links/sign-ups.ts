@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import fastq from 'fastq'
-import { deleteExpiredSignUps, getSignUp, insertSignUp, type NewSignUp, type SignUpIdentity } from '../../../db/auth/sign-ups.ts'
+import {
+  deleteExpiredSignUps, getSignUp, insertSignUp, type NewSignUp, type SignUpIdentity,
+} from '../../../db/auth/sign-ups.ts'
+import { createAfterResponse } from '../../support/after-response.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'
 import { hashSecret } from '../cookie-value.ts'
@@ -14,13 +16,10 @@ export const PENDING = 10_000
 // The links of these are in the mailbox, and whoever reads it can confirm any of them, with a password of their own. So
 // nobody keeps somebody else from signing up by using them up.
 const PENDING_OF_RECIPIENT = 10
-// Sign-ups are stored after the responses. Few are stored at once, so that they do not delay other statements.
-const AT_ONCE = 2
-const WAITING = 200
 
 const limits = { lifetime: LIFETIME_SECONDS, total: PENDING, ofRecipient: PENDING_OF_RECIPIENT }
 
-type Requester = Pick<Caller, 'log' | 'languageOf'>
+type Requester = Pick<Caller, 'address' | 'log' | 'languageOf'>
 type Given = Omit<NewSignUp, 'hash' | 'bindingHash'>
 
 /** A sign-up that can be confirmed, for a client that has its token. */
@@ -45,11 +44,12 @@ export type SignUps = ReturnType<typeof createSignUps>
 
 /** Lets people create their own accounts by a link in a mail (contract 11.2). */
 export function createSignUps ({ lifecycle, database: { db }, links, mails: { mailer, render } }: LinkDependencies) {
-  const queue = fastq.promise(store, AT_ONCE)
-  lifecycle.addHook('onClose', async () => { await queue.drained() })
+  const later = createAfterResponse(lifecycle, {
+    full: 'A sign-up is not stored because too many others are waiting', failed: 'A sign-up could not be stored',
+  })
   purgeRegularly(lifecycle, 'sign-ups', PURGE_SECONDS, () => deleteExpiredSignUps(db, PURGE_BATCH_SIZE))
 
-  async function store ({ given, caller }: { given: Omit<NewSignUp, 'hash'>, caller: Requester }): Promise<void> {
+  async function store (given: Omit<NewSignUp, 'hash'>, caller: Requester): Promise<void> {
     const { log } = caller
     const language = caller.languageOf()
     const { hash, link } = links.create('/sign-up/confirm')
@@ -72,15 +72,9 @@ export function createSignUps ({ lifecycle, database: { db }, links, mails: { ma
      * @returns a secret, whatever happens. Who presents it with the token of the link proves to have sent the sign-up
      */
     request (given: Given, caller: Requester): string {
-      const { log } = caller
       // A new one each time: another that the browser has may be that of a stranger who has used it before.
       const secret = randomBytes(32).toString('base64url')
-      if (queue.length() >= WAITING) {
-        log.error('A sign-up is not stored because too many others are waiting')
-      } else {
-        queue.push({ given: { ...given, bindingHash: hashSecret(secret) }, caller })
-          .catch((err) => log.error({ err }, 'A sign-up could not be stored'))
-      }
+      later(caller, () => store({ ...given, bindingHash: hashSecret(secret) }, caller))
       return secret
     },
 

@@ -3,9 +3,9 @@ import type { Database } from '../../../db/tables/index.ts'
 import { deleteExpiredUndoTokens } from '../../../db/auth/undo-tokens.ts'
 import { UNDO_DAYS } from '../../../db/sign-in/repairs.ts'
 import type { StoredWay } from '../../../db/sign-in/ways.ts'
-import type { MailContent } from '../../../schema/options/mail.ts'
 import type { CredentialKind } from '../../../schema/outbox/events.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
+import type { RenderedMail } from '../../outbox/mails/render.ts'
 import type { LinkDependencies, MailLink } from './mail-link.ts'
 
 const PURGE_SECONDS = 3600
@@ -27,13 +27,13 @@ export function createUndoLinks (
   const duration = SECONDS
 
   // The notice is sent even if its link is void by then (contract 11.3).
-  const prepare = (render: (undoLink: string) => MailContent, undo: UndoLink | undefined): NewMail | null => mailer
+  const prepare = (render: (undoLink: string) => RenderedMail, undo: UndoLink | undefined): NewMail | null => mailer
     ? mailer.prepare(render(undo?.link ?? ''), SECONDS, { hash: undo?.hash, withoutLink: undo && render('') })
     : null
 
   function renderAdded (
     kind: CredentialKind, language: string | undefined, undoLink: string, provider: string
-  ): MailContent {
+  ): RenderedMail {
     switch (kind) {
       case 'totp': return renderMail('totp-added', language, { page: links.pageOf('/set-password'), undoLink, duration })
       case 'identity': return renderMail('identity-added', language, { provider, undoLink, duration })

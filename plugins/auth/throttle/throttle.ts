@@ -9,7 +9,7 @@ import {
   SECOND_FACTOR_OF_ACCOUNT, type Attempt, type Limit,
 } from '../../../db/throttle/throttle.ts'
 import { LOGIN_MAIL_SECONDS, MAX_PENDING_LOGIN_MAILS } from '../../../schema/auth/login-mail.ts'
-import { foldEmail } from '../../../schema/text/address.ts'
+import { foldEmail, foldMailbox } from '../../../schema/text/address.ts'
 import { TooManyRequests } from '../../../schema/http/errors.ts'
 import { networkOf, networksOf, type Network } from '../../../schema/http/network.ts'
 import { createTarpit } from './tarpit.ts'
@@ -93,9 +93,8 @@ export function createThrottle (core: Core) {
   const resetOfNetwork = createNetworkLimit('reset.address', throttle.reset)
   const resetOfAccount = createLimit('reset.account', throttle.reset)
   const verificationOfUser = createLimit('verification.user', throttle.reset)
-  const verificationOfAddress = createLimit('verification.address', throttle.reset)
   const signUpOfNetwork = createNetworkLimit('sign-up.address', throttle.signUp, shareOf(PENDING, LIFETIME_SECONDS))
-  const signUpOfAccount = createLimit('sign-up.account', throttle.signUp)
+  const signUpOfMailbox = createLimit('sign-up.mailbox', throttle.signUp)
   const secondFactorOfAccount = createLimit(SECOND_FACTOR_OF_ACCOUNT, throttle.secondFactor)
   const loginMailOfNetwork = createNetworkLimit(
     'login-mail.address', throttle.loginMail, shareOf(MAX_PENDING_LOGIN_MAILS, LOGIN_MAIL_SECONDS)
@@ -246,18 +245,17 @@ export function createThrottle (core: Core) {
       await withTarpit('reset', client, both(resetOfNetwork(address), () => resetOfAccount(foldEmail(email))))
     },
 
-    /** Charges a request for a link to verify a user's address. Throws `TooManyRequests`. */
-    async verification (
-      { userId, email, client }: { userId: string, email: string, client: Client | undefined }
-    ): Promise<void> {
-      await withTarpit(
-        'verification', client, both(verificationOfUser(userId), () => verificationOfAddress(foldEmail(email)))
-      )
+    /**
+     * Charges a request for a link to verify an address to the user who asks. It is not charged to the address: others
+     * could use up its limit. The limits of mails protect who gets them (contract 11.5). Throws `TooManyRequests`.
+     */
+    async verification ({ userId, client }: { userId: string, client: Client | undefined }): Promise<void> {
+      await withTarpit('verification', client, verificationOfUser(userId))
     },
 
     /** Charges a sign-up, whether or not there is such an account. Throws `TooManyRequests`. */
     async signUp ({ email, address, client }: Source & { email: string }): Promise<void> {
-      await withTarpit('sign-up', client, both(signUpOfNetwork(address), () => signUpOfAccount(foldEmail(email))))
+      await withTarpit('sign-up', client, both(signUpOfNetwork(address), () => signUpOfMailbox(foldMailbox(email))))
     },
 
     /**

@@ -1,6 +1,7 @@
 import { decryptWithAny, encrypt, isEncrypted } from '../../../db/auth/encryption.ts'
 import {
-  findMailContent, MAIL, type MailBudget, type MailLimit, type NewMail, type StoredMail, type StoredMailDetails,
+  findContents, MAIL, type MailBudget, type MailLimit, type MergedNotice, type NewMail, type StoredMail,
+  type StoredMailDetails,
 } from '../../../db/outbox/mails.ts'
 import type { Counter } from '../../../db/telemetry/metrics.ts'
 import { deleteFreeLimits } from '../../../db/throttle/throttle.ts'
@@ -12,14 +13,15 @@ import type { Outbox } from '../outbox.ts'
 import { undelivered } from '../worker.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import { createSampler } from '../../support/sampler.ts'
+import type { RenderedMail } from './render.ts'
 import { isRefusedForGood } from './smtp-reply.ts'
 
 const AT_ONCE = 4
 const PURGE_SECONDS = 60
 // Recipients whose limits are remembered. Those that will have theirs again soonest are forgotten first.
 const RECIPIENTS = 100_000
-/** The kinds of limits. */
-export const BUDGETS = ['account', 'reset', 'login', 'step-up', 'request'] as const satisfies readonly MailBudget[]
+/** The kinds of mails that are not sent if the limit of their recipient is used up. */
+export const BUDGETS = ['invitation', 'reset', 'login', 'step-up', 'request'] as const satisfies readonly MailBudget[]
 
 // A mail is authenticated with its id, so that its content cannot be moved to a row with another recipient unnoticed.
 const nameOf = (id: string) => `mail ${id}`
@@ -29,8 +31,11 @@ class Expired extends Error {}
 interface PrepareOptions {
   budget?: MailBudget
   hash?: Uint8Array | undefined
-  withoutLink?: MailContent | undefined
+  withoutLink?: RenderedMail | undefined
 }
+
+/** A notice in a mail with several of them, which is text. */
+type Notice = Pick<RenderedMail, 'subject' | 'text' | 'several'>
 
 export type StoringMailer = ReturnType<typeof createMailer>
 
@@ -55,7 +60,7 @@ export function createMailer ({
   const forget = () => deleteFreeLimits(db, { table: 'mail_limits', keep: RECIPIENTS, limit: PURGE_BATCH_SIZE })
   purgeRegularly(lifecycle, 'limits of mails', PURGE_SECONDS, forget)
 
-  function open (id: string, content: string): MailContent {
+  function open<Content> (id: string, content: string): Content {
     if (!isEncrypted(content)) return JSON.parse(content)
     if (secret === undefined) throw new Error('the mail is encrypted, and this node has no secret')
     return JSON.parse(decryptWithAny({ secret, formerSecret }, nameOf(id), content).text)
@@ -67,13 +72,18 @@ export function createMailer ({
     slots: AT_ONCE,
     atClose: true,
     attemptMs: deadlines.mail,
-    async deliver ({ id, data, expired }) {
+    async deliver ({ id, data, expired, createdAt }) {
       const stored = data as StoredMail
       if (stored.isLimited) return reportLimited(stored)
       if (expired) throw new Expired('the mail has expired')
+      if (stored.merged) {
+        const mail = await readNotices(stored, { ...stored, ...stored.notice!, id, at: createdAt.toISOString() })
+        if (!mail || stored.to === null) return undelivered
+        return send({ to: stored.to, ...mail })
+      }
       // Also without a recipient, for the same load.
-      const content = await findMailContent(db, stored)
-      const mail = open(id, content ?? stored.content)
+      const [content] = await findContents(db, stored.userId, [stored])
+      const mail = open<MailContent>(id, content ?? stored.content)
       if (content === undefined || stored.to === null) return undelivered
       await send({ to: stored.to, ...mail })
     },
@@ -87,8 +97,22 @@ export function createMailer ({
     },
   })
 
-  function seal (id: string, mail: MailContent): string {
-    const text = JSON.stringify(mail)
+  // Returns one mail of a notice and those that have followed, in order, or undefined if none is to be sent.
+  async function readNotices ({ userId, merged = [] }: StoredMail, first: Omit<MergedNotice, 'isLast'>) {
+    const notices = [{ ...first, isLast: false }, ...merged]
+    const contents = await findContents(db, userId, notices)
+    const read = notices.flatMap(({ id, at, isLast }, index) =>
+      contents[index] === undefined ? [] : [{ at, isLast, ...open<Notice>(id, contents[index]) }])
+    return read[0] && {
+      subject: read[0].several.subject,
+      text: read.map(({ at, isLast, subject, text, several }) =>
+        [`${timeOf(at)}: ${subject}`, text.trimEnd(), ...isLast ? [several.more] : []].join('\n\n'))
+        .join('\n\n\n').concat('\n'),
+    }
+  }
+
+  function seal (id: string, content: MailContent | Notice): string {
+    const text = JSON.stringify(content)
     return secret === undefined ? text : encrypt(secret, nameOf(id), text)
   }
 
@@ -112,14 +136,18 @@ export function createMailer ({
      * @param options.withoutLink the content to send if the link is void by then; without it, nothing is sent
      */
     prepare (
-      content: MailContent, seconds: number, { budget = 'account', hash, withoutLink }: PrepareOptions = {}
+      mail: RenderedMail, seconds: number, { budget = 'account', hash, withoutLink }: PrepareOptions = {}
     ): NewMail {
       const id = newId()
+      const sealed = (toContent: (mail: RenderedMail) => MailContent | Notice) =>
+        ({ content: seal(id, toContent(mail)), ...withoutLink && { withoutLink: seal(id, toContent(withoutLink)) } })
       const details: StoredMailDetails = {
-        content: seal(id, content),
+        ...sealed(({ subject, text, html }) => ({ subject, text, html })),
         budget,
         token: hash === undefined ? null : Buffer.from(hash).toString('hex'),
-        ...(withoutLink && { withoutLink: seal(id, withoutLink) }),
+        ...budget === 'account' && {
+          notice: { name: mail.name, ...sealed(({ subject, text, several }) => ({ subject, text, several })) },
+        },
         limits,
       }
       return { id, content: JSON.stringify(details), seconds }
@@ -129,3 +157,6 @@ export function createMailer ({
 
 const limitOf = ({ burst, perMinute }: { burst: number, perMinute: number }): MailLimit =>
   ({ burst, seconds: 60 / perMinute })
+
+// The same in all languages.
+const timeOf = (at: string): string => `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`

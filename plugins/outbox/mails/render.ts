@@ -1,7 +1,7 @@
 import { textColorOn } from '../../../schema/options/color.ts'
 import type { MailContent, MailName, MailValues } from '../../../schema/options/mail.ts'
 import { directionOf, languageTags, negotiateLanguage } from '../../../schema/texts/languages.ts'
-import { mailTexts } from '../../../schema/texts/mails/index.ts'
+import { mailTexts, type MailTexts } from '../../../schema/texts/mails/index.ts'
 import type { Core } from '../../core.ts'
 import { durationOf } from './duration.ts'
 import { readMailTemplates } from './mail-templates.ts'
@@ -12,6 +12,16 @@ type CommonValue = 'productName' | 'color' | 'textColor' | 'language' | 'directi
 export type GivenMailValues<Name extends MailName> =
   { [Value in Exclude<keyof MailValues[Name], CommonValue>]: Value extends 'duration' ? number : MailValues[Name][Value] }
 
+/** A mail, and what a mail in the same language says that has several notices (contract 11.5). */
+export interface RenderedMail extends MailContent {
+  name: MailName
+  several: {
+    subject: string
+    /** That there were more notices like one. */
+    more: string
+  }
+}
+
 /**
  * Renders mails from templates (contract 15.2). No mail contains the user's name, because a name can be any text, which
  * Usher would then send.
@@ -20,7 +30,7 @@ export function createRenderer (
   { lifecycle: { log }, options: { mailTemplates, mailTexts: given = {}, pages } }: Pick<Core, 'lifecycle' | 'options'>
 ) {
   const { productName, color, language: only } = pages
-  const texts = { ...mailTexts, ...given }
+  const texts: Readonly<Record<string, MailTexts>> = { ...mailTexts, ...given }
   const renderDefault = readMailTemplates({ texts })
   const common = { productName, color, textColor: textColorOn(color) }
   const tags = [...new Set([...languageTags, ...Object.keys(given)])]
@@ -50,7 +60,7 @@ export function createRenderer (
      */
     render<Name extends MailName> (
       name: Name, acceptLanguage: string | undefined, given: GivenMailValues<Name>
-    ): MailContent {
+    ): RenderedMail {
       const language = negotiateLanguage(acceptLanguage, languages)
       const { duration } = given as { duration?: number }
       const values = Object.freeze({
@@ -61,7 +71,14 @@ export function createRenderer (
         ...duration !== undefined && { duration: durationOf(duration, language) },
       }) as unknown as MailValues[Name]
       const { subject, text, html } = renderGiven(name, values) ?? renderDefault(name, values)
-      return { subject: subject.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim(), text, ...html !== undefined && { html } }
+      const { severalChanges, moreChanges } = (texts[language] ?? mailTexts.en).common
+      return {
+        name,
+        subject: subject.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim(),
+        text,
+        ...html !== undefined && { html },
+        several: { subject: severalChanges, more: moreChanges },
+      }
     },
   }
 }

@@ -253,6 +253,7 @@ export function createS3 ({
       }
     },
 
+    maxReaders: MAX_DOWNLOADS,
     read: (id, range) => download(keyOf(id), range),
     readPart: (id) => download(keyOf(id, 'part')),
 

@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 import type { GraphQLError } from 'graphql'
+import { ClientQuota } from '../../../plugins/support/client-quota.ts'
 import type { PostStream } from '../../../plugins/posts/post-stream.ts'
 import { encodePlace } from '../../../schema/http/cursor.ts'
 import { TooManyConnections, TooManySubscriptions } from '../../../schema/graphql/limits.ts'
 import type { Network } from '../../../schema/http/network.ts'
 import { formatErrors } from '../execution/format.ts'
 import { BytePool } from '../limits/byte-pool.ts'
-import { ClientQuota } from './client-quota.ts'
 import { UnreadBytes } from './unread-bytes.ts'
 import { SharedOperation, type Subscriber } from './shared-operation.ts'
 import { measureSubscriptions } from './measure.ts'
@@ -15,6 +15,8 @@ import { followHost } from './host-subscription.ts'
 import { openStream, render } from './subscription.ts'
 import { describe, keyOf, type Subscription } from './subscription-key.ts'
 
+/** The `Retry-After` of a rejected socket or event stream. */
+export const RETRY_AFTER_SECONDS = 5
 // The rest is for users, so that nobody else, from however many networks, keeps them from subscribing.
 const SHARE_OF_STRANGERS = 3 / 4
 

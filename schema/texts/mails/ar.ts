@@ -16,6 +16,8 @@ export const ar: MailTexts = {
     waysKeys: 'مفاتيح API: {{keys}}',
     waysNone: 'لا شيء غير ذلك.',
     waysForeign: 'إذا كان شيء من ذلك ليس لك، فاطلب فورًا رابطًا لتعيين كلمة مرور جديدة.',
+    severalChanges: 'عدة تغييرات في حسابك',
+    moreChanges: 'حدثت تغييرات أخرى من هذا النوع لم تُذكر هنا.',
   },
   'password-reset': {
     subject: 'تعيين كلمة مرور جديدة',

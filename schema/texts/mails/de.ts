@@ -20,6 +20,8 @@ export const de: MailTexts = {
     waysNone: 'Sonst nichts.',
     waysForeign: 'Wenn etwas davon nicht Ihnen gehört, fordern Sie sofort einen Link an, um ein neues ' +
       'Passwort festzulegen.',
+    severalChanges: 'Mehrere Änderungen an Ihrem Konto',
+    moreChanges: 'Es gab weitere Änderungen dieser Art, die hier nicht aufgeführt sind.',
   },
   'password-reset': {
     subject: 'Neues Passwort festlegen',

@@ -16,6 +16,8 @@ export const en = {
     waysKeys: 'API keys: {{keys}}',
     waysNone: 'Nothing else.',
     waysForeign: 'If any of it is not yours, request a link to set a new password at once.',
+    severalChanges: 'Several changes of your account',
+    moreChanges: 'There were more changes like this one, which are not listed here.',
   },
   'password-reset': {
     subject: 'Set a new password',

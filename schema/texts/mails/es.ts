@@ -19,6 +19,8 @@ export const es: MailTexts = {
     waysNone: 'Con nada más.',
     waysForeign: 'Si algo de esto no es tuyo, solicita de inmediato un enlace para establecer una ' +
       'contraseña nueva.',
+    severalChanges: 'Varios cambios en tu cuenta',
+    moreChanges: 'Hubo más cambios de este tipo, que no figuran aquí.',
   },
   'password-reset': {
     subject: 'Establece una contraseña nueva',

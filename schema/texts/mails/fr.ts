@@ -19,6 +19,8 @@ export const fr: MailTexts = {
     waysNone: 'Rien d’autre.',
     waysForeign: 'Si quelque chose n’est pas à vous, demandez tout de suite un lien pour définir un ' +
       'nouveau mot de passe.',
+    severalChanges: 'Plusieurs modifications de votre compte',
+    moreChanges: 'Il y a eu d’autres modifications de ce type, qui ne figurent pas ici.',
   },
   'password-reset': {
     subject: 'Définir un nouveau mot de passe',

@@ -18,6 +18,8 @@ export const ja: MailTexts = {
     waysNone: 'ほかにはありません。',
     waysForeign: '自分のものでないものがあれば、すぐに新しいパスワードを設定するためのリ' +
       'ンクをリクエストしてください。',
+    severalChanges: 'アカウントに複数の変更がありました',
+    moreChanges: '同じ種類の変更がほかにもありましたが、ここには記載していません。',
   },
   'password-reset': {
     subject: '新しいパスワードを設定してください',

@@ -18,6 +18,8 @@ export const pt: MailTexts = {
     waysKeys: 'Chaves de API: {{keys}}',
     waysNone: 'Com nada mais.',
     waysForeign: 'Se algo disso não for seu, solicite imediatamente um link para definir uma nova senha.',
+    severalChanges: 'Várias alterações na sua conta',
+    moreChanges: 'Houve mais alterações deste tipo, que não estão listadas aqui.',
   },
   'password-reset': {
     subject: 'Defina uma nova senha',

@@ -15,6 +15,8 @@ export const zhHans: MailTexts = {
     waysKeys: 'API 密钥：{{keys}}',
     waysNone: '没有其他方式。',
     waysForeign: '如果其中有不属于您的，请立即申请设置新密码的链接。',
+    severalChanges: '您的账号有多项更改',
+    moreChanges: '还有更多同类更改，此处未列出。',
   },
   'password-reset': {
     subject: '设置新密码',

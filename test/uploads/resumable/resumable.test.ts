@@ -256,6 +256,26 @@ t.test('13.5 unfinished uploads are limited per user, per network and in total',
   }
 })
 
+t.test('13.5 of all unfinished uploads, no network has more than a quarter, whatever its size', async (t) => {
+  const usher = await createUsher(t, {
+    unfinishedUploads: 40, unfinishedUploadsPerNetwork: 4, unfinishedUploadsPerUser: 100,
+  })
+  const from = async (remoteAddress: string) => (await usher.inject('POST', '/api/uploads/resumable', {
+    remoteAddress, headers: { ...usher.admin.headers, ...VERSION, 'upload-length': '1' },
+  })).statusCode
+  const accepted = async (addresses: readonly string[]) => {
+    let count = 0
+    for (const address of addresses) if (await from(address) === 201) count++
+    return count
+  }
+  const twelve = (addressOf: (index: number) => string) => Array.from({ length: 12 }, (_, index) => addressOf(index))
+  t.equal(await accepted(twelve(() => '2001:db8:1::1')), 4, 'a /64')
+  t.equal(await accepted(twelve((index) => `2001:db8:1:${index.toString(16)}::1`)), 6, 'a /56 with it')
+  t.equal(await accepted(twelve((index) => `2001:db8:1:${index}00::1`)), 0, 'a /48 with both')
+  t.equal(await accepted(twelve((index) => `192.0.2.${index}`)), 10, 'a /24')
+  t.equal(await from('198.51.100.7'), 201, 'another network')
+})
+
 t.test('13.5 small parts are written together, and what they had is not lost', async (t) => {
   const text = Array.from({ length: 230 }, (_, index) => String.fromCharCode(97 + index % 26)).join('')
   const url = await begin(text.length)

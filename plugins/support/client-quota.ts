@@ -1,9 +1,6 @@
-import type { UsherError } from '../../../schema/http/errors.ts'
-import { Overloaded } from '../../../schema/http/errors.ts'
-import { limitOf, type Network } from '../../../schema/http/network.ts'
-
-/** The `Retry-After` of a rejected socket or event stream. */
-export const RETRY_AFTER_SECONDS = 5
+import type { UsherError } from '../../schema/http/errors.ts'
+import { Overloaded } from '../../schema/http/errors.ts'
+import { limitOf, type Network } from '../../schema/http/network.ts'
 
 /** The limits of a `ClientQuota`. */
 export interface ClientQuotaOptions {
