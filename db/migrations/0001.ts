@@ -104,6 +104,7 @@ create table ${s}.sessions (
   identity_id uuid,
   provider_sid text,
   is_console boolean not null default false,
+  parent_id uuid references ${s}.sessions on delete cascade,
   address text not null,
   user_agent text not null,
   created_at timestamptz not null default now(),
@@ -112,6 +113,7 @@ create table ${s}.sessions (
 );
 create index sessions_user on ${s}.sessions (user_id);
 create index sessions_expires_at on ${s}.sessions (expires_at);
+create index sessions_parent on ${s}.sessions (parent_id) where parent_id is not null;
 create index sessions_provider_sid on ${s}.sessions (provider_sid) where provider_sid is not null;
 
 -- The time when the row of the session is deleted, rather than the start of that transaction, because nodes read the

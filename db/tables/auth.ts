@@ -31,6 +31,8 @@ export interface SessionsTable {
   provider_sid: string | null
   /** Whether it is a session of the console, which has a cookie of its own and is never refreshed. */
   is_console: Generated<boolean>
+  /** The session whose token has opened this one, which therefore ends with it; null if it was a login. */
+  parent_id: string | null
 }
 
 /** An ended session whose access tokens may not have expired. Rows are kept for the lifetime of a token. */

@@ -69,6 +69,8 @@ export interface Proof {
   replaced?: ReplacedSession | undefined
   /** Whether the session is one of the console. */
   toConsole?: ToConsole | undefined
+  /** The session whose token opens this one, which ends with it. */
+  parentId?: string | undefined
   /** When the user was authenticated, if not now. */
   authTime?: Date | undefined
   /** Uses up what can be used once, right before the session starts. It throws if that was used meanwhile. */

@@ -92,8 +92,9 @@ export async function createConsoleSessions (app: FastifyInstance) {
     },
 
     /**
-     * Starts a session of the console for the user of a token who was authenticated recently (contract 16.2). Throws
-     * `StepUpRequired`, `InvalidToken`, `NotFound` for whoever may not open the console.
+     * Starts a session of the console for the user of a token who was authenticated recently (contract 16.2). It ends
+     * with the session of the token. Throws `StepUpRequired`, `InvalidToken`, `NotFound` for whoever may not open the
+     * console.
      */
     async exchange (request: FastifyRequest, reply: FastifyReply) {
       const actor = await identify(request.headers.authorization, request.socket)
@@ -108,6 +109,7 @@ export async function createConsoleSessions (app: FastifyInstance) {
         authTime: new Date(actor.authTime * 1000),
         replaced: readCookie(request),
         toConsole,
+        parentId: caller.getSession().sessionId,
         // A repair of the account, for which this may have waited, has ended the session that permits it.
         inTransaction: (trx) => requireLiveSession(trx, actor.sessionId),
       }))
