@@ -2123,6 +2123,10 @@ export interface components {
             expiresAt: string;
             /** @description The id of the user who created it; null if it was the host */
             createdBy: string | null;
+            /** @description The id of the API key with which it was created, which may have been deleted; null without one */
+            keyId: string | null;
+            /** @description The name of that key; null if it was deleted, or is not one of the owner of the upload */
+            keyName: string | null;
         };
         /**
          * AuditEntry
@@ -2580,6 +2584,10 @@ export interface components {
             expiresAt: string;
             /** @description The id of the user who created it; null if it was the host */
             createdBy: string | null;
+            /** @description The id of the API key with which it was created, which may have been deleted; null without one */
+            keyId: string | null;
+            /** @description The name of that key; null if it was deleted, or is not one of the owner of the upload */
+            keyName: string | null;
             /** @description Serves the bytes without a token, to whoever has it. It is not shown again. Absolute if the public URL is set */
             url: string;
         };
@@ -6407,7 +6415,10 @@ export interface operations {
     };
     deleteAuthKeysById: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether the links to uploads that were created with the key are revoked. Without it, they stay */
+                revokeLinks?: boolean;
+            };
             header?: never;
             path: {
                 id: string;
@@ -7000,7 +7011,10 @@ export interface operations {
     };
     deleteUsersByIdKeysByKeyId: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether the links to uploads that were created with the key are revoked. Without it, they stay */
+                revokeLinks?: boolean;
+            };
             header?: never;
             path: {
                 id: string;

@@ -583,6 +583,7 @@ create table ${s}.upload_links (
   upload_id uuid not null,
   owner_id uuid not null,
   created_by uuid,
+  key_id uuid,
   name text not null,
   secret_hash bytea not null unique,
   created_at timestamptz not null default now(),
@@ -591,6 +592,7 @@ create table ${s}.upload_links (
 create index upload_links_upload on ${s}.upload_links (upload_id, id);
 create index upload_links_owner on ${s}.upload_links (owner_id);
 create index upload_links_creator on ${s}.upload_links (created_by);
+create index upload_links_key on ${s}.upload_links (key_id) where key_id is not null;
 create index upload_links_expires_at on ${s}.upload_links (expires_at);
 
 -- No reference to users, whose check would wait for locks on them.

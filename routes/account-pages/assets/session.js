@@ -183,15 +183,22 @@ onUse(find('#step-up-passkey'), 'click', find('#step-up-alert'), async () => {
 
 const confirmation = find('#confirmation')
 
-/** Asks whether something that cannot be undone shall be done. Throws `Cancelled` if not. */
-export function confirm (question, label) {
+/**
+ * Asks whether something that cannot be undone shall be done, and with `option` also what that says. Returns whether
+ * the option was chosen. Throws `Cancelled` if nothing shall be done.
+ */
+export function confirm (question, label, option = '') {
+  const box = find('#confirmation-option')
+  box.hidden = option === ''
+  box.querySelector('span').textContent = option
+  box.querySelector('input').checked = false
   find('#confirmation-question').textContent = question
   find('#confirmation-yes').textContent = label
   confirmation.returnValue = ''
   confirmation.showModal()
   return new Promise((resolve, reject) => {
     confirmation.addEventListener('close', () => {
-      if (confirmation.returnValue === 'yes') resolve()
+      if (confirmation.returnValue === 'yes') resolve(box.querySelector('input').checked)
       else reject(new Cancelled())
     }, { once: true })
   })
