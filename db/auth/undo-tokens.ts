@@ -9,6 +9,7 @@ import { deleteSessionsOf } from '../sessions/ended-sessions.ts'
 import { storeCredentialEvent, storeUserEvent } from '../outbox/store.ts'
 import { isEmailTaken } from '../driver/postgres.ts'
 import type { Database, Tables } from '../tables/index.ts'
+import { restoreRecoveryCodes } from '../totp/recovery-codes.ts'
 import { hasEmail, isSameEmail } from '../users/user-keys.ts'
 import { lockUser } from '../users/users.ts'
 import { voidUploadLinks } from '../uploads/upload-links.ts'
@@ -132,7 +133,7 @@ async function deleteAddedSince (
   const since = sql<Date>`${time}::timestamptz`
   const passkeys = await trx.deleteFrom('passkeys').where('user_id', '=', userId).where('created_at', '>=', since)
     .returning('id').execute()
-  await trx.deleteFrom('recovery_codes').where('user_id', '=', userId).where('created_at', '>=', since).execute()
+  await restoreRecoveryCodes(trx, userId, time)
   const totp = await trx.deleteFrom('totp').where('user_id', '=', userId)
     .where(({ or, eb }) => or([eb('confirmed_at', 'is', null), eb('confirmed_at', '>=', since)]))
     .returning('confirmed_at as confirmedAt').execute()

@@ -254,9 +254,11 @@ create table ${s}.totp (
 create table ${s}.recovery_codes (
   user_id uuid not null references ${s}.users on delete cascade,
   hash bytea not null,
-  created_at timestamptz not null default now(),
+  created_at timestamptz not null default clock_timestamp(),
+  replaced_at timestamptz,
   primary key (user_id, hash)
 );
+create index recovery_codes_replaced_at on ${s}.recovery_codes (replaced_at) where replaced_at is not null;
 
 create table ${s}.identities (
   id uuid primary key,

@@ -201,6 +201,8 @@ export interface RecoveryCodesTable {
   /** SHA-256 of the code. */
   hash: Uint8Array
   created_at: Generated<Date>
+  /** When others have replaced it: it is void, and kept for as long as a link can undo that. Null if it works. */
+  replaced_at: Date | null
 }
 
 /** A login whose first factor was right, and that waits for the second one. */
