@@ -13,6 +13,7 @@ import { removeIdentities } from '../providers/identities.ts'
 import { isUuid } from '../driver/postgres.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, UsersTable } from '../tables/index.ts'
+import { expireResumableUploads } from '../uploads/resumable-uploads.ts'
 import { isProven } from './proven-address.ts'
 import { deleteOutrankedTokens, insertUndoToken } from './undo-tokens.ts'
 import { lockUser } from '../users/users.ts'
@@ -134,6 +135,7 @@ export async function resetPassword (
     })
     .where('id', '=', userId).execute()
   await voidLinks(trx, userId, tablesOfMailbox)
+  await expireResumableUploads(trx, userId)
   // Nobody had proved to own the address before, so somebody else may have linked these identities.
   const identities = user.emailVerified ? 0 : await removeIdentities(trx, userId, userId)
   // A thief may have created API keys, and a theft may be why the password is reset.

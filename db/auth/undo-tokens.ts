@@ -12,6 +12,7 @@ import type { Database, Tables } from '../tables/index.ts'
 import { restoreRecoveryCodes } from '../totp/recovery-codes.ts'
 import { hasEmail, isSameEmail } from '../users/user-keys.ts'
 import { lockUser } from '../users/users.ts'
+import { expireResumableUploads } from '../uploads/resumable-uploads.ts'
 import { voidUploadLinks } from '../uploads/upload-links.ts'
 import { tablesOfMailbox, voidLinks } from './void-issued.ts'
 
@@ -175,6 +176,7 @@ export async function undoChange (
     .where('position', restored ? '>=' : '>', former.position).execute()
   await voidLinks(trx, userId, tablesOfMailbox)
   await voidUploadLinks(trx, userId)
+  await expireResumableUploads(trx, userId)
   const { removed, keys } = await deleteAddedSince(trx, userId, former.time)
   await trx.updateTable('users')
     .set({ password_hash: former.password_hash, updated_at: sql`now()`, ...restored && { email: former.email } })
