@@ -1901,6 +1901,8 @@ export interface components {
             password: boolean;
             /** @description Whether the code of a mail steps up, with POST /api/auth/step-up/mail: for users without a second factor */
             mail: boolean;
+            /** @description The ids of the providers that step up, with POST /api/auth/providers/{id}/step-up. One that cannot log the user in once more does so only for users who have nothing else */
+            providers: string[];
         };
         /**
          * NewTotp

@@ -272,6 +272,7 @@ export const de: Texts = {
   signUpClosed: 'Dafür gibt es kein Konto. Melden Sie sich auf andere Weise an und verknüpfen Sie es danach.',
   identityTaken: 'Das ist schon mit einem anderen Konto verknüpft.',
   identityOther: 'Das ist nicht mit Ihrem Konto verknüpft. Verwenden Sie ein anderes.',
+  providerTooWeak: 'Dieser Anbieter kann Sie nicht noch einmal anmelden. Bestätigen Sie auf andere Weise, dass Sie es sind.',
   identityGone: 'Das ist nicht mehr verknüpft.',
   tooManyIdentities: 'Sie haben so viele Konten verknüpft, wie Sie dürfen. Heben Sie zuerst eine Verknüpfung auf.',
   loginRejected: 'Die Anmeldung wurde nicht angenommen.',

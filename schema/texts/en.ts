@@ -273,6 +273,7 @@ export const en = {
   signUpClosed: 'There is no account for this. Log in in another way, and link it then.',
   identityTaken: 'This is linked to another account already.',
   identityOther: 'This is not linked to your account. Use another one.',
+  providerTooWeak: 'This provider cannot log you in once more. Confirm in another way that it is you.',
   identityGone: 'This is not linked any more.',
   tooManyIdentities: 'You have linked as many accounts as you may. Unlink one first.',
   loginRejected: 'The login was not accepted.',

@@ -262,6 +262,7 @@ export const es: Texts = {
   signUpClosed: 'No hay ninguna cuenta para esto. Inicie sesión de otra forma y vincúlela después.',
   identityTaken: 'Ya está vinculada a otra cuenta.',
   identityOther: 'No está vinculada a su cuenta. Use otra.',
+  providerTooWeak: 'Este proveedor no puede volver a iniciar su sesión. Confirme de otra forma que es usted.',
   identityGone: 'Ya no está vinculada.',
   tooManyIdentities: 'Ha vinculado todas las cuentas que puede. Desvincule una primero.',
   loginRejected: 'El inicio de sesión no se ha aceptado.',

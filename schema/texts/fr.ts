@@ -267,6 +267,7 @@ export const fr: Texts = {
   signUpClosed: 'Il n’y a pas de compte pour cela. Connectez-vous autrement, puis liez-le.',
   identityTaken: 'Ceci est déjà lié à un autre compte.',
   identityOther: 'Ceci n’est pas lié à votre compte. Utilisez-en un autre.',
+  providerTooWeak: 'Ce fournisseur ne peut pas vous connecter à nouveau. Confirmez votre identité d’une autre manière.',
   identityGone: 'Ceci n’est plus lié.',
   tooManyIdentities: 'Vous avez lié autant de comptes que possible. Dissociez-en d’abord un.',
   loginRejected: 'La connexion n’a pas été acceptée.',

@@ -255,6 +255,7 @@ export const ja: Texts = {
   signUpClosed: '該当するアカウントがありません。別の方法でログインしてから連携してください。',
   identityTaken: 'すでに別のアカウントと連携しています。',
   identityOther: 'あなたのアカウントと連携していません。別のものを使ってください。',
+  providerTooWeak: 'このプロバイダーでは再度のログインができません。別の方法でご本人であることを確認してください。',
   identityGone: 'もう連携していません。',
   tooManyIdentities: '連携できるアカウントの数が上限に達しています。先に1つ解除してください。',
   loginRejected: 'ログインは受け付けられませんでした。',

@@ -261,6 +261,7 @@ export const pt: Texts = {
   signUpClosed: 'Não há conta para isto. Entre de outra forma e vincule-a depois.',
   identityTaken: 'Isto já está vinculado a outra conta.',
   identityOther: 'Isto não está vinculado à sua conta. Use outro.',
+  providerTooWeak: 'Este provedor não pode autenticar você novamente. Confirme de outra forma que é você.',
   identityGone: 'Isto não está mais vinculado.',
   tooManyIdentities: 'Você vinculou todas as contas que pode. Desvincule uma primeiro.',
   loginRejected: 'A entrada não foi aceita.',

@@ -255,6 +255,7 @@ export const zhHans: Texts = {
   signUpClosed: '没有对应的账号。请使用其他方式登录，然后再关联。',
   identityTaken: '它已关联到另一账号。',
   identityOther: '它未关联到您的账号。请使用其他账号。',
+  providerTooWeak: '此提供商无法让您重新登录。请用其他方式确认是您本人。',
   identityGone: '它已不再关联。',
   tooManyIdentities: '您关联的账号数量已达上限。请先取消一个。',
   loginRejected: '登录未被接受。',

@@ -20,6 +20,7 @@ const confirm = (user: User, payload: object, { inject }: TestUsher = usher) =>
 const remove = ({ headers }: User) => inject('DELETE', '/api/auth/totp', { headers })
 const createCodes = ({ headers }: User) => inject('POST', '/api/auth/recovery-codes', { headers })
 const read = async ({ headers }: User) => (await inject('GET', '/api/auth/second-factor', { headers })).json()
+const NONE = { password: true, totp: null, recoveryCodesLeft: 0, passkeys: 0, mail: false, providers: [] }
 const age = ({ id }: LoggedIn) => sql`update sessions set auth_time = now() - interval '1 hour' where user_id = ${id}`
 
 /** Sets up an app. Returns the user with the new token. */
@@ -33,7 +34,7 @@ async function enrol (user: LoggedIn, on: TestUsher = usher) {
 t.test('16.4 an app is set up with a secret, an address and a QR code, and is active once a code confirms it', async (t) => {
   const user = await createUser()
   const other = await login(user)
-  t.strictSame(await read(user), { password: true, totp: null, recoveryCodesLeft: 0, passkeys: 0, mail: false })
+  t.strictSame(await read(user), NONE)
   const started = await start(user)
   t.equal(started.statusCode, 200)
   t.equal(started.headers['cache-control'], 'no-store')
@@ -43,7 +44,7 @@ t.test('16.4 an app is set up with a secret, an address and a QR code, and is ac
   t.equal(uri, `otpauth://totp/${label}?secret=${secret}&issuer=Vault%20%26%20Co&algorithm=SHA1&digits=6&period=30`)
   t.match(qrCode, /^<svg [^>]*>.*<\/svg>$/)
   t.notMatch(qrCode, /script|href|<style/i)
-  t.strictSame(await read(user), { password: true, totp: null, recoveryCodesLeft: 0, passkeys: 0, mail: false }, 'not yet')
+  t.strictSame(await read(user), NONE, 'not yet')
   await login(user)
 
   const wrong = await confirm(user, { code: '000000' })
@@ -76,7 +77,7 @@ t.test('16.4 a second app is set up only when the first one was removed', async 
     t.strictSame([response.statusCode, response.json().code], [409, 'TOTP_ACTIVE'])
   }
   t.equal((await remove(user)).statusCode, 204)
-  t.strictSame(await read(user), { password: true, totp: null, recoveryCodesLeft: 0, passkeys: 0, mail: false })
+  t.strictSame(await read(user), NONE)
   const again = await remove(user)
   t.strictSame([again.statusCode, again.json().code], [404, 'TOTP_NOT_FOUND'])
   t.equal((await createCodes(user)).json().code, 'TOTP_NOT_FOUND')
