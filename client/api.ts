@@ -1922,6 +1922,8 @@ export interface components {
             password: boolean;
             /** @description Whether the code of a mail steps up, with POST /api/auth/step-up/mail: for users without a second factor */
             mail: boolean;
+            /** @description The ids of the providers that step up, with POST /api/auth/providers/{id}/step-up. One that cannot log the user in once more does so only for users who have nothing else */
+            providers: string[];
         };
         /**
          * NewTotp
@@ -2150,6 +2152,10 @@ export interface components {
             expiresAt: string;
             /** @description The id of the user who created it; null if it was the host */
             createdBy: string | null;
+            /** @description The id of the API key with which it was created, which may have been deleted; null without one */
+            keyId: string | null;
+            /** @description The name of that key; null if it was deleted, or is not one of the owner of the upload */
+            keyName: string | null;
         };
         /**
          * AuditEntry
@@ -2607,6 +2613,10 @@ export interface components {
             expiresAt: string;
             /** @description The id of the user who created it; null if it was the host */
             createdBy: string | null;
+            /** @description The id of the API key with which it was created, which may have been deleted; null without one */
+            keyId: string | null;
+            /** @description The name of that key; null if it was deleted, or is not one of the owner of the upload */
+            keyName: string | null;
             /** @description Serves the bytes without a token, to whoever has it. It is not shown again. Absolute if the public URL is set */
             url: string;
         };
@@ -6434,7 +6444,10 @@ export interface operations {
     };
     deleteAuthKeysById: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether the links to uploads that were created with the key are revoked. Without it, they stay */
+                revokeLinks?: boolean;
+            };
             header?: never;
             path: {
                 id: string;
@@ -7027,7 +7040,10 @@ export interface operations {
     };
     deleteUsersByIdKeysByKeyId: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether the links to uploads that were created with the key are revoked. Without it, they stay */
+                revokeLinks?: boolean;
+            };
             header?: never;
             path: {
                 id: string;

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import { addVary } from '../plugins/http/vary.ts'
-import { ApiKey, ApiKeyList, CreateApiKey, CreatedApiKey } from '../schema/auth/api-key.ts'
+import { ApiKey, ApiKeyList, CreateApiKey, CreatedApiKey, DeleteApiKeyQuery } from '../schema/auth/api-key.ts'
 import { pageTag } from '../schema/http/entity-tag.ts'
 import { IdParams, UserKeyParams } from '../schema/http/params.ts'
 import { failures, HEADERS, NoContent, NotModified, STEP_UP } from '../schema/http/reply.ts'
@@ -35,7 +35,8 @@ const schemas = {
     ...own,
     summary: 'Delete an API key, which every node then rejects',
     params: IdParams,
-    response: { 204: NoContent, ...failures(401, 403, 404) },
+    querystring: DeleteApiKeyQuery,
+    response: { 204: NoContent, ...failures(400, 401, 403, 404) },
   },
   createOfUser: {
     ...ofUser,
@@ -61,7 +62,8 @@ const schemas = {
     ...ofUser,
     summary: 'Delete an API key of a user, which every node then rejects',
     params: UserKeyParams,
-    response: { 204: NoContent, ...failures(401, 403, 404) },
+    querystring: DeleteApiKeyQuery,
+    response: { 204: NoContent, ...failures(400, 401, 403, 404) },
   },
 }
 
@@ -125,16 +127,19 @@ const apiKeyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onDelete (request: RequestOf<typeof schemas.delete>, reply: ReplyOf<typeof schemas.delete>) {
-    await apiKeys.delete(callerOf(request), ownId(request), idOf(request))
+    await apiKeys.delete(callerOf(request), ownId(request), idOf(request), revocationOf(request))
     return reply.code(204).send(null)
   }
 
   async function onDeleteOfUser (
     request: RequestOf<typeof schemas.deleteOfUser>, reply: ReplyOf<typeof schemas.deleteOfUser>
   ) {
-    await apiKeys.delete(callerOf(request), idOf(request), request.params.keyId.toLowerCase())
+    await apiKeys.delete(callerOf(request), idOf(request), request.params.keyId.toLowerCase(), revocationOf(request))
     return reply.code(204).send(null)
   }
+
+  const revocationOf = ({ query: { revokeLinks: revokesLinks } }: { query: { revokeLinks?: boolean } }) =>
+    ({ ...revokesLinks !== undefined && { revokesLinks } })
 
   async function read (userId: string, id: string, request: FastifyRequest) {
     const key = await apiKeys.get(callerOf(request), userId, id)

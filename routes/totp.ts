@@ -46,7 +46,7 @@ const schemas = {
 const totpRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherOptions: options, usherUsers: users,
-    usherAuth: { actorOf, authenticateAny, callerOf, credentials, stepUp, totp },
+    usherAuth: { actorOf, authenticateAny, callerOf, credentials, providers, stepUp, totp },
   } = app
   // Also for those who must have a second factor and lack it.
   const read = [authenticateAny, async (request: FastifyRequest) => {
@@ -68,12 +68,13 @@ const totpRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onRead (request: RequestOf<typeof schemas.read>) {
     const caller = callerOf(request)
     const { id } = actorOf(request)
-    const [{ passkeys, ...factors }, user, hasSecondFactor] = await Promise.all([
+    const [{ passkeys, ...factors }, user, hasSecondFactor, usable] = await Promise.all([
       credentials.list(caller, id), users.get(id, request.socket), stepUp.hasSecondFactor(caller),
+      providers.stepUpProvidersOf(id),
     ])
     await caller.confirm()
     const mail = options.loginMail && user.emailVerified && !hasSecondFactor
-    return { ...factors, passkeys: passkeys.length, mail }
+    return { ...factors, passkeys: passkeys.length, mail, providers: usable }
   }
 
   async function onStart (request: RequestOf<typeof schemas.start>) {

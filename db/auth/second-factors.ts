@@ -24,6 +24,7 @@ export async function findSecondFactors (db: Database, userId: string): Promise<
     exists(selectFrom('totp').select('user_id').where('user_id', '=', userId).where('confirmed_at', 'is not', null))
       .$castTo<boolean>().as('totp'),
     selectFrom('recovery_codes').select(sql<number>`count(*)::int`.as('count')).where('user_id', '=', userId)
+      .where('replaced_at', 'is', null)
       .$asScalar().$notNull().as('recoveryCodes'),
     selectFrom('passkeys').select(sql<number>`count(*)::int`.as('count')).where('user_id', '=', userId)
       .$asScalar().$notNull().as('passkeys'),

@@ -6,6 +6,7 @@ import { deleteExpired } from '../batching/delete-expired.ts'
 import { storeUserEvent } from '../outbox/store.ts'
 import { isEmailTaken } from '../driver/postgres.ts'
 import type { Database, Tables } from '../tables/index.ts'
+import { restoreRecoveryCodes } from '../totp/recovery-codes.ts'
 import { hasEmail, isSameEmail } from '../users/user-keys.ts'
 import { lockUser } from '../users/users.ts'
 import { endedOf, repairAccount, UNDO_DAYS, type Repaired } from '../sign-in/repairs.ts'
@@ -138,8 +139,7 @@ export async function undoChange (
   await deleteOutrankedTokens(trx, userId, former.email, false)
   await trx.deleteFrom('undo_tokens').where('user_id', '=', userId)
     .where('position', restored ? '>=' : '>', former.position).execute()
-  await trx.deleteFrom('recovery_codes').where('user_id', '=', userId)
-    .where('created_at', '>=', sql<Date>`${former.time}::timestamptz`).execute()
+  await restoreRecoveryCodes(trx, userId, former.time)
   const repaired = await repairAccount(
     trx, userId, 'undo', { actorId: userId, since: former.time, keepsUndoLinks: true }
   )

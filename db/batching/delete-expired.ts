@@ -14,7 +14,7 @@ export interface Expired<Table extends keyof Tables> {
 
 type Expiring = 'email_tokens' | 'password_tokens' | 'undo_tokens' | 'sign_ups' | 'sessions' |
   'ended_sessions' | 'recognised_networks' | 'login_challenges' | 'login_mails' | 'used_ceremonies' | 'api_keys' |
-  'upload_links'
+  'upload_links' | 'recovery_codes'
 
 /**
  * Deletes at most `limit` expired rows, except those that another transaction has locked: it may be a purge of another

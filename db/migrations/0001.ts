@@ -104,6 +104,7 @@ create table ${s}.sessions (
   identity_id uuid,
   provider_sid text,
   is_console boolean not null default false,
+  parent_id uuid references ${s}.sessions on delete cascade,
   address text not null,
   user_agent text not null,
   created_at timestamptz not null default now(),
@@ -112,6 +113,7 @@ create table ${s}.sessions (
 );
 create index sessions_user on ${s}.sessions (user_id);
 create index sessions_expires_at on ${s}.sessions (expires_at);
+create index sessions_parent on ${s}.sessions (parent_id) where parent_id is not null;
 create index sessions_provider_sid on ${s}.sessions (provider_sid) where provider_sid is not null;
 
 -- The time when the row of the session is deleted, rather than the start of that transaction, because nodes read the
@@ -255,8 +257,10 @@ create table ${s}.recovery_codes (
   user_id uuid not null references ${s}.users on delete cascade,
   hash bytea not null,
   created_at timestamptz not null default clock_timestamp(),
+  replaced_at timestamptz,
   primary key (user_id, hash)
 );
+create index recovery_codes_replaced_at on ${s}.recovery_codes (replaced_at) where replaced_at is not null;
 
 create table ${s}.identities (
   id uuid primary key,
@@ -584,6 +588,7 @@ create table ${s}.upload_links (
   upload_id uuid not null,
   owner_id uuid not null,
   created_by uuid,
+  key_id uuid,
   name text not null,
   secret_hash bytea not null unique,
   created_at timestamptz not null default now(),
@@ -592,6 +597,7 @@ create table ${s}.upload_links (
 create index upload_links_upload on ${s}.upload_links (upload_id, id);
 create index upload_links_owner on ${s}.upload_links (owner_id);
 create index upload_links_creator on ${s}.upload_links (created_by);
+create index upload_links_key on ${s}.upload_links (key_id) where key_id is not null;
 create index upload_links_expires_at on ${s}.upload_links (expires_at);
 
 -- No reference to users, whose check would wait for locks on them.

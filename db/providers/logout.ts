@@ -1,4 +1,5 @@
 import { insertAuditEntries } from '../audit/audit.ts'
+import { anyOf } from '../driver/postgres.ts'
 import { actorValue, sessionEndOf, withEvents } from '../outbox/store.ts'
 import type { ClientInfo } from '../sessions/sessions.ts'
 import type { Database } from '../tables/index.ts'
@@ -7,8 +8,9 @@ import type { Database } from '../tables/index.ts'
 export interface ProviderLogout { issuer: string, subject: string | undefined, sid: string | undefined }
 
 /**
- * Ends the sessions that were started by an identity of the issuer, and the logins by it that wait for their second
- * factor, and writes that to the account log. Call it in a transaction. Returns the ids of the ended sessions.
+ * Ends the sessions that were started by an identity of the issuer, those that were opened with their tokens, and the
+ * logins by it that wait for their second factor, and writes that to the account log. Call it in a transaction. Returns
+ * the ids of the ended sessions.
  * @param origin the client of the request, which is the provider
  */
 export async function endProviderSessions (
@@ -28,10 +30,14 @@ export async function endProviderSessions (
     .with('waiting', (cte) => cte.deleteFrom('login_challenges').using('meant')
       .whereRef('login_challenges.user_id', '=', 'meant.user_id').whereRef('identity_id', '=', 'meant.id')
       .$if(sid !== undefined, (query) => query.where('provider_sid', '=', sid!)))
-    .with('ended', (cte) => cte.deleteFrom('sessions').using('meant')
+    .with('started', (cte) => cte.deleteFrom('sessions').using('meant')
       .whereRef('sessions.user_id', '=', 'meant.user_id').whereRef('identity_id', '=', 'meant.id')
       .$if(sid !== undefined, (query) => query.where('provider_sid', '=', sid!))
       .returning(['sessions.id', 'sessions.user_id']))
+    .with('derived', (cte) => cte.deleteFrom('sessions')
+      .where('parent_id', '=', ({ selectFrom }) => anyOf(selectFrom('started').select('id'))).returning(['id', 'user_id']))
+    .with('ended', (cte) => cte.selectFrom('started').select(['id', 'user_id'])
+      .unionAll(cte.selectFrom('derived').select(['id', 'user_id'])))
   const ended = await withEvents(
     statement, trx, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(null)) }
   ).selectFrom('ended').select(['ended.id', 'ended.user_id as userId']).execute()

@@ -1,13 +1,13 @@
-import { sql } from 'kysely'
+import { sql, type SelectQueryBuilder } from 'kysely'
 import type { AuditAction } from '../../schema/audit/audit.ts'
-import { ctid } from '../driver/postgres.ts'
+import { anyOf, ctid } from '../driver/postgres.ts'
 import { deleteExpired, placesOfExpired } from '../batching/delete-expired.ts'
 import { actorAuditColumns, type AuditContext } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'
 import { replanned } from '../driver/replanned.ts'
 import { actorValue, sessionEndOf, withEvents } from '../outbox/store.ts'
 import { seconds } from './sessions.ts'
-import type { Database } from '../tables/index.ts'
+import type { Database, Tables } from '../tables/index.ts'
 
 /** The data for the account log about the end of a session. */
 export interface EndContext extends Omit<AuditContext, 'sessionId' | 'keyId'> {
@@ -22,47 +22,62 @@ export interface EndContext extends Omit<AuditContext, 'sessionId' | 'keyId'> {
 }
 
 /**
- * Ends a session and writes that to the account log, as one statement. If `secretHash` is passed, it must be that of
- * the session. Returns the session's id, or undefined if there was no such session.
+ * Ends a session and those that were opened with its tokens, and writes the end of the session to the account log, as
+ * one statement. If `secretHash` is passed, it must be that of the session. Returns the ids of the ended sessions: none
+ * if there was no such session.
  */
 export async function deleteSession (
   db: Database, { id, secretHash }: { id: string, secretHash?: Uint8Array }, note: EndContext
-): Promise<string | undefined> {
+): Promise<string[]> {
   const { action, actorId, keyId = null, byUser = false, address, userAgent } = note
   const statement = db
-    .with('ended', (cte) => cte.deleteFrom('sessions').where('id', '=', id)
+    .with('named', (cte) => cte.deleteFrom('sessions').where('id', '=', id)
       .$if(secretHash !== undefined, (query) => query.where('secret_hash', '=', secretHash!))
       .returning(['id', 'user_id']))
+    .with('derived', (cte) => cte.deleteFrom('sessions')
+      .where('parent_id', '=', ({ selectFrom }) => anyOf(selectFrom('named').select('id'))).returning(['id', 'user_id']))
+    .with('ended', (cte) => cte.selectFrom('named').select(['id', 'user_id'])
+      .unionAll(cte.selectFrom('derived').select(['id', 'user_id'])))
     .with('noted', (cte) => cte.insertInto('audit').columns(actorAuditColumns)
-      .expression(({ selectFrom, val }) => selectFrom('ended').select(({ ref }) => [
+      .expression(({ selectFrom, val }) => selectFrom('named').select(({ ref }) => [
         val(newId(db)).as('entry'), val(action).as('action'),
-        byUser ? ref('user_id').as('actor') : val(actorId).as('actor'), 'user_id as user', 'ended.id as session',
+        byUser ? ref('user_id').as('actor') : val(actorId).as('actor'), 'user_id as user', 'named.id as session',
         val(address).as('address'), val(userAgent).as('agent'), val(keyId).as('key'),
       ])))
   const actor = byUser ? 'ended.user_id' : actorValue(actorId)
-  const ended = await withEvents(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actor) })
-    .selectFrom('ended').select('id').executeTakeFirst()
-  return ended?.id
+  const rows = await withEvents(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actor) })
+    .selectFrom('ended').select('id').execute()
+  return rows.map(({ id }) => id)
 }
 
 /**
- * Ends the sessions of a user, except for `except` if it is passed. Returns the ids of the ended sessions.
+ * Ends the sessions of a user, except for `except` if it is passed and was not opened with a token of another one.
+ * Returns the ids of the ended sessions.
  * @param actorId the user who ends them; null if it is the operator
  */
 export async function deleteSessionsOf (
   db: Database, userId: string, actorId: string | null, except?: string
 ): Promise<string[]> {
-  const statement = db.with('ended', (cte) => cte.deleteFrom('sessions').where('user_id', '=', userId)
-    .$if(except !== undefined, (query) => query.where('id', '<>', except!))
-    .returning(['id', 'user_id']))
+  const statement = db
+    .with('found', (cte) => inLockOrder(cte.selectFrom('sessions').select('id').where('user_id', '=', userId)
+      .$if(except !== undefined, (query) => query.where('id', '<>', except!))))
+    .with('ended', (cte) => cte.deleteFrom('sessions')
+      .where('id', '=', ({ selectFrom }) => anyOf(selectFrom('found').select('id'))).returning(['id', 'user_id']))
   const rows = await withEvents(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(actorId)) })
     .selectFrom('ended').select('id').execute()
   return rows.map(({ id }) => id)
 }
 
+// The end of a session waits for the rows of those that were opened with its tokens. Statements that end both lock them
+// in the same order, so that two of them cannot cause a deadlock.
+const inLockOrder = <Query extends SelectQueryBuilder<Tables, 'sessions', { id: string }>> (query: Query) =>
+  query.orderBy(sql`parent_id is not null`).orderBy('id').forUpdate()
+
 /** Ends every session of every user. Returns the number of ended sessions. */
 export async function deleteAllSessions (db: Database): Promise<number> {
-  const statement = db.with('ended', (cte) => cte.deleteFrom('sessions').returning(['id', 'user_id']))
+  const statement = db.with('found', (cte) => inLockOrder(cte.selectFrom('sessions').select('id')))
+    .with('ended', (cte) => cte.deleteFrom('sessions')
+      .where('id', '=', ({ selectFrom }) => anyOf(selectFrom('found').select('id'))).returning(['id', 'user_id']))
   const query = withEvents(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(null)) })
   const { count } = await query.selectFrom('ended').select(({ fn }) => fn.countAll().as('count'))
     .executeTakeFirstOrThrow()
@@ -81,12 +96,17 @@ export async function listEndedSessions (db: Database, within: number): Promise<
 }
 
 /**
- * Deletes at most `limit` expired sessions, except those that another node is deleting. Returns the number of deleted
- * sessions.
+ * Deletes at most `limit` expired sessions, except those that another node is deleting, and those that were opened with
+ * their tokens. Returns the number of deleted sessions.
  */
 export async function deleteExpiredSessions (db: Database, limit: number): Promise<number> {
-  const statement = replanned(db).with('ended', (cte) => cte.deleteFrom('sessions')
-    .where(ctid, '=', placesOfExpired(db, 'sessions', { column: 'expires_at', limit })).returning(['id', 'user_id']))
+  const statement = replanned(db)
+    .with('expired', (cte) => cte.deleteFrom('sessions')
+      .where(ctid, '=', placesOfExpired(db, 'sessions', { column: 'expires_at', limit })).returning(['id', 'user_id']))
+    .with('derived', (cte) => cte.deleteFrom('sessions')
+      .where('parent_id', '=', ({ selectFrom }) => anyOf(selectFrom('expired').select('id'))).returning(['id', 'user_id']))
+    .with('ended', (cte) => cte.selectFrom('expired').select(['id', 'user_id'])
+      .unionAll(cte.selectFrom('derived').select(['id', 'user_id'])))
   const { count } = await withEvents(
     statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(null)) }
   )

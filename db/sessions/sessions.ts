@@ -1,12 +1,12 @@
 import { sql } from 'kysely'
-import { InvalidCredentials } from '../../schema/auth/login.ts'
+import { InvalidCredentials, InvalidToken } from '../../schema/auth/login.ts'
 import { SecondFactorRequired } from '../../schema/auth/second-factor.ts'
 import { networkOf } from '../../schema/http/network.ts'
 import type { Role } from '../../schema/users/user.ts'
 import { noFields } from '../../schema/users/user-fields.ts'
 import { auditColumns } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'
-import { hasSqlState } from '../driver/postgres.ts'
+import { anyOf, hasSqlState, violates } from '../driver/postgres.ts'
 import { SECOND_FACTOR_MISSING } from '../auth/second-factors.ts'
 import { sessionEndOf, withEvents } from '../outbox/store.ts'
 import type { Row } from '../tables/row.ts'
@@ -54,6 +54,8 @@ export interface NewSession extends ClientInfo {
   authTime?: Date | undefined
   /** Whether it is a session of the console. */
   isConsole?: boolean | undefined
+  /** The session whose token opens this one. When that ends, this one does, too. */
+  parentId?: string | undefined
   secretHash: Uint8Array
   rotationKey: Uint8Array
   /** The session that the new one replaces, if it is live and its secret has this hash. */
@@ -65,23 +67,23 @@ export const seconds = (count: number) => sql`make_interval(secs => ${count})`
 
 /**
  * Creates a session, ends the one that it replaces, and writes both to the account log, as one statement. From now on
- * the client's network is recognised. Returns the session's id, its expiry, the user's current role, and the id of the
- * replaced session if that was live, and when the user was authenticated.
+ * the client's network is recognised. Returns the session's id, its expiry, the user's current role, when the user was
+ * authenticated, and the ids of the sessions that it has ended.
  *
  * The statement locks the user's row. If a concurrent change demotes, disables or deletes the user, or sets another
  * password, it therefore takes place either before the statement, or after it and ends the new session. Throws
  * `InvalidCredentials`, and changes nothing, if the user was deleted or disabled, the password was changed, or the
- * passkey or the identity removed, meanwhile. Throws `SecondFactorRequired` if the user has a second factor and `amr`
- * lacks `mfa`.
+ * passkey or the identity removed, meanwhile, `InvalidToken` if the session `parentId` has ended, and
+ * `SecondFactorRequired` if the user has a second factor and `amr` lacks `mfa`.
  */
 export async function insertSession (
   db: Database,
   {
-    userId, amr, passwordHash, passkey, identity, authTime, isConsole = false, secretHash, rotationKey, address,
-    userAgent, replaced,
+    userId, amr, passwordHash, passkey, identity, authTime, isConsole = false, parentId, secretHash, rotationKey,
+    address, userAgent, replaced,
   }: NewSession,
   { sessionIdleSeconds, sessionSeconds }: Lifetime
-): Promise<{ id: string, role: Role, expiresAt: Date, authTime: Date, replacedId: string | null }> {
+): Promise<{ id: string, role: Role, expiresAt: Date, authTime: Date, endedIds: string[] }> {
   const id = newId(db)
   const network = networkOf(address)
   const statement = db
@@ -109,6 +111,7 @@ export async function insertSession (
     .with('oldest', (cte) => cte.selectFrom('sessions').select('id').where('id', 'in', ({ selectFrom }) =>
       selectFrom('sessions').select('id').where('user_id', '=', userId)
         .orderBy('created_at', 'desc').orderBy('id', 'desc').offset(MAX_SESSIONS_PER_USER - 1))
+      .where('id', 'is distinct from', parentId ?? null)
       .where(({ exists, selectFrom }) => exists(selectFrom('owner').select('id'))).forUpdate().skipLocked())
     .with('evicted', (cte) => cte.deleteFrom('sessions')
       .where('id', 'in', ({ selectFrom }) => selectFrom('oldest').select('id')).returning(['id', 'user_id']))
@@ -117,6 +120,11 @@ export async function insertSession (
       .where('expires_at', '>', sql<Date>`now()`)
       .where(({ exists, selectFrom }) => exists(selectFrom('owner').select('id')))
       .returning(['id', 'user_id']))
+    .with('derived', (cte) => cte.deleteFrom('sessions').where('parent_id', '=', ({ selectFrom }) => anyOf(
+      selectFrom('evicted').select('id').unionAll(selectFrom('replaced').select('id')))).returning(['id', 'user_id']))
+    .with('ended', (cte) => cte.selectFrom('evicted').select(['id', 'user_id'])
+      .unionAll(cte.selectFrom('replaced').select(['id', 'user_id']))
+      .unionAll(cte.selectFrom('derived').select(['id', 'user_id'])))
     .with('noted_end', (cte) => cte.insertInto('audit').columns(auditColumns)
       .expression(({ selectFrom, val }) => selectFrom('replaced').select([
         val(newId(db)).as('entry'), sql.lit('session.end').as('action'), val(userId).as('actor'),
@@ -139,27 +147,31 @@ export async function insertSession (
           .orderBy('last_used_at', 'desc').offset(MAX_NETWORKS_PER_USER - 1)).forUpdate().skipLocked())
     .with('forgotten', (cte) => cte.deleteFrom('recognised_networks').where('user_id', '=', userId)
       .where('network', 'in', ({ selectFrom }) => selectFrom('unused').select('network')))
-  const from = '(select id, user_id from evicted union all select id, user_id from replaced) as ended'
   const started = { userId: 'owner.id', sessionId: sql`${id}::uuid`, actorId: 'owner.id' }
-  const ending = withEvents(statement, db, 'session.ended', { from, ...sessionEndOf(sql`${userId}::uuid`) })
+  const ending = withEvents(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(sql`${userId}::uuid`) })
   return withEvents(ending, db, 'session.started', { from: 'owner', subject: 'owner.id', data: started })
     .insertInto('sessions')
     .columns([
       'id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'amr', 'auth_time',
-      'identity_id', 'provider_sid', 'is_console', 'expires_at',
+      'identity_id', 'provider_sid', 'is_console', 'parent_id', 'expires_at',
     ])
     .expression(({ selectFrom, val }) => selectFrom('owner').select([
       val(id).as('session'), 'owner.id', val(secretHash).as('secret'), val(rotationKey).as('rotation'),
       val(address).as('address'), val(userAgent).as('agent'), sql<string[]>`${amr}::text[]`.as('amr'),
       sql<Date>`coalesce(${authTime ?? null}::timestamptz, now())`.as('authenticated'), val(identity?.id ?? null).as('identity'),
-      val(identity?.sid ?? null).as('sid'), val(isConsole).as('console'),
-      sql<Date>`now() + ${seconds(Math.min(sessionIdleSeconds, sessionSeconds))}`.as('expires'),
+      val(identity?.sid ?? null).as('sid'), val(isConsole).as('console'), val(parentId ?? null).as('parent'),
+      sql<Date>`least(now() + ${seconds(Math.min(sessionIdleSeconds, sessionSeconds))}, ${
+        selectFrom('sessions').select('expires_at').where('id', '=', parentId ?? null)})`.as('expires'),
     ]))
     .returning(['id', 'expires_at as expiresAt', 'auth_time as authTime',
       ({ selectFrom }) => selectFrom('owner').select('role').$asScalar().$notNull().as('role'),
-      ({ selectFrom }) => selectFrom('replaced').select('replaced.id').$asScalar().as('replacedId')])
+      // The driver reads arrays as text, and JSON as arrays.
+      sql<string[]>`to_json(array(select id from ended))`.as('endedIds')])
     .executeTakeFirstOrThrow(() => new InvalidCredentials())
-    .catch((error) => { throw hasSqlState(error, SECOND_FACTOR_MISSING) ? new SecondFactorRequired() : error })
+    .catch((error) => {
+      if (violates(db, error, 'sessions', 'sessions_parent_id_fkey')) throw new InvalidToken()
+      throw hasSqlState(error, SECOND_FACTOR_MISSING) ? new SecondFactorRequired() : error
+    })
 }
 
 /** How and when the user of a session was authenticated. */

@@ -31,6 +31,8 @@ export interface SessionsTable {
   provider_sid: string | null
   /** Whether it is a session of the console, which has a cookie of its own and is never refreshed. */
   is_console: Generated<boolean>
+  /** The session whose token has opened this one, which therefore ends with it; null if it was a login. */
+  parent_id: string | null
 }
 
 /** An ended session whose access tokens may not have expired. Rows are kept for the lifetime of a token. */
@@ -201,6 +203,8 @@ export interface RecoveryCodesTable {
   /** SHA-256 of the code. */
   hash: Uint8Array
   created_at: Generated<Date>
+  /** When others have replaced it: it is void, and kept for as long as a link can undo that. Null if it works. */
+  replaced_at: Date | null
 }
 
 /** A login whose first factor was right, and that waits for the second one. */

@@ -48,6 +48,8 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   upload_usage: 'left out',
   // The limits of an hour.
   post_rates: 'left out',
+  // As those below: without it, users could not log in. What was removed after the backup is back, and the restore says
+  // so (`node/backup/undone.ts`).
   passkeys: 'kept',
   // A key that was deleted after the backup may have been stolen.
   api_keys: 'sessions',

@@ -73,6 +73,8 @@ export interface UploadLinksTable {
   owner_id: string
   /** The user who created it; null if it was the host. */
   created_by: string | null
+  /** The API key with which it was created, which may be gone by now; null if it was another way. */
+  key_id: string | null
   name: string
   /** SHA-256 of the secret in the link. */
   secret_hash: Uint8Array

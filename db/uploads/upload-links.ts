@@ -1,20 +1,28 @@
-import { sql } from 'kysely'
+import { expressionBuilder, sql } from 'kysely'
 import { UploadNotFound } from '../../schema/uploads/upload.ts'
 import { TooManyLinks } from '../../schema/uploads/upload-link.ts'
-import { actorAuditColumns, insertAuditEntries, type NewAuditEntry } from '../audit/audit.ts'
+import { actorAuditColumns, insertAuditEntries, type AuditContext, type NewAuditEntry } from '../audit/audit.ts'
 import { deleteExpired } from '../batching/delete-expired.ts'
 import { newId } from '../driver/ids.ts'
 import { isUuid } from '../driver/postgres.ts'
 import { confirmSession, isLiveSession, rejectEnded, requireLiveSession } from '../sessions/live-sessions.ts'
 import type { Row } from '../tables/row.ts'
-import type { Database } from '../tables/index.ts'
+import type { Database, Tables } from '../tables/index.ts'
 import type { UploadLinksTable } from '../tables/content.ts'
 import type { UploadRow, UploadWriter } from './uploads.ts'
 
-export type UploadLinkRow = Row<UploadLinksTable, 'id' | 'name' | 'created_at' | 'expires_at' | 'created_by'>
+export type UploadLinkRow =
+  Row<UploadLinksTable, 'id' | 'name' | 'created_at' | 'expires_at' | 'created_by' | 'key_id'> & {
+    /** The name of the API key; null without one, if it was deleted, and for one of somebody else than the owner. */
+    keyName: string | null
+  }
 
-const columns = [
-  'id', 'name', 'created_at as createdAt', 'expires_at as expiresAt', 'created_by as createdBy',
+/** What is shown of a link. */
+export const linkColumns = [
+  'id', 'name', 'created_at as createdAt', 'expires_at as expiresAt', 'created_by as createdBy', 'key_id as keyId',
+  expressionBuilder<Tables, 'upload_links'>().selectFrom('api_keys').select('api_keys.name')
+    .whereRef('api_keys.id', '=', 'upload_links.key_id').whereRef('api_keys.user_id', '=', 'upload_links.owner_id')
+    .as('keyName'),
 ] as const
 
 /** How many links there may be at a time. */
@@ -58,10 +66,11 @@ export async function insertUploadLink (
       upload_id: uploadId,
       owner_id: ownerId!,
       created_by: writer?.id ?? null,
+      key_id: entry.keyId,
       name,
       secret_hash: secretHash,
       expires_at: sql<Date>`now() + make_interval(secs => ${seconds}::integer)`,
-    }).returning(columns).executeTakeFirstOrThrow()
+    }).returning(linkColumns).executeTakeFirstOrThrow()
     await insertAuditEntries(trx, [entry])
     await sql`select ${confirmSession(trx, '(select 1) as one', writer?.token)}`.execute(trx)
     return link
@@ -70,7 +79,7 @@ export async function insertUploadLink (
 
 /** Returns the links of an upload that have not expired, newest first. */
 export async function listUploadLinks (db: Database, uploadId: string): Promise<UploadLinkRow[]> {
-  return db.selectFrom('upload_links').select(columns).where('upload_id', '=', uploadId)
+  return db.selectFrom('upload_links').select(linkColumns).where('upload_id', '=', uploadId)
     .where('expires_at', '>', sql<Date>`now()`).orderBy('id', 'desc').execute()
 }
 
@@ -143,6 +152,17 @@ export async function voidUploadLinks (trx: Database, userId: string): Promise<v
   for (const column of ['owner_id', 'created_by'] as const) {
     await trx.deleteFrom('upload_links').where(column, '=', userId).execute()
   }
+}
+
+/**
+ * Deletes the links that were created with an API key, and writes that to the account log. Call it in a transaction
+ * that has locked the user of the key.
+ * @param context who deletes them
+ */
+export async function revokeUploadLinksOfKey (trx: Database, keyId: string, context: AuditContext): Promise<void> {
+  const rows = await trx.deleteFrom('upload_links').where('key_id', '=', keyId).returning('owner_id as userId').execute()
+  const entries = rows.map(({ userId }) => ({ ...context, action: 'upload-link.revoke' as const, userId }))
+  if (entries.length > 0) await insertAuditEntries(trx, entries)
 }
 
 /** Deletes at most `limit` expired links. Returns the number of deleted links. */

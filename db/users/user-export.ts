@@ -1,10 +1,11 @@
 import { sql } from 'kysely'
 import type { IdentitiesTable, RecognisedNetworksTable } from '../tables/auth.ts'
-import type { PostsTable, UploadLinksTable } from '../tables/content.ts'
+import type { PostsTable } from '../tables/content.ts'
 import type { Database } from '../tables/index.ts'
 import type { Row } from '../tables/row.ts'
 import { MAIL } from '../outbox/mails.ts'
 import { deliveryOwner } from '../outbox/owner.ts'
+import { linkColumns, type UploadLinkRow } from '../uploads/upload-links.ts'
 
 /** An identity at a provider, with what identifies it there. */
 export type ExportedIdentity =
@@ -109,15 +110,10 @@ export async function listExportedPosts (
 }
 
 /** A link to an upload, without its secret. */
-export type ExportedLink =
-  Row<UploadLinksTable, 'id' | 'upload_id' | 'name' | 'created_at' | 'expires_at' | 'created_by'>
+export type ExportedLink = UploadLinkRow & { uploadId: string }
 
 /** Returns the links to some uploads, newest first. */
 export async function listLinksOfUploads (db: Database, uploadIds: readonly string[]): Promise<ExportedLink[]> {
-  return db.selectFrom('upload_links')
-    .select([
-      'id', 'upload_id as uploadId', 'name', 'created_at as createdAt', 'expires_at as expiresAt',
-      'created_by as createdBy',
-    ])
+  return db.selectFrom('upload_links').select(linkColumns).select('upload_id as uploadId')
     .where('upload_id', '=', sql<string>`any(${uploadIds}::uuid[])`).orderBy('id', 'desc').execute()
 }

@@ -9,6 +9,7 @@ import { BackupError, RELEASE, type Manifest, type Summary } from './format.ts'
 import { createTables, dropTables, finishTables, loadRows, renewEpoch, setInstallation, type Target } from './load.ts'
 import { readBackup } from './read.ts'
 import { openSession, quote, type Session } from './session.ts'
+import { findUndone, listTakenAway, type Undone } from './undone.ts'
 
 /** What to restore, and where. */
 export interface Destination {
@@ -27,7 +28,13 @@ export interface Destination {
 }
 
 /** What was restored. */
-export interface Restored { readonly rows: number, readonly files: number, readonly missing: number }
+export interface Restored {
+  readonly rows: number
+  readonly files: number
+  readonly missing: number
+  /** What the replaced database says was taken away since the backup, newest first; undefined if there was none. */
+  readonly undone: readonly Undone[] | undefined
+}
 
 /** Verifies a backup. Returns its manifest. Throws `BackupError` if this release cannot restore it. */
 export async function verifyBackup (
@@ -90,6 +97,7 @@ export async function restoreBackup (
       await session.applySettings()
       await lockMigrations(trx, schema)
       await refuseNodes(session)
+      const takenAway = before.exists ? await listTakenAway(session, schema, manifest.createdAt) : undefined
       if (before.exists) await dropTables(target)
       const indexes = await createTables(target, manifest)
       // A copy is another installation than the original. If this restore fails, the next one is the same installation.
@@ -102,7 +110,8 @@ export async function restoreBackup (
         await finishTables(target, manifest, indexes)
         await requireSecret(target, destination)
         await renewEpoch(target, Math.max(before.epoch, manifest.epoch))
-        return { rows, ...await publish(target, backend) }
+        const undone = takenAway && await findUndone(session, schema, takenAway)
+        return { rows, undone, ...await publish(target, backend) }
       } finally {
         await removeTemporary(backend, installation)
       }

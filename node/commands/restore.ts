@@ -4,6 +4,7 @@ import type { StorageBackend } from '../../plugins/uploads/backend.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
 import { BackupError, describeBytes, describeCount } from '../backup/format.ts'
 import { inspectDestination, restoreBackup, verifyBackup, type Destination } from '../backup/restore.ts'
+import { describeUndone } from '../backup/undone.ts'
 import { explain, hasDatabase } from '../data.ts'
 import { schemaOf } from '../settings/service-options.ts'
 import { readEnvironment } from '../settings/environment.ts'
@@ -35,7 +36,7 @@ export default {
     '  --uploads-dir <folder> the folder of the uploads, by default DATA_DIR/uploads. With S3_BUCKET, they are written to the\n' +
     '                         bucket, unless UPLOADS_TO is folder',
   arguments: ['FILE'],
-  json: '{ file, rows: number, files: number, missing: number, release, createdAt }',
+  json: '{ file, rows: number, files: number, missing: number, release, createdAt, undone: [{ action, userId, at }] or null }',
   options: {
     replace: { type: 'boolean' },
     yes: { type: 'boolean' },
@@ -66,7 +67,7 @@ async function restore (
   await requireAnswer(settings)
   const data = await openCommandData(settings, shell)
   try {
-    const { rows, files, missing } = await withProgress(shell, 'Restoring', total, (onBytes) => restoreBackup({
+    const { rows, files, missing, undone } = await withProgress(shell, 'Restoring', total, (onBytes) => restoreBackup({
       file,
       database: settings.NOTIFICATIONS_URL ?? data.url,
       schema,
@@ -82,10 +83,13 @@ async function restore (
     }, verified))
     const { release, createdAt } = verified.manifest
     if (missing > 0) shell.messages.print(`${missing} uploads have no file: it was missing when the backup was made.`)
+    const said = describeUndone(undone ?? [])
+    if (said !== '') shell.messages.print(said)
     return {
       text: `${rows} rows were restored, and ${describeCount(files, 'file')} to ${backend.root}, as of ${createdAt} (release ${release}). ` +
-        (keepsSessions ? 'Sessions that have ended since then are live again.' : 'Rows of sessions and keys were left out: all sessions have ended.'),
-      json: { file, rows, files, missing, release, createdAt },
+        (keepsSessions ? 'Sessions that have ended since then are live again.' : 'Rows of sessions and keys were left out: all sessions have ended.') +
+        (undone ? '' : ' Passkeys, identities, passwords and recovery codes are those of that moment, also those that were removed or used since.'),
+      json: { file, rows, files, missing, release, createdAt, undone: undone ?? null },
     }
   } catch (error) {
     if (error instanceof BackupError) throw error

@@ -10,6 +10,7 @@ import { methodOf } from '../../schema/http/method.ts'
 import { addressOf } from '../../schema/http/network.ts'
 import { multiplyNodeDeadlines } from '../process/deadlines.ts'
 import type { Settings } from '../settings/settings.ts'
+import { redactLine } from './redaction.ts'
 import type { SetHeaders } from './security-headers.ts'
 
 const HEADER_BYTES = 16 * 1024
@@ -27,8 +28,8 @@ export function serverOptions (
     logger: {
       level: LOG_LEVEL,
       ...stream && { stream },
-      redact: ['headers.authorization', 'headers.cookie', 'headers["set-cookie"]'],
       serializers: { req: describeRequest },
+      hooks: { streamWrite: redactLine },
     },
     logController: share > 0 ? new AccessLog(share) : new FailureLog(),
     genReqId: createRequestIds(),

@@ -19,7 +19,9 @@ export function createApiKeyOperations (app: FastifyInstance, perform: Perform):
 
     list: (userId, options) => perform.read(options, (caller) => apiKeys.list(caller, idOf(userId))),
 
-    delete: (userId, id, options) =>
-      perform.write(options, (caller) => apiKeys.delete(caller, idOf(userId), idOf(id))),
+    async delete (userId, id, { revokeLinks: revokesLinks = false, ...options } = {}) {
+      if (typeof revokesLinks !== 'boolean') throw new TypeError('usher: revokeLinks is a boolean')
+      return perform.write(options, (caller) => apiKeys.delete(caller, idOf(userId), idOf(id), { revokesLinks }))
+    },
   }
 }

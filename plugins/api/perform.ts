@@ -5,7 +5,9 @@ import type { CallOptions } from '../../schema/options/usher.ts'
 import type { Caller } from '../auth/caller.ts'
 import { translate } from '../http/errors.ts'
 
-type Run = <Result>(options: CallOptions | undefined, operate: (caller: Caller) => Promise<Result>) => Promise<Result>
+type Options = CallOptions | { actor?: never } | undefined
+
+type Run = <Result>(options: Options, operate: (caller: Caller) => Promise<Result>) => Promise<Result>
 
 /** Runs an operation of the host, on behalf of an actor if there is one in the options. */
 export interface Perform {
@@ -22,7 +24,7 @@ export interface Perform {
 export function createPerform (app: FastifyInstance): Perform {
   const { usherAuth: { createCaller, createHostCaller, rejectionOf, isOurs }, usherAudit: audit, log } = app
 
-  function callerOf (options: CallOptions | undefined): Caller {
+  function callerOf (options: Options): Caller {
     if (options === undefined) return createHostCaller({ via: 'api' })
     if (typeof options !== 'object' || options === null || Object.keys(options).some((name) => name !== 'actor')) {
       throw new TypeError('usher: the options of an operation are an object with the member actor')

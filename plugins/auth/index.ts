@@ -95,7 +95,7 @@ export default fp(async function auth (app) {
   app.decorate('usherAuth', {
     ...identity,
     actors,
-    apiKeys: createApiKeys({ ...core, credentials, sessions, stepUp, users }),
+    apiKeys: createApiKeys({ ...core, audit, credentials, sessions, stepUp, users }),
     claims,
     credentials,
     emailLinks: createEmailLinks({ ...core, links, mails }),

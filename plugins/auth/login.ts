@@ -51,8 +51,8 @@ type ReplacedSession = Pick<SessionCookie, 'id' | 'secret'>
 
 /** A login to the console, whose session is another one (contract 18.3). */
 export interface ToConsole {
-  /** Throws unless the user, who was authenticated, may open the console. */
-  admit: (user: Omit<Actor, 'sessionId' | 'keyId' | 'actions'>) => void
+  /** Returns whether a user who is authenticated like this may open the console. */
+  admits: (user: Omit<Actor, 'sessionId' | 'keyId' | 'actions'>) => boolean
 }
 
 /** How a user was authenticated, for the session that follows. */
@@ -69,6 +69,8 @@ export interface Proof {
   replaced?: ReplacedSession | undefined
   /** Whether the session is one of the console. */
   toConsole?: ToConsole | undefined
+  /** The session whose token opens this one, which ends with it. */
+  parentId?: string | undefined
   /** When the user was authenticated, if not now. */
   authTime?: Date | undefined
   /** Uses up what can be used once, right before the session starts. It throws if that was used meanwhile. */
@@ -113,18 +115,16 @@ export function createLogin (
 ) {
   const { userFields } = options
 
-  // Throws `InvalidCredentials` if the user was deleted or disabled, the password was changed, or the passkey or the
-  // identity was removed, since it was checked. Throws `SecondFactorRequired` if the user has one that was not used.
+  // Throws `InvalidCredentials` if the user may not open the console, or was deleted or disabled, the password was
+  // changed, or the passkey or the identity was removed, since it was checked. Throws `SecondFactorRequired` if the
+  // user has one that was not used.
   async function start (
     caller: Caller, user: UserRow, { consume, inTransaction, toConsole, ...opening }: Proof
   ): Promise<LoggedIn> {
     await hooks.check('beforeLogin', user, caller)
     // Before the session, so that there is none if the host's function fails.
     const added = await claims.of(user)
-    const at = opening.authTime?.getTime() ?? clock.now()
-    toConsole?.admit({
-      id: user.id, role: user.role, amr: opening.amr, authTime: Math.floor(at / 1000), claims: added,
-    })
+    if (!admits(toConsole, user, opening, added)) throw new InvalidCredentials()
     await consume?.()
     const { address, userAgent } = caller
     const { role, ...session } = await sessions
@@ -139,6 +139,23 @@ export function createLogin (
     }
   }
 
+  // Returns whether a user who was authenticated may have the session that follows.
+  function admits (
+    toConsole: ToConsole | undefined, { id, role }: UserRow, { amr, authTime }: Pick<Proof, 'amr' | 'authTime'>,
+    added: ActorClaims
+  ): boolean {
+    const at = authTime?.getTime() ?? clock.now()
+    return toConsole?.admits({ id, role, amr, authTime: Math.floor(at / 1000), claims: added }) ?? true
+  }
+
+  // Returns the same before the user has used the second factor.
+  async function mayAdmit (
+    toConsole: ToConsole | undefined, user: UserRow, amr: readonly string[], hasSecondFactor: boolean
+  ): Promise<boolean> {
+    if (!toConsole) return true
+    return admits(toConsole, user, { amr: hasSecondFactor ? [...amr, MULTI_FACTOR] : amr }, await claims.of(user))
+  }
+
   function sign (
     { id, amr, authTime, expiresAt }: Omit<OpenSession, 'cookie'>, user: UserRow, added: ActorClaims
   ): { actor: Actor, token: string } {
@@ -150,7 +167,8 @@ export function createLogin (
   }
 
   // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts
-  // exist. So does a disabled user, whose right password must not be confirmed: none is checked.
+  // exist. So does a disabled user, whose right password must not be confirmed: none is checked. Nor is that of a user
+  // who may not open the console confirmed. The policy is asked afterwards, because the host's claims may take long.
   async function verify (
     caller: Caller, credentials: GivenCredentials, attempt: LoginAttempt
   ): Promise<Credentials & { passwordHash: string }> {
@@ -159,7 +177,9 @@ export function createLogin (
     const match = await passwords.verify(password, user?.disabled ? null : user?.passwordHash, {
       client: caller.client, address: caller.address, isKnown: attempt.isRecognised,
     })
-    if (!match) return reject(caller, user?.id, attempt)
+    if (!match || !await mayAdmit(credentials.toConsole, user!, PASSWORD, user!.has_second_factor)) {
+      return reject(caller, user?.id, attempt)
+    }
     const { passwordHash } = user as { passwordHash: string }
     if (!match.isOutdated) return { ...user!, passwordHash }
     const renewed = await passwords.hash(password, { address: caller.address, isKnown: true })
@@ -247,8 +267,8 @@ export function createLogin (
     },
 
     /**
-     * Logs a user in by address and password. Throws `InvalidCredentials`, `SecondFactorRequired` with a challenge,
-     * `TooManyRequests`, and what a hook of the host throws.
+     * Logs a user in by address and password. Throws `InvalidCredentials`, also for who may not open the console,
+     * `SecondFactorRequired` with a challenge, `TooManyRequests`, and what a hook of the host throws.
      */
     async withPassword (caller: Caller, credentials: GivenCredentials): Promise<LoggedIn> {
       const { address, client } = caller
@@ -285,6 +305,8 @@ export function createLogin (
       const user = await users.read(userId, caller.client)
       if (!user || user.disabled) throw new InvalidChallenge()
       try {
+        // Neither a right nor a wrong factor is told apart, nor used up, for who may not open the console.
+        if (!await mayAdmit(toConsole, user, amr, true)) throw new InvalidSecondFactor()
         const { amr: added, passkey, consume } = await prove(userId)
         return await start(caller, user, {
           amr: [...new Set([...amr, ...added, MULTI_FACTOR])],

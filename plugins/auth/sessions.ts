@@ -119,14 +119,14 @@ export function createSessions (
         rotationKey,
         replaced: replaced && { id: replaced.id, secretHash: hashSecret(secretOf(replaced.secret)) },
       }, isConsole ? lifetimeOfConsole(options) : options)
-      const { id, role, expiresAt, authTime, replacedId } = await (inTransaction
+      const { id, role, expiresAt, authTime, endedIds } = await (inTransaction
         ? db.transaction().execute(async (trx) => {
           await lockUser(trx, opening.userId)
           await inTransaction(trx)
           return insert(trx)
         })
         : insert(db))
-      if (replacedId !== null) markEnded([replacedId])
+      markEnded(endedIds)
       const cookie =
         isConsole ? writeConsoleCookie({ id, secret }) : writeSessionCookie({ id, secret, rotations: 0 }, rotationKey)
       return { id, role, expiresAt, amr: [...opening.amr], authTime, cookie }
@@ -271,15 +271,12 @@ export function createSessions (
   }
 
   /**
-   * Ends a session on every node and writes an entry to the account log, in one statement. Does nothing if there is no
-   * such session.
+   * Ends a session, and those that were opened with its tokens, on every node and writes an entry to the account log,
+   * in one statement. Does nothing if there is no such session.
    * @param session its id, and the secret of its cookie if that is how the client names it
    */
   async function end ({ id, secret }: { id: string, secret?: string }, entry: EndContext): Promise<void> {
-    const endedId = await deleteSession(
-      db, { id, ...secret !== undefined && { secretHash: hashSecret(secret) } }, entry
-    )
-    if (endedId !== undefined) markEnded([endedId])
+    markEnded(await deleteSession(db, { id, ...secret !== undefined && { secretHash: hashSecret(secret) } }, entry))
   }
 }
 

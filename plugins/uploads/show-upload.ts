@@ -33,8 +33,10 @@ export function showUpload (
 }
 
 /** Returns a link as all surfaces show it. */
-export const showLink = ({ id, name, createdAt, expiresAt, createdBy }: UploadLinkRow): UsherUploadLink =>
-  ({ id, name, createdAt: new Date(createdAt), expiresAt: new Date(expiresAt), createdBy })
+export const showLink = (
+  { id, name, createdAt, expiresAt, createdBy, keyId, keyName }: UploadLinkRow
+): UsherUploadLink =>
+  ({ id, name, createdAt: new Date(createdAt), expiresAt: new Date(expiresAt), createdBy, keyId, keyName })
 
 /** Returns the address that serves an upload without a token. The secret is in the query, which nodes do not log. */
 export const urlOfLink = (base: string, uploadId: string, secret: string): string =>

@@ -70,9 +70,9 @@ const SHOWN: readonly PageText[] = [
   'passkeyExists', 'passkeyAdded', 'passkeyNotAdded', 'passkeyNeverUsed', 'passkeyRenamed', 'passkeyRemoved',
   'passkeyRemoveConfirm', 'totpActive', 'totpRemoved', 'totpRemoveConfirm', 'recoveryNewConfirm', 'recoveryCopied',
   'factorRequired', 'factorUnused', 'identityLink', 'identityRemoveConfirm', 'identityRemoved', 'stepUpWith', 'keyNever',
-  'keyCopied', 'keyDeleteConfirm', 'keyDeleted',
+  'keyCopied', 'keyDeleteConfirm', 'keyRevokeLinks', 'keyDeleted',
   'filePublic', 'filePrivate', 'fileMakePublic', 'fileMakePrivate', 'fileChanged', 'fileDeleteConfirm', 'fileDeleted',
-  'linkUnnamed', 'linkRevoked', 'tooManyWait', 'sentAgain', 'sendAgainLimit', 'loggedInAs', 'typedKept',
+  'linkUnnamed', 'linkOfKey', 'linkRevoked', 'tooManyWait', 'sentAgain', 'sendAgainLimit', 'loggedInAs', 'typedKept',
   'valueMissing', 'valueCharacters', 'valueLong', 'invalidForm',
   'deviceOn', 'activeNow', 'lastUsed', 'othersEnded', 'recoveryLeft', 'exportDone', 'deleteConfirm',
 ]

@@ -144,8 +144,7 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
         if (error instanceof SecondFactorRequired && error.challenge !== undefined) {
           return show(request, reply, { challenge: error.challenge, methods: error.methods })
         }
-        const text = error instanceof NotFound ? NOT_FOR_YOU : sentenceOf(error)
-        return show(request, reply, { email, alert: error instanceof InvalidCredentials ? WRONG : text })
+        return show(request, reply, { email, alert: error instanceof InvalidCredentials ? WRONG : sentenceOf(error) })
       }
     })
     app.post('/console/login/second-factor', { ...hidden, onRequest }, async (request, reply) => {
@@ -159,8 +158,9 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
         const error = translate(thrown as FastifyError)
         if (error.statusCode! >= 500) throw error
         fail(error, request, reply)
-        const text = error instanceof NotFound ? NOT_FOR_YOU : sentenceOf(error)
-        if (error instanceof InvalidChallenge) return show(request, reply, { alert: text })
+        const text = error instanceof InvalidCredentials ? WRONG : sentenceOf(error)
+        const isOver = error instanceof InvalidChallenge || error instanceof InvalidCredentials
+        if (isOver) return show(request, reply, { alert: text })
         return show(request, reply, { alert: text, challenge, methods: ['totp', 'recovery-code'] })
       }
     })
@@ -245,8 +245,7 @@ const titles: Readonly<Record<number, string>> = {
 const titleOf = ({ statusCode = 500 }: Pick<FastifyError, 'statusCode'>): string =>
   titles[statusCode] ?? (statusCode >= 500 ? 'Something went wrong' : 'Not possible')
 
-const WRONG = html`The address or the password is wrong.`
-const NOT_FOR_YOU = html`There is nothing here for this account.`
+const WRONG = html`The address or the password is wrong, or there is nothing here for this account.`
 const ENDED = html`Your session has ended, and nothing was done. Log in in another tab, and then go back to this page: what you typed is still there.`
 
 const send = (reply: FastifyReply, page: Html): FastifyReply => reply.type('text/html; charset=utf-8').send(`${page}`)

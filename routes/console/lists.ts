@@ -12,7 +12,8 @@ import { badge, button, card, emptyState, field, table } from '../pages/componen
 import { html, type Html } from '../pages/html.ts'
 import { ROWS_PER_PAGE, type Context, type Form, type Render } from './context.ts'
 import {
-  buttonForm, dangerForm, linkToUser, readNames, showAgent, showBytes, showNumber, showPages, showText, showTime,
+  buttonForm, dangerForm, linkToUser, readNames, REVOKE_LINKS, showAgent, showBytes, showNumber, showPages, showText,
+  showTime,
 } from './shown.ts'
 
 type Names = ReadonlyMap<string, string>
@@ -205,7 +206,7 @@ ${rows.length === 0
               {
                 title: 'Actions',
                 cell: ({ id, userId, name }) => dangerForm(`${path}/keys/${userId}/${id}/delete`, {
-                  id: `delete-${id}`, text: 'Delete', confirmation: `Delete ${name}`,
+                  id: `delete-${id}`, text: 'Delete', confirmation: `Delete ${name}`, option: uploads && REVOKE_LINKS,
                 }),
               },
             ],
@@ -266,8 +267,9 @@ ${rows.length === 0
       await admin.discardDelivery(caller, params['item']!)
       return 'deliveries?done=discarded'
     },
-    '/keys/:owner/:item/delete': async ({ caller, params }) => {
-      await apiKeys.delete(caller, params['owner']!.toLowerCase(), params['item']!.toLowerCase())
+    '/keys/:owner/:item/delete': async ({ caller, params }, { revokeLinks }) => {
+      const given = { revokesLinks: revokeLinks === 'yes' }
+      await apiKeys.delete(caller, params['owner']!.toLowerCase(), params['item']!.toLowerCase(), given)
       return 'keys?done=key-deleted'
     },
   }

@@ -25,12 +25,9 @@ export async function createConsoleSessions (app: FastifyInstance) {
 
   const mayOpen = (actor: Actor): boolean => policy.allows(actor, 'console:open') && !secondFactor.isMissing(actor)
 
-  // Whoever may not open the console does not learn that there is one.
   const toConsole: ToConsole = {
-    admit (user) {
-      // The session will exist, and no key does.
-      if (!mayOpen({ ...user, sessionId: '', keyId: null, actions: null })) throw new NotFound()
-    },
+    // The session will exist, and no key does.
+    admits: (user) => mayOpen({ ...user, sessionId: '', keyId: null, actions: null }),
   }
 
   function setCookie (reply: FastifyReply, value: string, expires: Date): void {
@@ -73,8 +70,8 @@ export async function createConsoleSessions (app: FastifyInstance) {
     },
 
     /**
-     * Logs an admin in by address and password. Throws `InvalidCredentials`, `SecondFactorRequired`, `TooManyRequests`,
-     * `NotFound` for anybody else, and what a hook of the host throws.
+     * Logs an admin in by address and password. Throws `InvalidCredentials`, also for the right password of anybody
+     * else, `SecondFactorRequired`, `TooManyRequests`, and what a hook of the host throws.
      */
     async logIn (request: FastifyRequest, reply: FastifyReply, given: { email: string, password: string }) {
       const caller = callerOf(request, { actor: null })
@@ -92,8 +89,9 @@ export async function createConsoleSessions (app: FastifyInstance) {
     },
 
     /**
-     * Starts a session of the console for the user of a token who was authenticated recently (contract 16.2). Throws
-     * `StepUpRequired`, `InvalidToken`, `NotFound` for whoever may not open the console.
+     * Starts a session of the console for the user of a token who was authenticated recently (contract 16.2). It ends
+     * with the session of the token. Throws `StepUpRequired`, `InvalidToken`, `NotFound` for whoever may not open the
+     * console.
      */
     async exchange (request: FastifyRequest, reply: FastifyReply) {
       const actor = await identify(request.headers.authorization, request.socket)
@@ -108,6 +106,7 @@ export async function createConsoleSessions (app: FastifyInstance) {
         authTime: new Date(actor.authTime * 1000),
         replaced: readCookie(request),
         toConsole,
+        parentId: caller.getSession().sessionId,
         // A repair of the account, for which this may have waited, has ended the session that permits it.
         inTransaction: (trx) => requireLiveSession(trx, actor.sessionId),
       }))

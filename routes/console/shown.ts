@@ -84,15 +84,27 @@ export function buttonForm (
 /** Returns a form whose button destroys something, and works once a box is checked. */
 export function dangerForm (
   action: string,
-  { id, text, confirmation, explanation, fields = {} }: {
-    id: string, text: string, confirmation: string, explanation?: HtmlValue, fields?: Readonly<Record<string, string>>
+  { id, text, confirmation, explanation, fields = {}, option }: {
+    id: string
+    text: string
+    confirmation: string
+    explanation?: HtmlValue
+    fields?: Readonly<Record<string, string>>
+    /** What may be done as well, if its box is checked. */
+    option?: { name: string, text: string } | undefined
   }
 ): Html {
   return html`<details class="confirm"><summary>${text} …</summary><form method="post" action="${action}">${
     explanation && html`<p class="hint">${explanation}</p>`}${hiddenFields(fields)}
-<label class="check"><input type="checkbox"${attributes({ name: 'confirmed', value: 'yes', required: true, id })}> ${confirmation}</label>
+<label class="check"><input type="checkbox"${attributes({ name: 'confirmed', value: 'yes', required: true, id })}> ${confirmation}</label>${option && html`
+<label class="check"><input type="checkbox"${attributes({ name: option.name, value: 'yes' })}> ${option.text}</label>`}
 ${button(text, { kind: 'danger', small: true })}</form></details>`
 }
+
+/** What may be done along with the deletion of an API key. */
+export const REVOKE_LINKS = {
+  name: 'revokeLinks', text: 'Also revoke the links to files that were created with it',
+} as const
 
 /** Returns fields that nobody sees. */
 export const hiddenFields = (fields: Readonly<Record<string, string>>): Html =>

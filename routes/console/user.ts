@@ -12,7 +12,7 @@ import { alert, badge, button, card, emptyState, facts, field, list, listRow, ta
 import { html, type Html, type HtmlValue } from '../pages/html.ts'
 import type { Context, Form, Outcome, Render } from './context.ts'
 import {
-  buttonForm, dangerForm, hiddenFields, readNames, showAgent, showBytes, showState, showText, showTime,
+  buttonForm, dangerForm, hiddenFields, readNames, REVOKE_LINKS, showAgent, showBytes, showState, showText, showTime,
 } from './shown.ts'
 import { showEntries, showPosts, showUploads } from './lists.ts'
 import {
@@ -182,7 +182,9 @@ ${keys.length === 0
     title: showText(name),
     hint: html`${actions === null ? 'all actions' : actions.join(', ')}; created ${showTime(createdAt)}, ${
       lastUsedAt === null ? 'not used yet' : html`used ${showTime(lastUsedAt)}`}${expiresAt !== null && html`, expires ${showTime(expiresAt)}`}`,
-    actions: buttonForm(`${base}/keys/${id}/delete`, 'Delete', { label: `Delete the key ${name}` }),
+    actions: dangerForm(`${base}/keys/${id}/delete`, {
+      id: `delete-${id}`, text: 'Delete', confirmation: `Delete ${name}`, option: uploads && REVOKE_LINKS,
+    }),
   })))}
 ${user.kind === 'service' && caller.allows('api-keys:create', user.id) && html`<form method="post" action="${base}/keys">
 ${field({ name: 'keyName', label: 'Name of a new key', required: true, value: isOwn && !result ? typed['keyName'] : '', attributes: { autocomplete: 'off', maxlength: 100 } })}
@@ -332,8 +334,9 @@ ${dangerForm(`${base}/delete`, {
       await passwordLinks.request(caller, email)
       return 'reset-sent'
     },
-    '/keys/:item/delete': async (context) => {
-      await apiKeys.delete(context.caller, idOf(context), context.params['item']!)
+    '/keys/:item/delete': async (context, { revokeLinks }) => {
+      const given = { revokesLinks: revokeLinks === 'yes' }
+      await apiKeys.delete(context.caller, idOf(context), context.params['item']!, given)
       return 'key-deleted'
     },
     '/keys': async (context, { keyName: name = '', actions = '' }) => {

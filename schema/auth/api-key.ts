@@ -55,6 +55,13 @@ export const ApiKey = Type.Object({
 
 export const ApiKeyList = Type.Array(ApiKey, { description: 'API keys that have not expired, newest first' })
 
+/** The parameters of DELETE /api/auth/keys/{id}. */
+export const DeleteApiKeyQuery = Type.Object({
+  revokeLinks: Type.Optional(Type.Boolean({
+    description: 'Whether the links to uploads that were created with the key are revoked. Without it, they stay',
+  })),
+})
+
 /** The response to a new API key: the only one that has the key. */
 export const CreatedApiKey = Type.Object({
   ...ApiKey.properties,

@@ -45,6 +45,11 @@ export const TooManyIdentities =
 export const OtherIdentity =
   defineError('OTHER_IDENTITY', 'This identity does not belong to the account: use another one', 403)
 
+/** The provider cannot log the user in once more, and the user has something that proves more. */
+export const ProviderTooWeak = defineError(
+  'PROVIDER_TOO_WEAK', 'This provider cannot log you in once more to confirm that it is you: confirm in another way', 403
+)
+
 /** How many identities a user may have. */
 export const MAX_IDENTITIES_PER_USER = 20
 

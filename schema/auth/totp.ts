@@ -57,4 +57,8 @@ export const SecondFactor = Type.Object({
   mail: Type.Boolean({
     description: 'Whether the code of a mail steps up, with POST /api/auth/step-up/mail: for users without a second factor',
   }),
+  providers: Type.Array(Type.String(), {
+    description: 'The ids of the providers that step up, with POST /api/auth/providers/{id}/step-up. One that cannot log ' +
+      'the user in once more does so only for users who have nothing else',
+  }),
 }, { title: 'SecondFactor', description: 'How the user proves to be the owner' })

@@ -71,6 +71,8 @@ export interface MailValues {
   'identity-added': CommonValues & { provider: string, undoLink: string, duration: string }
   /** An identity was removed. */
   'identity-removed': CommonValues & { page: string }
+  /** Recovery codes were created. `undoLink` restores the former ones; it is empty if there is none. */
+  'recovery-codes-created': CommonValues & { undoLink: string, duration: string }
   /** A recovery code was used. */
   'recovery-code-used': CommonValues & { page: string }
   /** A link, and a code for the browser that has asked for it, to log in. */
@@ -116,6 +118,7 @@ export const mailValues: { readonly [Name in MailName]: readonly (keyof MailValu
   'totp-removed': [...commonMailValues, 'page'],
   'identity-added': [...commonMailValues, 'provider', 'undoLink', 'duration'],
   'identity-removed': [...commonMailValues, 'page'],
+  'recovery-codes-created': [...commonMailValues, 'undoLink', 'duration'],
   'recovery-code-used': [...commonMailValues, 'page'],
   login: [...commonMailValues, 'link', 'code', 'duration'],
   'step-up': [...commonMailValues, 'code', 'duration'],

@@ -31,6 +31,7 @@ export const failureTexts: Readonly<Record<string, PageText>> = {
   SIGN_UP_CLOSED: 'signUpClosed',
   IDENTITY_TAKEN: 'identityTaken',
   OTHER_IDENTITY: 'identityOther',
+  PROVIDER_TOO_WEAK: 'providerTooWeak',
   IDENTITY_NOT_FOUND: 'identityGone',
   TOO_MANY_IDENTITIES: 'tooManyIdentities',
   REJECTED: 'loginRejected',

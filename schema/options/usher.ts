@@ -202,8 +202,13 @@ export interface ApiKeyOperations {
   create (userId: string, key: NewUsherApiKey, options?: CallOptions): Promise<UsherApiKey & { key: string }>
   /** Returns the keys of a user that have not expired, newest first. Throws 404 `USER_NOT_FOUND`. */
   list (userId: string, options?: CallOptions): Promise<UsherApiKey[]>
-  /** Deletes a key, which every node rejects from then on. Throws 404 `USER_NOT_FOUND` and `API_KEY_NOT_FOUND`. */
-  delete (userId: string, id: string, options?: CallOptions): Promise<void>
+  /**
+   * Deletes a key, which every node rejects from then on. With `revokeLinks`, the links to uploads that were created
+   * with it are revoked. Throws 404 `USER_NOT_FOUND` and `API_KEY_NOT_FOUND`.
+   */
+  delete (
+    userId: string, id: string, options?: (CallOptions | { actor?: never }) & { revokeLinks?: boolean | undefined }
+  ): Promise<void>
 }
 
 /** A file, without its bytes, which `fileUrl` has. */
@@ -230,6 +235,10 @@ export interface UsherUploadLink {
   expiresAt: Date
   /** The id of the user who created it; null if it was the host. */
   createdBy: string | null
+  /** The id of the API key with which it was created, which may have been deleted; null without one. */
+  keyId: string | null
+  /** The name of that key; null if it was deleted, or is not one of the owner of the upload. */
+  keyName: string | null
 }
 
 export interface UploadLinkOperations {

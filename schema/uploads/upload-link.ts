@@ -23,6 +23,8 @@ const members = {
   createdAt: Instant,
   expiresAt: Instant,
   createdBy: nullable('The id of the user who created it; null if it was the host'),
+  keyId: nullable('The id of the API key with which it was created, which may have been deleted; null without one'),
+  keyName: nullable('The name of that key; null if it was deleted, or is not one of the owner of the upload'),
 }
 
 /** A link to an upload. Its secret is shown once. */

@@ -75,7 +75,7 @@ t.test('18.1 for everybody else, there is nothing: 404 for every path and method
     t.equal((await send(`/console${action}`, {}, user.headers)).statusCode, 404, action)
   }
   const response = await send('/console/login', user)
-  t.equal(response.statusCode, 404, 'the right password of a user')
+  t.equal(response.statusCode, 401, 'the right password of a user')
   t.equal(response.headers['set-cookie'], undefined)
   const exchange = await inject('POST', '/console/login/session', {
     headers: { ...user.headers, 'sec-fetch-site': 'same-origin' },
@@ -310,7 +310,7 @@ t.test('18.3 the policy of the host decides, as in the API', async (t) => {
   t.equal(other.statusCode, 200)
   const none = await createUsher(t, { console: true, policy: { 'console:open': () => false } })
   const response = await withConsole(none).send('/console/login', none.admin)
-  t.equal(response.statusCode, 404)
+  t.equal(response.statusCode, 401)
 })
 
 t.test('18.1 in a host, there is no console unless the option says so', async (t) => {

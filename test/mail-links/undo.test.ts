@@ -468,7 +468,7 @@ t.test('11.3 whatever a foreign key deletes with a user is void after a repair',
   ]
   // What the owner has set up. It is removed by whoever undoes that, and by `users reset-second-factor`.
   const own = ['identities', 'passkeys', 'recovery_codes', 'totp']
-  t.same(rows.map(({ name }) => name), [...issued, ...own].sort(), 'a table that is new here belongs to voidIssued')
+  t.same(rows.map(({ name }) => name), [...issued, ...own].sort(), 'a table that is new here belongs to repairAccount')
 })
 
 t.test('11.3 expired links are deleted', async (t) => {

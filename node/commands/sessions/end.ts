@@ -27,8 +27,8 @@ export default {
 } satisfies Command
 
 async function end (db: Database, id: string): Promise<number> {
-  const ended = isUuid(id) ? await deleteSession(db, { id }, { ...terminalContext, action: 'session.end' }) : undefined
-  return ended === undefined ? 0 : 1
+  if (!isUuid(id)) return 0
+  return (await deleteSession(db, { id }, { ...terminalContext, action: 'session.end' })).length
 }
 
 const endAll = (db: Database): Promise<number> => endBy(db, null, deleteAllSessions)

@@ -9,7 +9,7 @@ import { requireUpload } from './shown.ts'
 export default {
   details: 'ID is that of the list: uploads list. The addresses of links are stored nowhere, so nothing shows them again.',
   arguments: ['ID'],
-  json: '{ links: [{ id, name, createdAt, expiresAt, createdBy }] }',
+  json: '{ links: [{ id, name, createdAt, expiresAt, createdBy, keyId, keyName }] }',
   options: {},
 
   run: (_, [id = ''], shell) => withDatabase(shell, async ({ db }) => {

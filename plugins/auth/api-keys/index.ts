@@ -1,6 +1,7 @@
 import {
   deleteApiKey, deleteExpiredApiKeys, getApiKey, insertApiKey, listApiKeys, type ApiKeyRow,
 } from '../../../db/api-keys/api-keys.ts'
+import { revokeUploadLinksOfKey } from '../../../db/uploads/upload-links.ts'
 import { lockUser } from '../../../db/users/users.ts'
 import { NotAServiceUser, type CreateApiKey } from '../../../schema/auth/api-key.ts'
 import { InvalidToken } from '../../../schema/auth/login.ts'
@@ -8,6 +9,7 @@ import { MULTI_FACTOR } from '../../../schema/auth/session.ts'
 import { InvalidInput } from '../../../schema/http/errors.ts'
 import { sessionActions } from '../../../schema/options/policy.ts'
 import { UserDisabled, UserNotFound } from '../../../schema/users/user.ts'
+import type { Audit } from '../../audit/index.ts'
 import type { Core } from '../../core.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Users } from '../../users/index.ts'
@@ -21,6 +23,7 @@ import { createApiKey } from './format.ts'
 const PURGE_SECONDS = 60
 
 interface Dependencies extends Core {
+  audit: Audit
   credentials: Credentials
   sessions: Pick<Sessions, 'markEnded'>
   stepUp: StepUp
@@ -31,7 +34,7 @@ export type ApiKeys = ReturnType<typeof createApiKeys>
 
 /** Creates, lists and deletes the API keys of users (contract 17.1). */
 export function createApiKeys (
-  { lifecycle, database: { db, newId, clock }, credentials, sessions, stepUp, users, options }: Dependencies
+  { lifecycle, database: { db, newId, clock }, audit, credentials, sessions, stepUp, users, options }: Dependencies
 ) {
   purgeRegularly(lifecycle, 'expired API keys', PURGE_SECONDS, () => deleteExpiredApiKeys(db, PURGE_BATCH_SIZE))
 
@@ -106,10 +109,11 @@ export function createApiKeys (
 
     /**
      * Deletes a key of a user, which every node rejects from then on. The user gets a mail. It needs no step-up,
-     * because it must be quick. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`, `ApiKeyNotFound`,
+     * because it must be quick. The links to uploads that were created with it belong to the user, and stay unless
+     * `revokesLinks`. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`, `ApiKeyNotFound`,
      * `InvalidToken`.
      */
-    async delete (caller: Caller, userId: string, id: string): Promise<void> {
+    async delete (caller: Caller, userId: string, id: string, { revokesLinks = false } = {}): Promise<void> {
       caller.authorize('api-keys:delete', userId)
       if (caller.actor?.id !== userId) await users.get(userId, caller.client)
       await db.transaction().execute(async (trx) => {
@@ -117,6 +121,7 @@ export function createApiKeys (
           throw caller.actor?.id === userId ? new InvalidToken() : new UserNotFound()
         }
         await deleteApiKey(trx, userId, id)
+        if (revokesLinks) await revokeUploadLinksOfKey(trx, id, audit.contextOf(caller))
         await credentials.recordRemoved(trx, caller, userId, 'api-key')
         await caller.confirm()
       })

@@ -100,6 +100,17 @@ export function createUndoLinks (
       if (mail) await insertMail(trx, mail, email, null)
     },
 
+    /**
+     * Stores a mail that says that recovery codes were created, in the transaction that replaces the former ones.
+     * @param undo the link that restores these, if there is one
+     */
+    async notifyRecoveryCodesCreated (
+      trx: Database, { email, userId, language }: Recipient, undo: UndoLink | undefined
+    ): Promise<void> {
+      const mail = prepare((undoLink) => renderMail('recovery-codes-created', language, { undoLink, duration }), undo)
+      if (mail) await insertMail(trx, mail, email, userId)
+    },
+
     /** Stores a mail that says that a recovery code was used, in the transaction that uses it up. */
     notifyRecoveryCodeUsed: (trx: Database, recipient: Recipient): Promise<void> =>
       notify(trx, 'recovery-code-used', '/set-password', recipient),

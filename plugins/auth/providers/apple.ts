@@ -12,6 +12,8 @@ export const apple: Preset = {
   name: 'Apple',
   issuer: 'https://appleid.apple.com',
   scopes: ['openid', 'name', 'email'],
+  // It documents neither `prompt` nor `max_age`.
+  reauthenticates: false,
   parameters: { response_mode: 'form_post' },
   isEmailProven: isVerified,
 }

@@ -63,6 +63,7 @@ export function createProviderClient (
     allowPrivateAddresses, connectMs: deadlines.providerConnect, dnsMs: deadlines.dns,
   })
   const fetch: Fetch = createFetch(send, { timeoutMs: deadlines.provider, isHttpAllowed: allowPrivateAddresses })
+  const reauthenticates = preset?.reauthenticates ?? true
   const github = preset?.isOAuth ? endpointsOf(issuer) : undefined
   let connecting: { since: number, connection: Promise<Connection>, hasFailed: boolean } | undefined
 
@@ -215,7 +216,7 @@ export function createProviderClient (
     name: option.name ?? preset?.name ?? id,
     option,
     /** Whether the provider logs a user in once more if it is asked to, and says when it did. */
-    reauthenticates: preset === undefined,
+    reauthenticates,
 
     /** Returns where the browser goes. Throws `ProviderUnavailable`, `ProviderRejected`. */
     async authorizationUrl (
@@ -231,7 +232,7 @@ export function createProviderClient (
           code_challenge_method: 'S256',
           ...!github && { nonce },
           ...preset?.parameters,
-          ...isStepUp && preset === undefined && { prompt: 'login', max_age: '0' },
+          ...isStepUp && reauthenticates && { prompt: 'login', max_age: '0' },
         }).href
       } catch (error) {
         return reject(error, 'A login at a provider could not begin')

@@ -12,6 +12,8 @@ export const github: Preset = {
   name: 'GitHub',
   issuer: 'https://github.com',
   scopes: ['read:user', 'user:email'],
+  // It knows `prompt=select_account` only, and has no ID token that could say when.
+  reauthenticates: false,
   isOAuth: true,
 }
 

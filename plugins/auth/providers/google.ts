@@ -9,6 +9,9 @@ export const google: Preset = {
   name: 'Google',
   issuer: 'https://accounts.google.com',
   scopes: ['openid', 'email', 'profile'],
+  // It documents no `prompt=login` and no `max_age`: `select_account` asks which account, and not for the password.
+  // https://developers.google.com/identity/openid-connect/openid-connect#authenticationuriparameters
+  reauthenticates: false,
   isEmailProven: (claims) =>
     isVerified(claims) && (/@gmail\.com$/i.test(`${claims.email}`) || (typeof claims.hd === 'string' && claims.hd !== '')),
 }

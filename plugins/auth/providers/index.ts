@@ -6,17 +6,18 @@ import {
 import type { SignUpIdentity } from '../../../db/auth/sign-ups.ts'
 import { endProviderSessions } from '../../../db/providers/logout.ts'
 import { findTokens, openTokens, sealTokens, type ProviderTokens } from '../../../db/providers/tokens.ts'
+import { findAccount } from '../../../db/auth/password-tokens.ts'
 import { findSecondFactors } from '../../../db/auth/second-factors.ts'
 import { endedOf, repairAccount } from '../../../db/sign-in/repairs.ts'
 import { useCeremony } from '../../../db/passkeys/passkeys.ts'
 import { holdSession } from '../../../db/sessions/live-sessions.ts'
 import { stepUpSession } from '../../../db/sessions/step-up.ts'
 import type { Database, UserRow } from '../../../db/tables/index.ts'
-import { lockUser } from '../../../db/users/users.ts'
+import { findUsers, lockUser } from '../../../db/users/users.ts'
 import { InvalidCredentials, InvalidToken } from '../../../schema/auth/login.ts'
 import {
-  AccountUnverified, EmailUnproven, FEDERATED, IdentityNotFound, IdentityTaken,
-  InvalidState, LinkRequired, OtherIdentity,
+  AccountUnverified, EmailUnproven, FEDERATED, IdentityNotFound, IdentityTaken, InvalidState, LinkRequired,
+  OtherIdentity, ProviderTooWeak,
   ProviderDenied, ProviderEmailMissing, ProviderNotFound, ProviderRejected, ProviderUnavailable, SignUpClosed,
   type Provider, type ProviderResponse,
 } from '../../../schema/auth/provider.ts'
@@ -158,6 +159,29 @@ export async function createProviders (dependencies: Dependencies) {
     const { id: userId, sessionId } = caller?.getSession() ?? {}
     const attempt = attempts.create(browser, { provider, intent, returnTo, userId, sessionId })
     return client.authorizationUrl(attempt, redirectUriOf(provider), intent === 'step-up')
+  }
+
+  // Returns the providers with which a user may step up (contract 16.2). One that does not log the user in once more
+  // only proves that the browser has a session there. It suffices for users who have nothing else, who could not step
+  // up at all.
+  async function findStepUpProviders (on: Database, userId: string): Promise<string[]> {
+    const identities = await listIdentities(on, userId)
+    const linked = ids.filter((id) => identities.some(({ provider }) => provider === id))
+    const strong = linked.filter((id) => clients.get(id)!.reauthenticates)
+    if (strong.length === linked.length) return linked
+    const account = await findAccount(on, userId)
+    const [user] = options.loginMail ? await findUsers(on, [userId]) : []
+    const { totp, passkeys } = await findSecondFactors(on, userId)
+    const hasOthers = strong.length > 0 || totp || passkeys > 0 || typeof account?.passwordHash === 'string' ||
+      user?.emailVerified === true
+    return hasOthers ? strong : linked
+  }
+
+  // Who has no identity there learns that at the callback.
+  async function requireStepUpProvider (userId: string, provider: string): Promise<void> {
+    if (clientOf(provider).reauthenticates) return
+    const [usable, identities] = await Promise.all([findStepUpProviders(db, userId), listIdentities(db, userId)])
+    if (!usable.includes(provider) && identities.some((one) => one.provider === provider)) throw new ProviderTooWeak()
   }
 
   // Uses the attempt up and asks the provider who has logged in.
@@ -316,6 +340,8 @@ export async function createProviders (dependencies: Dependencies) {
     }
     await db.transaction().execute(async (trx) => {
       if (!await holdSession(trx, { userId, sessionId: sessionId! })) throw new InvalidToken()
+      // What proves more may have been added meanwhile.
+      if (!(await findStepUpProviders(trx, userId!)).includes(client.option.id)) throw new ProviderTooWeak()
       const amr = amrOf(client, profile)
       const { totp, passkeys } = await findSecondFactors(trx, userId)
       const isOwned = secondFactor.isOwned({ hasTotp: totp, hasPasskey: passkeys > 0 }, found.user)
@@ -326,6 +352,11 @@ export async function createProviders (dependencies: Dependencies) {
   }
 
   return {
+    /**
+     * Returns the ids of the providers with which a user may step up, in the order of the options (contract 16.2).
+     */
+    stepUpProvidersOf: (userId: string): Promise<string[]> => findStepUpProviders(db, userId),
+
     /** Returns the providers, in the order of the options. */
     list: (): Provider[] => [...clients.values()].map(({ name, option: { id } }) => ({ id, name })),
 
@@ -338,13 +369,14 @@ export async function createProviders (dependencies: Dependencies) {
 
     /**
      * Returns where the browser goes to link an identity to the caller's account, or to authenticate the caller once
-     * more. Throws the same, and `StepUpRequired`, `InvalidToken`.
+     * more. Throws the same, and `StepUpRequired`, `ProviderTooWeak`, `InvalidToken`.
      */
     async beginFor (
       caller: Caller, intent: 'link' | 'step-up', provider: string, browser: string, returnTo: string | undefined
     ): Promise<string> {
       clientOf(provider)
       if (intent === 'link') await stepUp.require(caller)
+      else await requireStepUpProvider(caller.getSession().id, provider)
       await caller.confirm()
       return begin({ provider, intent, returnTo, browser, caller })
     },

@@ -9,4 +9,7 @@ export const microsoft: Preset = {
   name: 'Microsoft',
   issuer: 'https://login.microsoftonline.com/common/v2.0',
   scopes: ['openid', 'email', 'profile'],
+  // The app registration must have the optional claim `auth_time` of the ID token.
+  // https://learn.microsoft.com/en-us/entra/identity-platform/optional-claims-reference
+  reauthenticates: true,
 }

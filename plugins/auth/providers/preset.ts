@@ -27,6 +27,11 @@ export interface Preset {
   scopes: readonly string[]
   /** Whether it speaks OAuth 2 only, without ID tokens. */
   isOAuth?: boolean
+  /**
+   * Whether it logs a user in once more if a step-up asks it to (`prompt=login`, `max_age=0`), and proves that by
+   * `auth_time`, without which the step-up is refused.
+   */
+  reauthenticates: boolean
   /** Further parameters of the authorization request. */
   parameters?: Readonly<Record<string, string>>
   /**

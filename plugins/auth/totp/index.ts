@@ -1,7 +1,12 @@
 import {
   confirmTotp, deleteTotp, findTotp, insertTotp, openTotp, sealTotp, useTotpStep, type AcceptedStep,
 } from '../../../db/totp/totp.ts'
-import { hasRecoveryCode, replaceRecoveryCodes, useRecoveryCode } from '../../../db/totp/recovery-codes.ts'
+import {
+  deleteReplacedRecoveryCodes, hasRecoveryCode, replaceRecoveryCodes, useRecoveryCode,
+} from '../../../db/totp/recovery-codes.ts'
+import { insertUndoToken } from '../../../db/auth/undo-tokens.ts'
+import { UNDO_DAYS } from '../../../db/sign-in/repairs.ts'
+import { requireLiveSession } from '../../../db/sessions/live-sessions.ts'
 import type { Database } from '../../../db/tables/index.ts'
 import { findUsers, lockUser } from '../../../db/users/users.ts'
 import { InvalidToken } from '../../../schema/auth/login.ts'
@@ -11,6 +16,7 @@ import { TotpActive, TotpNotFound } from '../../../schema/auth/totp.ts'
 import { InternalError } from '../../../schema/http/errors.ts'
 import type { Audit } from '../../audit/index.ts'
 import type { Core } from '../../core.ts'
+import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'
 import type { Credentials } from '../credentials.ts'
 import type { LoginFunctions, SecondProof } from '../login.ts'
@@ -24,13 +30,15 @@ import { createRecoveryCodes, hashRecoveryCode } from './recovery-codes.ts'
 // RFC 8176. A recovery code is a one-time password as well.
 const METHODS: readonly string[] = ['otp', MULTI_FACTOR]
 
+const PURGE_SECONDS = 3600
+
 interface Dependencies extends Core {
   audit: Audit
   credentials: Credentials
   login: Pick<LoginFunctions, 'stepUp'>
   sessions: Pick<Sessions, 'markEnded'>
   throttle: Pick<Throttle, 'secondFactor'>
-  undoLinks: Pick<UndoLinks, 'notifyRecoveryCodeUsed'>
+  undoLinks: Pick<UndoLinks, 'create' | 'notifyRecoveryCodeUsed' | 'notifyRecoveryCodesCreated'>
 }
 
 /** What proves the second factor: the code of an authenticator app, or a recovery code. */
@@ -41,9 +49,12 @@ export type Totp = ReturnType<typeof createTotp>
 /** Sets up authenticator apps and recovery codes, and checks and uses up their codes (contract 16.4, RFC 6238). */
 export function createTotp (
   {
-    database: { db, clock }, telemetry: { metrics }, options, audit, credentials, login, sessions, throttle, undoLinks,
+    lifecycle, database: { db, clock }, telemetry: { metrics }, options, audit, credentials, login, sessions, throttle,
+    undoLinks,
   }: Dependencies
 ) {
+  purgeRegularly(lifecycle, 'replaced recovery codes', PURGE_SECONDS, () =>
+    deleteReplacedRecoveryCodes(db, { days: UNDO_DAYS, limit: PURGE_BATCH_SIZE }))
   const { productName } = options.pages
   const checked =
     metrics.counter('usher_second_factors_total', 'Codes of authenticator apps and recovery codes that were checked', {
@@ -167,14 +178,24 @@ export function createTotp (
       })
     },
 
-    /** Replaces the actor's recovery codes and returns the new ones. Throws `TotpNotFound`, `InvalidToken`. */
+    /**
+     * Replaces the actor's recovery codes and returns the new ones. The owner gets a mail with a link that undoes it:
+     * it removes the new codes and restores those of the former ones that were not used. Throws `TotpNotFound`,
+     * `InvalidToken`.
+     */
     async createRecoveryCodes (caller: Caller): Promise<string[]> {
       const { id: userId } = caller.getActor()
       return db.transaction().execute(async (trx) => {
-        await lockUser(trx, userId)
-        if (!(await findTotp(trx, userId))?.confirmedAt) throw new TotpNotFound()
+        const user = await lockUser(trx, userId)
+        // A repair of the account, for which this may have waited, has ended the session.
+        await requireLiveSession(trx, caller.token?.id)
+        if (!user || !(await findTotp(trx, userId))?.confirmedAt) throw new TotpNotFound()
+        const undo = undoLinks.create()
+        const isUndoable = undo !== undefined && await insertUndoToken(trx, undo.hash, userId, { hasPassword: false })
         const codes = await replaceCodes(trx, userId)
         await audit.add(caller, { action: 'recovery-codes.create' }, trx)
+        const recipient = { email: user.email, userId, language: caller.languageOf(userId) }
+        await undoLinks.notifyRecoveryCodesCreated(trx, recipient, isUndoable ? undo : undefined)
         await caller.confirm()
         return codes
       })

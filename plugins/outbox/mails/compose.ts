@@ -97,6 +97,7 @@ function restOf (name: MailName, texts: MailTexts): Block[] {
     }
     case 'totp-added': return [undo(undoAdded, [texts[name].after], texts[name].otherwise), page]
     case 'email-changed': return [undo(texts[name].undo, [texts[name].after], noUndo)]
+    case 'recovery-codes-created': return [undo(undoAdded, [texts[name].after], noUndo)]
     case 'passkey-added': case 'api-key-added': case 'identity-added': return [undo(undoAdded, [], noUndo)]
     case 'passkey-removed': case 'api-key-removed': case 'identity-removed': return [paragraph(resetNow), page]
     case 'totp-removed': case 'recovery-code-used': return [paragraph(texts[name].after), page]

@@ -115,6 +115,9 @@ function addLinks (item, share, id, alert) {
     const [name, revoke] = [row.querySelector('[data-name]'), row.querySelector('button')]
     name.id = `link-${link.id}`
     name.textContent = link.name || texts.linkUnnamed
+    // Of a key that was deleted, only the id is known.
+    const key = link.keyName ?? link.keyId
+    if (key !== null) row.querySelector('[data-key]').textContent = ` · ${texts.linkOfKey.replace('{name}', () => key)}`
     label(revoke, `revoke-${link.id}`, name)
     showTime(row, link.expiresAt)
     onUse(revoke, 'click', alert, async () => {

@@ -32,9 +32,11 @@ function toItem ({ id, name, actions, createdAt, lastUsedAt, expiresAt }) {
   button.id = `delete-${id}`
   button.setAttribute('aria-labelledby', `${button.id} ${title.id}`)
   onUse(button, 'click', find('#keys-alert'), async () => {
-    await confirm(texts.keyDeleteConfirm, button.textContent)
+    // A mount may have no files.
+    const option = find('#files-more') ? texts.keyRevokeLinks : undefined
+    const revokesLinks = await confirm(texts.keyDeleteConfirm, button.textContent, option)
     // Another page may have deleted it already.
-    await call('DELETE', `auth/keys/${id}`)
+    await call('DELETE', `auth/keys/${id}${revokesLinks ? '?revokeLinks=true' : ''}`)
       .catch((error) => error.status === NOT_FOUND ? undefined : Promise.reject(error))
     await showKeys()
     announce(find('#keys-status'), texts.keyDeleted)

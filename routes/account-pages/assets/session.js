@@ -94,7 +94,7 @@ let settle
  * @param isFactorNeeded whether the password does not suffice
  */
 export async function stepUp ({ isFactorNeeded = false } = {}) {
-  const { totp, passkeys, password, mail } = await callOnce('GET', 'auth/second-factor')
+  const { totp, passkeys, password, mail, providers } = await callOnce('GET', 'auth/second-factor')
   const canUsePasskey = isSupported && passkeys > 0
   const isShown = {
     code: totp !== null,
@@ -111,7 +111,7 @@ export async function stepUp ({ isFactorNeeded = false } = {}) {
   find('#step-up-passkey').hidden = !canUsePasskey
   find('#step-up-alert').textContent = ''
   // With a second factor, a provider does not suffice.
-  await offerProviders(totp === null && !isFactorNeeded)
+  await offerProviders(totp === null && !isFactorNeeded ? providers : [])
   return new Promise((resolve, reject) => {
     settle = (isDone) => isDone ? resolve() : reject(new Cancelled())
     dialog.showModal()
@@ -119,14 +119,11 @@ export async function stepUp ({ isFactorNeeded = false } = {}) {
   })
 }
 
-async function offerProviders (isEnough) {
+async function offerProviders (ids) {
   const place = find('#step-up-providers')
   if (!place) return
-  const [providers, identities] = isEnough
-    ? await Promise.all([callOnce('GET', 'auth/providers'), callOnce('GET', 'auth/identities')])
-    : [[], []]
-  const linked = providers.filter(({ id }) => identities.some(({ provider }) => provider === id))
-  place.replaceChildren(...linked.map(({ id, name }) => {
+  const providers = ids.length > 0 ? await callOnce('GET', 'auth/providers') : []
+  place.replaceChildren(...providers.filter(({ id }) => ids.includes(id)).map(({ id, name }) => {
     const button = document.createElement('button')
     button.type = 'button'
     button.className = 'plain'
@@ -183,15 +180,22 @@ onUse(find('#step-up-passkey'), 'click', find('#step-up-alert'), async () => {
 
 const confirmation = find('#confirmation')
 
-/** Asks whether something that cannot be undone shall be done. Throws `Cancelled` if not. */
-export function confirm (question, label) {
+/**
+ * Asks whether something that cannot be undone shall be done, and with `option` also what that says. Returns whether
+ * the option was chosen. Throws `Cancelled` if nothing shall be done.
+ */
+export function confirm (question, label, option = '') {
+  const box = find('#confirmation-option')
+  box.hidden = option === ''
+  box.querySelector('span').textContent = option
+  box.querySelector('input').checked = false
   find('#confirmation-question').textContent = question
   find('#confirmation-yes').textContent = label
   confirmation.returnValue = ''
   confirmation.showModal()
   return new Promise((resolve, reject) => {
     confirmation.addEventListener('close', () => {
-      if (confirmation.returnValue === 'yes') resolve()
+      if (confirmation.returnValue === 'yes') resolve(box.querySelector('input').checked)
       else reject(new Cancelled())
     }, { once: true })
   })

@@ -113,6 +113,11 @@ export const de: MailTexts = {
     after: 'Falls weder Sie das waren noch in Ihrem Auftrag die Betreiber von {{productName}}, fordern Sie sofort ' +
       'einen Link an, um ein neues Passwort festzulegen.',
   },
+  'recovery-codes-created': {
+    subject: 'Für Ihr Konto wurden neue Wiederherstellungscodes erstellt',
+    text: 'Für Ihr Konto wurden gerade neue Wiederherstellungscodes erstellt. Die bisherigen gelten nicht mehr.',
+    after: 'Die bisherigen Wiederherstellungscodes, die nicht benutzt wurden, gelten dann wieder.',
+  },
   'recovery-code-used': {
     subject: 'Ein Wiederherstellungscode Ihres Kontos wurde benutzt',
     text: 'Anstelle der Authenticator-App wurde gerade ein Wiederherstellungscode Ihres Kontos benutzt.',

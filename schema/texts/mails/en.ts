@@ -107,6 +107,11 @@ export const en = {
     after: 'If it was neither you nor the people who run {{productName}} on your request, request a link to set a ' +
       'new password at once.',
   },
+  'recovery-codes-created': {
+    subject: 'New recovery codes were created for your account',
+    text: 'New recovery codes were created for your account just now. The former ones no longer work.',
+    after: 'The former recovery codes that were not used work again then.',
+  },
   'recovery-code-used': {
     subject: 'A recovery code of your account was used',
     text: 'A recovery code of your account was used just now, in place of the authenticator app.',

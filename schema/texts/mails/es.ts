@@ -111,6 +111,11 @@ export const es: MailTexts = {
     after: 'Si no has sido tú, ni los responsables de {{productName}} a petición tuya, solicita cuanto antes un enlace ' +
       'para establecer una contraseña nueva.',
   },
+  'recovery-codes-created': {
+    subject: 'Se han creado nuevos códigos de recuperación para tu cuenta',
+    text: 'Se acaban de crear nuevos códigos de recuperación para tu cuenta. Los anteriores ya no funcionan.',
+    after: 'Los códigos de recuperación anteriores que no se hayan usado volverán a funcionar.',
+  },
   'recovery-code-used': {
     subject: 'Se ha usado un código de recuperación de tu cuenta',
     text: 'Se acaba de usar un código de recuperación de tu cuenta en lugar de la aplicación de autenticación.',

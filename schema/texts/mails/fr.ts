@@ -112,6 +112,11 @@ export const fr: MailTexts = {
     after: 'Si ce n’était ni vous ni, à votre demande, les responsables de {{productName}}, demandez immédiatement un ' +
       'lien pour définir un nouveau mot de passe.',
   },
+  'recovery-codes-created': {
+    subject: 'De nouveaux codes de récupération ont été créés pour votre compte',
+    text: 'De nouveaux codes de récupération viennent d’être créés pour votre compte. Les précédents ne sont plus valables.',
+    after: 'Les codes de récupération précédents qui n’ont pas été utilisés redeviennent alors valables.',
+  },
   'recovery-code-used': {
     subject: 'Un code de récupération de votre compte a été utilisé',
     text: 'Un code de récupération de votre compte vient d’être utilisé à la place de l’application d’authentification.',

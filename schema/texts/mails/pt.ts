@@ -109,6 +109,11 @@ export const pt: MailTexts = {
     after: 'Se não foi você, nem os responsáveis por {{productName}} a seu pedido, solicite imediatamente um link para ' +
       'definir uma nova senha.',
   },
+  'recovery-codes-created': {
+    subject: 'Novos códigos de recuperação foram criados para a sua conta',
+    text: 'Novos códigos de recuperação acabaram de ser criados para a sua conta. Os anteriores não funcionam mais.',
+    after: 'Os códigos de recuperação anteriores que não foram usados voltarão a funcionar.',
+  },
   'recovery-code-used': {
     subject: 'Um código de recuperação da sua conta foi usado',
     text: 'Um código de recuperação da sua conta acabou de ser usado no lugar do aplicativo autenticador.',

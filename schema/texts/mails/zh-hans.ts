@@ -97,6 +97,11 @@ export const zhHans: MailTexts = {
     text: '您的账号刚刚移除了身份验证器应用以及恢复代码。今后登录不再需要验证码。',
     after: '如果既不是您本人操作，也不是 {{productName}} 的运营人员应您的要求操作，请立即申请设置新密码的链接。',
   },
+  'recovery-codes-created': {
+    subject: '您账号的恢复代码已重新生成',
+    text: '刚刚为您的账号生成了新的恢复代码，之前的恢复代码已失效。',
+    after: '撤销后，之前未使用的恢复代码将重新有效。',
+  },
   'recovery-code-used': {
     subject: '您账号的恢复代码已被使用',
     text: '刚刚有人使用您账号的恢复代码代替了身份验证器应用。',

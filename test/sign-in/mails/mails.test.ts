@@ -370,7 +370,7 @@ t.test('16.6 a repair of the account while a login by mail is about to succeed: 
       finish = () => inject('POST', '/api/auth/login/second-factor', { payload: { challenge, code: nextCode() } })
     }
     const response = await sql.begin(async (trx) => {
-      // What every repair does (`voidIssued`).
+      // What every repair does (`repairAccount`).
       await trx`select 1 from users where id = ${user.id} for no key update`
       const finished = finish()
       await untilBlocked(sql, usher)

@@ -5,6 +5,7 @@ import { createUsher, type LoggedIn, type TestUsher } from '../../helpers/app.ts
 import { sharedInbox as inbox, tokenIn } from '../../helpers/mail.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { sharedTotp } from '../../helpers/totp.ts'
+import { until } from '../../helpers/until.ts'
 
 const usher = await sharedTotp()
 const sql = openSql(t, usher, 4)
@@ -19,6 +20,7 @@ const confirm = (user: User, payload: object, { inject }: TestUsher = usher) =>
 const remove = ({ headers }: User) => inject('DELETE', '/api/auth/totp', { headers })
 const createCodes = ({ headers }: User) => inject('POST', '/api/auth/recovery-codes', { headers })
 const read = async ({ headers }: User) => (await inject('GET', '/api/auth/second-factor', { headers })).json()
+const NONE = { password: true, totp: null, recoveryCodesLeft: 0, passkeys: 0, mail: false, providers: [] }
 const age = ({ id }: LoggedIn) => sql`update sessions set auth_time = now() - interval '1 hour' where user_id = ${id}`
 
 /** Sets up an app. Returns the user with the new token. */
@@ -32,7 +34,7 @@ async function enrol (user: LoggedIn, on: TestUsher = usher) {
 t.test('16.4 an app is set up with a secret, an address and a QR code, and is active once a code confirms it', async (t) => {
   const user = await createUser()
   const other = await login(user)
-  t.strictSame(await read(user), { password: true, totp: null, recoveryCodesLeft: 0, passkeys: 0, mail: false })
+  t.strictSame(await read(user), NONE)
   const started = await start(user)
   t.equal(started.statusCode, 200)
   t.equal(started.headers['cache-control'], 'no-store')
@@ -42,7 +44,7 @@ t.test('16.4 an app is set up with a secret, an address and a QR code, and is ac
   t.equal(uri, `otpauth://totp/${label}?secret=${secret}&issuer=Vault%20%26%20Co&algorithm=SHA1&digits=6&period=30`)
   t.match(qrCode, /^<svg [^>]*>.*<\/svg>$/)
   t.notMatch(qrCode, /script|href|<style/i)
-  t.strictSame(await read(user), { password: true, totp: null, recoveryCodesLeft: 0, passkeys: 0, mail: false }, 'not yet')
+  t.strictSame(await read(user), NONE, 'not yet')
   await login(user)
 
   const wrong = await confirm(user, { code: '000000' })
@@ -75,7 +77,7 @@ t.test('16.4 a second app is set up only when the first one was removed', async 
     t.strictSame([response.statusCode, response.json().code], [409, 'TOTP_ACTIVE'])
   }
   t.equal((await remove(user)).statusCode, 204)
-  t.strictSame(await read(user), { password: true, totp: null, recoveryCodesLeft: 0, passkeys: 0, mail: false })
+  t.strictSame(await read(user), NONE)
   const again = await remove(user)
   t.strictSame([again.statusCode, again.json().code], [404, 'TOTP_NOT_FOUND'])
   t.equal((await createCodes(user)).json().code, 'TOTP_NOT_FOUND')
@@ -98,7 +100,68 @@ t.test('16.4 new recovery codes make the earlier ones void', async (t) => {
   const { recoveryCodes } = (await createCodes(user)).json()
   t.equal(new Set([...recoveryCodes, ...user.recoveryCodes]).size, 20)
   t.equal((await read(user)).recoveryCodesLeft, 10)
-  t.equal((await sql`select from recovery_codes where user_id = ${user.id}`).length, 10)
+  t.equal(await loginWith(user, user.recoveryCodes[0]), 401, 'an earlier one')
+  t.equal(await loginWith(user, recoveryCodes[0]), 200)
+})
+
+/** Logs in with the password and a recovery code. Returns the status. */
+async function loginWith ({ email, password }: LoggedIn, recoveryCode: string): Promise<number> {
+  const { challenge } = (await inject('POST', '/api/auth/login', { payload: { email, password } })).json()
+  return (await inject('POST', '/api/auth/login/second-factor', { payload: { challenge, recoveryCode } })).statusCode
+}
+
+const undo = (token: string) => inject('POST', '/api/auth/undo', { payload: { token } })
+
+t.test('16.4 the owner gets a mail about new recovery codes, whose link removes them and restores the unused former ones', async (t) => {
+  const user = await enrol(await createUser())
+  const [used, kept, another] = user.recoveryCodes
+  t.equal(await loginWith(user, used), 200)
+  const { recoveryCodes: stolen } = (await createCodes(user)).json()
+  const mails = await inbox.of(user.email, 3)
+  t.match(mails.at(-1), { subject: 'New recovery codes were created for your account', text: /The former recovery codes .* work again/ })
+  const first = tokenIn(mails.at(-1)!)
+  t.equal(await loginWith(user, stolen[0]), 200, 'by a thief of the session')
+  const { recoveryCodes: again } = (await createCodes(user)).json()
+  t.equal((await read(user)).recoveryCodesLeft, 10)
+  t.equal((await undo(first)).statusCode, 204)
+  for (const code of [...stolen, ...again]) t.equal(await loginWith(user, code), 401, 'what was created since')
+  t.equal(await loginWith(user, used), 401, 'one that was used before')
+  t.equal(await loginWith(user, kept), 200)
+  t.equal(await loginWith(user, kept), 401, 'once')
+  t.equal((await sql`select from recovery_codes where user_id = ${user.id}`).length, 8)
+  t.ok(another)
+})
+
+t.test('16.4 an undo of another change restores recovery codes, too, and one of a later change keeps the new ones', async (t) => {
+  const user = await enrol(await createUser())
+  const changed = await inject('PUT', '/api/auth/password', {
+    headers: user.headers, payload: { currentPassword: user.password, password: 'another long password' },
+  })
+  t.equal(changed.statusCode, 204)
+  const before = await inbox.token(user.email, 2)
+  await createCodes(user)
+  t.equal((await undo(before)).statusCode, 204)
+  t.equal(await loginWith(user, user.recoveryCodes[0]), 200)
+
+  const other = await enrol(await createUser())
+  const { recoveryCodes } = (await createCodes(other)).json()
+  await inbox.of(other.email, 2)
+  const password = 'another long password'
+  await inject('PUT', '/api/auth/password', { headers: other.headers, payload: { currentPassword: other.password, password } })
+  t.equal((await undo(await inbox.token(other.email, 3))).statusCode, 204)
+  t.equal(await loginWith(other, other.recoveryCodes[0]), 401)
+  t.equal(await loginWith(other, recoveryCodes[0]), 200)
+})
+
+t.test('16.4 replaced recovery codes are kept only as long as a link can restore them', async (t) => {
+  const user = await enrol(await createUser())
+  for (let round = 0; round < 14; round++) await createCodes(user)
+  const rows = async () => (await sql`select from recovery_codes where user_id = ${user.id}`).length
+  // At most ten links undo changes, and the first one is that of the app.
+  t.equal(await rows(), 100)
+  await sql`update recovery_codes set replaced_at = now() - interval '8 days' where user_id = ${user.id} and replaced_at is not null`
+  await createUsher(t, usher.options)
+  await until('they are deleted', async () => await rows() === 10)
 })
 
 t.test('16.2 a stolen session neither adds nor removes a second factor, nor creates recovery codes', async (t) => {

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { chownSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
@@ -321,6 +322,51 @@ t.test('14.4 data that exist are replaced on request only, and not while a node 
   t.ok(existsSync(join(place.uploadsDir, 'files', later.id)), 'a file without a record stays (5.5)')
 })
 
+t.test('14.4 a restore says what was taken away since the backup and is back', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t)
+  const { inject, admin } = source
+  const [gone, disabled, changed, kept] = [
+    await source.createUser(), await source.createUser(), await source.createUser(), await source.createUser(),
+  ]
+  const identity = randomUUID()
+  await withSql(place.database, (sql) => sql`insert into identities (id, user_id, provider, issuer, subject)
+    values (${identity}, ${kept.id}, 'p', 'https://p.example', 's')`)
+  // What precedes the backup is not said.
+  await inject('PATCH', `/api/users/${kept.id}`, { headers: admin.headers, payload: { disabled: true } })
+  await inject('PATCH', `/api/users/${kept.id}`, { headers: admin.headers, payload: { disabled: false } })
+  const file = backupFile()
+  await backUp(place, file)
+  const created = await source.createUser()
+  for (const { id } of [gone, created]) await inject('DELETE', `/api/users/${id}`, { headers: admin.headers })
+  await inject('PATCH', `/api/users/${disabled.id}`, { headers: admin.headers, payload: { disabled: true } })
+  const password = 'another long password'
+  await inject('PUT', '/api/auth/password', {
+    headers: changed.headers, payload: { currentPassword: changed.password, password },
+  })
+  await source.app.usher.credentials.removeIdentity(kept.id, identity)
+  await source.app.close()
+
+  const cwd = temporaryFolder()
+  const settings = { DATABASE_URL: place.database, DATA_DIR: cwd }
+  const { stdout, stderr, code } = await runCommand(
+    ['restore', file, '--replace', '--yes', '--json', '--uploads-dir', place.uploadsDir], settings, cwd
+  )
+  t.equal(code, 0, stderr)
+  const { undone } = JSON.parse(stdout) as { undone: { action: string, userId: string, at: string }[] }
+  t.same(undone.map(({ action, userId }) => `${action} ${userId}`).sort(), [
+    `user.delete ${gone.id}`, `user.disable ${disabled.id}`, `password.change ${changed.id}`, `identity.remove ${kept.id}`,
+  ].sort(), 'and not the user whom the backup does not have')
+  for (const { at } of undone) t.match(at, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
+  t.match(stderr, /deleted users: 1, of 1 user \(users delete\)/)
+  t.match(stderr, /removed identities at providers: 1, of 1 user \(users reset-second-factor --identities\)/)
+
+  const target = await emptyPlace(t)
+  const restored = await runCommand(
+    ['restore', file, '--uploads-dir', target.uploadsDir], { ...settings, DATABASE_URL: target.database }, cwd
+  )
+  t.match(restored.stdout, /Passkeys, identities, passwords and recovery codes are those of that moment/)
+})
+
 t.test('14.4 files that are deleted while a backup runs are in it, and are removed afterwards', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   const file = backupFile()
@@ -421,7 +467,7 @@ t.test('14.4 usher backup and usher restore work on the command line and say wha
   t.match(done, {
     code: 0,
     stderr: /^(Restoring: .+\n)*$/,
-    stdout: /^\d+ rows were restored, and 1 file to \S+, as of \S+ \(release \S+\)\. Rows of sessions and keys were left out: all sessions have ended\.\n$/,
+    stdout: /^\d+ rows were restored, and 1 file to \S+, as of \S+ \(release \S+\)\. Rows of sessions and keys were left out: all sessions have ended\. Passkeys, .+ since\.\n$/,
   })
   await source.app.close()
   // It is refused before the file is read, which takes long if it is large.
