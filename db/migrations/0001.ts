@@ -884,22 +884,19 @@ begin
 end $$;
 
 -- Charges a mail to the limit "own", and to the one that several share, of which "own" is a quarter. Null is none.
-create function ${s}.charge_mail(own text, shared text, burst integer, period interval, may_wait boolean)
-returns timestamptz language plpgsql as $$
-declare
-  due timestamptz := ${s}.charge_mail_limit(own, burst, period, may_wait);
-  due_shared timestamptz;
+-- Returns whether both have room.
+create function ${s}.charge_mail(own text, shared text, burst integer, period interval)
+returns boolean language plpgsql as $$
 begin
-  if due is null or shared is null then
-    return due;
+  if ${s}.charge_mail_limit(own, burst, period, false) is null then
+    return false;
   end if;
-  due_shared := ${s}.charge_mail_limit(shared, burst * 4, period / 4, may_wait);
-  if due_shared is null then
-    update ${s}.mail_limits set free_at = free_at - period
-    where key = encode(sha256(convert_to(own, 'UTF8')), 'hex');
-    return null;
+  if shared is null or ${s}.charge_mail_limit(shared, burst * 4, period / 4, false) is not null then
+    return true;
   end if;
-  return greatest(due, due_shared);
+  update ${s}.mail_limits set free_at = free_at - period
+  where key = encode(sha256(convert_to(own, 'UTF8')), 'hex');
+  return false;
 end $$;
 
 -- Adds a notice to another one about the same user that waits for its place in the limit. Of notices of the same name,
@@ -913,8 +910,8 @@ declare
   number integer;
 begin
   select * into waiting from ${s}.outbox
-  where consumer = 'mail' and ${deliveryOwner} = owner and type = 'mail' and data ->> 'to' = recipient
-    and data ? 'notice' and attempts = 0 and lease is null and due_at > clock_timestamp()
+  where consumer = 'mail' and ${deliveryOwner} = owner and type = 'mail'
+    and ${keyOfEmail(sql`data ->> 'to'`)} = ${keyOfEmail(sql`recipient`)} and data ? 'notice' and attempts = 0 and lease is null and due_at > clock_timestamp()
   order by position desc limit 1 for update;
   if not found then
     return false;
@@ -974,7 +971,7 @@ begin
   else
     own := concat_ws(' ', own, ${keyOfMailbox(sql`recipient`)});
   end if;
-  if ${s}.charge_mail(own, shared, burst, period, false) is not null then
+  if ${s}.charge_mail(own, shared, burst, period) then
     return new;
   end if;
   if new.data ? 'notice' then
@@ -984,8 +981,20 @@ begin
     ) then
       return null;
     end if;
-    new.due_at := ${s}.charge_mail(own, shared, burst, period, true);
-    return new;
+    -- What waits is charged to the limit of its user only: nobody lets others wait. An address that nobody has verified
+    -- may be that of a stranger, so a user who has one after the other does not let endless mails wait.
+    if verified or (
+      select count(*) < 10 from ${s}.outbox
+      where consumer = 'mail' and ${deliveryOwner} = owner::text and type = 'mail' and data ? 'notice' and attempts = 0
+        and lease is null and due_at > clock_timestamp()
+    ) then
+      new.due_at := ${s}.charge_mail_limit(own, burst, period, true);
+      if new.due_at <= clock_timestamp() then
+        -- Only the shared limit is used up.
+        new.due_at := clock_timestamp() + period;
+      end if;
+      return new;
+    end if;
   end if;
   new.data := new.data || jsonb_build_object('to', null, 'content', '', 'isLimited', true);
   new.expires_at := clock_timestamp();

@@ -7,7 +7,7 @@ import { deliveryOwner } from './owner.ts'
 /**
  * Which limit of its recipient a mail counts toward. Each kind has its own, so that mails that strangers cause do not
  * keep others from being sent:
- * - `account`: notices of changes of an account. None is dropped: what exceeds the limit waits and is sent in one mail.
+ * - `account`: notices of changes of an account. What exceeds the limit waits, and is sent in one mail.
  * - `invitation`: links to set a first password, which only an admin or the host can cause.
  * - `reset`: links to set a password, which anybody can request. Whoever does so sends the owner links that work.
  * - `login`: links and codes to log in, which anybody can request as well, with the same effect.

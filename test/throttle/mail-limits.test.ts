@@ -205,6 +205,25 @@ t.test('11.5 notices that wait are sent without the link if it is void by then, 
   t.equal(received(gone.email).length, 1)
 })
 
+t.test('11.5 who has one address of a mailbox after the other lets no notice of others wait, and not endless ones', async (t) => {
+  const { one, sql, settle } = await startNodes(t, { throttle: { ...throttle, mail: { burst: 1, perMinute: 0.05 } } })
+  const name = randomUUID()
+  const mallory = await one.createUser()
+  for (let index = 0; index < 16; index++) {
+    const payload = { email: `${name}+${index}@example.com` }
+    const { headers } = mallory
+    t.equal((await one.inject('PATCH', `/api/users/${mallory.id}`, { headers, payload })).statusCode, 200)
+  }
+  await settle()
+  const waiting = (userId: string) => sql`select due_at < now() + interval '20 minutes' as soon from outbox
+    where data ->> 'userId' = ${userId}`
+  t.equal((await waiting(mallory.id)).length, 10)
+  const owner = await one.createUser({ email: `${name}+owner@example.com` })
+  for (let index = 0; index < 3; index++) await createKey(one, owner)
+  await settle()
+  t.strictSame((await waiting(owner.id)).map(({ soon }) => soon), [true])
+})
+
 t.test('11.5 of 40 requests at the same time on two nodes, the owner gets as many mails as the limit allows', async (t) => {
   const { one, post, settle, received, sql } = await startNodes(t)
   const user = await one.createUser()

@@ -20,8 +20,9 @@ const AT_ONCE = 4
 const PURGE_SECONDS = 60
 // Recipients whose limits are remembered. Those that will have theirs again soonest are forgotten first.
 const RECIPIENTS = 100_000
-/** The kinds of mails that are not sent if the limit of their recipient is used up. */
-export const BUDGETS = ['invitation', 'reset', 'login', 'step-up', 'request'] as const satisfies readonly MailBudget[]
+/** The kinds of limits. */
+export const BUDGETS =
+  ['account', 'invitation', 'reset', 'login', 'step-up', 'request'] as const satisfies readonly MailBudget[]
 
 // A mail is authenticated with its id, so that its content cannot be moved to a row with another recipient unnoticed.
 const nameOf = (id: string) => `mail ${id}`
