@@ -9,9 +9,11 @@ import { voidUploadLinks } from '../uploads/upload-links.ts'
 import { lockUser } from '../users/users.ts'
 import { listWays, wayKinds, ways, type StoredWay, type Which } from './ways.ts'
 
-// Each row is the token of a link or a code that was mailed for a user, or of a login that waits for the second factor.
-// Their foreign keys delete them along with the user.
-const linkTables = ['undo_tokens', 'password_tokens', 'email_tokens', 'login_mails', 'login_challenges'] as const
+/**
+ * Each row is the token of a link or a code that was mailed for a user, or of a login that waits for the second factor.
+ * Their foreign keys delete them along with the user.
+ */
+export const linkTables = ['undo_tokens', 'password_tokens', 'email_tokens', 'login_mails', 'login_challenges'] as const
 
 /** What another password makes void: everything that somebody else may have, except links that undo a change. */
 export const tablesOfMailbox = ['password_tokens', 'email_tokens', 'login_mails', 'login_challenges'] as const

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import t from 'tap'
-import { repairs, type Repair } from '../../db/sign-in/repairs.ts'
+import { linkTables, repairs, type Repair } from '../../db/sign-in/repairs.ts'
 import { wayKinds } from '../../db/sign-in/ways.ts'
 import { hashSecret } from '../../plugins/auth/cookie-value.ts'
 import { codeOf } from '../../plugins/auth/totp/codes.ts'
@@ -24,9 +24,11 @@ const NEW_PASSWORD = 'a password that only the owner knows'
 /** A user who has everything that can be prepared for an account. */
 interface Subject extends LoggedIn { ids: Record<CredentialKind, string> }
 
-const tables = [
-  'sessions', 'password_tokens', 'email_tokens', 'login_mails', 'login_challenges', 'undo_tokens', 'recovery_codes',
-] as const
+// A table of links that is added to the repairs has to be filled here.
+const tables = [...linkTables, 'sessions', 'recovery_codes', 'upload_links', 'resumable_uploads'] as const
+const keys: Partial<Record<typeof tables[number], string>> = {
+  sessions: 'id::text', upload_links: 'id::text', resumable_uploads: 'case when expires_at > now() then id::text end',
+}
 
 async function mailTo (email: string, path: string): Promise<string> {
   const isWanted = ({ to, text }: { to: string, text: string }) => to === email && text.includes(path)
@@ -113,23 +115,45 @@ const happen: Record<Exclude<Repair, 'first-admin'>, (subject: Subject) => Promi
   },
 }
 
-async function keysOf (table: string, id: string): Promise<string[]> {
-  const key = table === 'sessions' ? 'id::text' : "encode(hash, 'hex')"
-  return (await sql.unsafe(`select ${key} as key from ${table} where user_id = '${id}'`)).map(({ key }) => key)
+async function keysOf (table: typeof tables[number], id: string): Promise<string[]> {
+  const key = keys[table] ?? "encode(hash, 'hex')"
+  const owner = table === 'upload_links' ? 'owner_id' : 'user_id'
+  const rows = await sql.unsafe(`select ${key} as key from ${table} where ${owner} = '${id}'`)
+  return rows.map(({ key }) => key).filter((key) => key !== null)
+}
+
+/** Prepares what a user can, besides the ways to sign in. */
+async function prepareLinks ({ id, email, headers, password }: Subject): Promise<void> {
+  await inject('POST', '/api/auth/login/mail', { payload: { email, cookie: false } })
+  await mailTo(email, '/login/mail/confirm#')
+  await requestReset(email)
+  await inject('POST', '/api/auth/login', { payload: { email, password } })
+  // The address is verified, so it has no link by which it is.
+  await sql`insert into email_tokens (hash, user_id, email, expires_at)
+    values (${randomBytes(32)}, ${id}, ${email}, now() + interval '1 hour')`
+  await sql`insert into upload_links (id, upload_id, owner_id, created_by, name, secret_hash, expires_at)
+    values (gen_random_uuid(), gen_random_uuid(), ${id}, ${id}, 'A link', ${randomBytes(32)}, now() + interval '1 hour')`
+  const started = await inject('POST', '/api/uploads/resumable', {
+    headers: {
+      ...headers,
+      'tus-resumable': '1.0.0',
+      'upload-length': '10',
+      'upload-metadata': `filename ${btoa('a.txt')},description ${btoa('A text')}`,
+    },
+  })
+  if (started.statusCode !== 201) throw new Error(`resumable: ${started.statusCode} ${started.body}`)
 }
 
 for (const [repair, run] of Object.entries(happen) as [keyof typeof happen, typeof happen[keyof typeof happen]][]) {
   t.test(`11.3 ${repair}: what is left of all that can be prepared for an account`, async (t) => {
     const subject = await createSubject()
-    const { id, email, headers, password } = subject
-    await inject('POST', `/api/users/${id}/email-verification`, { headers })
-    await inject('POST', '/api/auth/login/mail', { payload: { email, cookie: false } })
-    await mailTo(email, '/login/mail/confirm#')
-    await requestReset(email)
-    t.equal((await inject('POST', '/api/auth/login', { payload: { email, password } })).json().code, 'SECOND_FACTOR_REQUIRED')
+    const { id } = subject
+    await prepareLinks(subject)
     const before = new Map<string, string[]>()
-    for (const table of tables) before.set(table, await keysOf(table, id))
-    t.ok(before.get('login_challenges')!.length > 0 && before.get('login_mails')!.length > 0, 'they are prepared')
+    for (const table of tables) {
+      before.set(table, await keysOf(table, id))
+      t.ok(before.get(table)!.length > 0, `${table} are prepared`)
+    }
 
     const response = await run(subject) as { statusCode?: number } | undefined
     t.ok((response?.statusCode ?? 200) < 300)
