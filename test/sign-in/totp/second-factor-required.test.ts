@@ -28,7 +28,7 @@ async function enrol ({ inject }: TestUsher, headers: Headers): Promise<Headers>
   const { password, ...factors } = (await inject('GET', '/api/auth/second-factor', { headers })).json()
   t.type(password, 'boolean')
   t.same(factors, {
-    totp: null, recoveryCodesLeft: 0, passkeys: 0, mail: false,
+    totp: null, recoveryCodesLeft: 0, passkeys: 0, mail: false, providers: [],
   })
   const { secret } = (await inject('POST', '/api/auth/totp', { headers })).json()
   const payload = { code: codeOf(secret, Math.floor(Date.now() / 30_000)) }
