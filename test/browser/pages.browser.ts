@@ -107,7 +107,7 @@ t.test('15.2 sign-up: link by mail, login, account, another address, and undoing
 
   const link = await linkTo(inbox, email, 2)
   await page.goto(link)
-  await page.getByText('the password that you have entered in this browser').waitFor()
+  await page.getByText('what this browser has sent when you signed up').waitFor()
   t.equal(await page.locator('input:visible').count(), 0, 'nothing is asked again')
   await button(page, 'Create account').click()
   await page.getByText('Your account is created. You can log in now.').waitFor()
@@ -175,7 +175,7 @@ t.test('11.2 a browser that loses its cookie while the page is open is asked for
   await page.getByLabel('Password', { exact: true }).fill('horse battery staple')
   await button(page, 'Create account').click()
   await page.goto(await linkTo(inbox, email))
-  await page.getByText('the password that you have entered in this browser').waitFor()
+  await page.getByText('what this browser has sent when you signed up').waitFor()
   await page.context().clearCookies()
   await button(page, 'Create account').click()
   await page.getByRole('alert').getByText('Choose a password for your account.').waitFor()

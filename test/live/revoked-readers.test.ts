@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import t from 'tap'
 import { audiences, type UsherGraphQLContext } from '../../app.ts'
@@ -9,7 +10,7 @@ import { openEvents } from '../helpers/events.ts'
 import { createEndDuring, lockTable } from '../helpers/end-during.ts'
 import { createPost, openSocket, post } from '../helpers/graphql.ts'
 import { createProxy } from '../helpers/proxy.ts'
-import { untilBlocked } from '../helpers/sql.ts'
+import { openSql, untilBlocked } from '../helpers/sql.ts'
 import { upload } from '../helpers/uploads.ts'
 
 const SUBSCRIPTION = 'subscription { postCreated { title } }'
@@ -141,6 +142,26 @@ t.test('4 without notifications, the event streams of sessions that have ended a
   await idle.answers(1)
   await logout(later)
   t.equal(await idle.next(), undefined, 'even if there is no post')
+})
+
+t.test('4 without notifications, no post is delivered before it is known whose sessions have ended', async (t) => {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const deaf = await createUsher(t, { ...usher.options, notificationsUrl: proxy.url })
+  const [active, ended] = [await usher.createUser(), await usher.createUser()]
+  const [kept, closed] = [await open(deaf, active), await open(deaf, ended)]
+  proxy.refuse()
+  const other = openSql(t, usher)
+  await sql.begin(async (trx) => {
+    // Nobody can read the sessions meanwhile, so the node cannot know which of them have ended.
+    await trx`lock table sessions in access exclusive mode`
+    await trx`delete from sessions where user_id = ${ended.id}`
+    await other`insert into posts (id, author_id, title, content)
+      values (gen_random_uuid(), ${usher.admin.id}, 'After the end', '')`
+    // The node looks for posts every second. On a slower machine, this proves less.
+    await delay(3000)
+  })
+  t.same(await kept.answers(1), [{ data: { postCreated: { title: 'After the end' } } }])
+  t.equal(await closed.next(), undefined)
 })
 
 t.test('4 if the key of a token is revoked, its sockets and event streams are closed', async (t) => {

@@ -35,8 +35,10 @@ async function confirmUnverified (
   return confirm(shell, `${reason}.\nMake the user an admin?`, reason)
 }
 
-// Whether somebody can do more than before, so that whoever grants it must know how the user signs in.
-const admits = ({ role, disabled }: Changes): boolean => role === 'admin' || disabled === false
+// Returns whether somebody can do more than before, so that whoever grants it must know how the user signs in.
+function admits ({ role, disabled }: Changes): boolean {
+  return role === 'admin' || disabled === false
+}
 
 // Returns a command that changes a user like PATCH /api/users/{id}.
 function changing (

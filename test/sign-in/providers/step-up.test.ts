@@ -28,6 +28,10 @@ const now = () => Math.floor(Date.now() / 1000)
 /** Creates a user who has only an identity at a provider, and whose authentication is old. */
 async function federated (id: Id, isVerified = false) {
   const claims = { sub: randomUUID(), email: `${randomUUID()}@example.com`, email_verified: true }
+  const created = await createUser({ email: claims.email })
+  await sql`update users set password_hash = null where id = ${created.id}`
+  await sql`insert into identities (id, user_id, provider, issuer, subject)
+    values (gen_random_uuid(), ${created.id}, ${id}, ${fakes[id].issuer}, ${claims.sub})`
   const user = { claims, ...await sessionOf(await logIn(id, fakes[id], claims)) }
   await sql`update users set email_verified = ${isVerified} where id = ${user.id}`
   await age(user)

@@ -64,8 +64,8 @@ const fillTables = (database: string, userId: string) => withSql(database, async
   await sql`insert into recovery_codes (user_id, hash) values (${id}, ${hash})`
   await sql`insert into upload_links (id, upload_id, owner_id, name, secret_hash, expires_at)
     select gen_random_uuid(), gen_random_uuid(), ${userId}, 'Link', decode('00ff', 'hex'), now() + interval '1 day'`
-  await sql`insert into resumable_uploads (id, user_id, network, metadata, length, expires_at)
-    values (gen_random_uuid(), ${id}, ${text}, ${text}, 1, ${later})`
+  await sql`insert into resumable_uploads (id, user_id, networks, metadata, length, expires_at)
+    values (gen_random_uuid(), ${id}, ${[text]}, ${text}, 1, ${later})`
   await sql`insert into audit_counts (day, action, count) values ('2026-01-31', 'login', 7)
     on conflict do nothing`
   await sql`insert into api_keys (id, user_id, hash, name, actions, multi_factor, last_used_at, expires_at)
