@@ -100,6 +100,8 @@ t.test('5.5 a start removes temporary files and files of deleted users, and repo
     bytes: 150,
     msg: /They are kept; "npm start -- uploads clean" removes them/,
   })
+  // A record is removed after its file, and neither waits for the report.
+  await until('the record is removed', async () => (await sql`select from uploads where id = ${ownerless}`).length === 0)
   t.same((await readdir(`${folder}/files`)).sort(), before.filter((name) => name !== ownerless).sort())
   t.same(await readdir(`${folder}/tmp`), ['young'])
   t.equal((await first.inject('GET', `/api/uploads/${id}`)).body, 'kept')
