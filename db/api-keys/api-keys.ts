@@ -4,7 +4,6 @@ import type { UserKind } from '../../schema/users/user.ts'
 import { noFields } from '../../schema/users/user-fields.ts'
 import { deleteExpired } from '../batching/delete-expired.ts'
 import { isUuid } from '../driver/postgres.ts'
-import { actorValue, withEvents } from '../outbox/store.ts'
 import type { ApiKeysTable } from '../tables/auth.ts'
 import type { Database, UserRow } from '../tables/index.ts'
 import { toPage, type Page } from '../tables/page.ts'
@@ -92,24 +91,6 @@ export async function deleteApiKey (trx: Database, userId: string, id: string): 
   if (!isUuid(id)) throw new ApiKeyNotFound()
   await trx.deleteFrom('api_keys').where('user_id', '=', userId).where('id', '=', id).returning('id')
     .executeTakeFirstOrThrow(() => new ApiKeyNotFound())
-}
-
-/**
- * Deletes the keys of a user, and stores their events. Returns their ids.
- * @param actorId the user who deletes them; null if it is the operator or the host
- * @param since only those that were created at this time or later, as PostgreSQL writes it
- */
-export async function deleteApiKeysOf (
-  db: Database, userId: string, actorId: string | null, since?: string
-): Promise<string[]> {
-  const statement = db.with('deleted', (cte) => cte.deleteFrom('api_keys').where('user_id', '=', userId)
-    .$if(since !== undefined, (query) => query.where('created_at', '>=', sql<Date>`${since}::timestamptz`))
-    .returning(['id', 'user_id']))
-  const data = { userId: 'deleted.user_id', kind: sql.lit('api-key'), actorId: actorValue(actorId) }
-  const rows = await withEvents(
-    statement, db, 'credential.removed', { from: 'deleted', subject: 'deleted.user_id', data }
-  ).selectFrom('deleted').select('id').execute()
-  return rows.map(({ id }) => id)
 }
 
 /** A key with which a request was sent, and its user. */

@@ -63,9 +63,9 @@ export async function insertEmailToken (
 /** What a client that presents a token must add: nothing, a new password, or a session of the user. */
 export type Needed = 'nothing' | 'password' | 'session'
 
-// Somebody else may have registered the address, or may hope that whoever reads the mailbox completes a change. In a
-// session of the user, the same person has both. Elsewhere, whoever is the first to prove the address gets an account
-// in which nobody else has a way to sign in, and one that has an owner keeps its address.
+// Whoever opens the link reads the mailbox, but need not be whoever has the account: a stranger may have registered the
+// address of somebody else. With a session of the user, it is the same person. Without one, an account whose address
+// nobody has proved is taken over, with a new password; one that has an owner does not change its address.
 function neededBy (
   { userId, isProved, changes }: { userId: string, isProved: boolean, changes: boolean }, session: SessionOf | undefined
 ): Needed {

@@ -3,7 +3,6 @@ import { IdentityNotFound, MAX_IDENTITIES_PER_USER, TooManyIdentities } from '..
 import { LastWayToSignIn } from '../../schema/auth/passkey.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { isUuid } from '../driver/postgres.ts'
-import { storeCredentialEvent } from '../outbox/store.ts'
 import type { IdentitiesTable } from '../tables/auth.ts'
 import type { Database, UserRow } from '../tables/index.ts'
 import type { Row } from '../tables/row.ts'
@@ -116,17 +115,4 @@ export async function requireWayToSignIn (
       .where('provider', '=', sql<string>`any(${[...providers]}::text[])`)),
   ]).as('remains')).executeTakeFirstOrThrow()
   if (!remains) throw new LastWayToSignIn()
-}
-
-/**
- * Removes all identities of a user, with an event for each, in a transaction that has locked the user. Returns how many
- * there were.
- * @param actorId the user who does it; null if it is the operator or the host
- */
-export async function removeIdentities (trx: Database, userId: string, actorId: string | null): Promise<number> {
-  const rows = await trx.deleteFrom('identities').where('user_id', '=', userId).returning('id').execute()
-  for (let count = rows.length; count > 0; count--) {
-    await storeCredentialEvent(trx, 'credential.removed', { userId, actorId, kind: 'identity' })
-  }
-  return rows.length
 }

@@ -47,7 +47,8 @@ export const UNDO_DAYS = 7
 
 // Somebody else has acted for the user, and can see what the user has: the ways stay, but no key that acts by itself.
 const byOthers = { passkey: 'keep', totp: 'keep', identity: 'keep', 'api-key': 'remove' } as const
-// An operator has found out who the user is. An app keeps nobody in, and would let in whoever has only the password.
+// An operator has found out who the user is. The app stays, because it lets nobody in by itself: without it, the
+// password alone would suffice.
 const byOperator = { passkey: 'remove', totp: 'keep', identity: 'remove', 'api-key': 'remove' } as const
 
 /**
@@ -109,9 +110,9 @@ function whichOf (decision: Decision, { keep = [], since }: RepairOptions): Whic
 }
 
 /**
- * Repairs the account of a user: makes everything void that was issued to whoever has it now, and removes the ways to
- * sign in that `repairs` names, with their events. Every repair calls it in its transaction (contract 11.3). The user
- * is locked first, so that a change by one of the sessions either precedes it or fails.
+ * Repairs the account of a user: voids everything that was issued to the user, and removes the ways to sign in that
+ * `repairs` names, with their events. Every repair calls it in its transaction (contract 11.3). The user is locked
+ * first, so that a change by one of the sessions either precedes it or fails.
  */
 export async function repairAccount (
   trx: Database, userId: string, repair: Repair, options: RepairOptions

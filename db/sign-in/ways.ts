@@ -10,7 +10,6 @@ export interface StoredWay {
   /** The name of a passkey or a key, and the id of the provider of an identity. */
   name: string | null
   addedAt: Date
-  lastUsedAt: Date | null
 }
 
 /** Which ways of a user: all of them, without members. */
@@ -22,10 +21,6 @@ export interface Which {
 }
 
 interface Way {
-  /** Whether it logs its user in by itself. */
-  logsIn: boolean
-  /** Whether a login with the password needs it. */
-  isSecondFactor: boolean
   list (db: Database, userId: string): Promise<Omit<StoredWay, 'kind'>[]>
   /** Removes those of a user, in a transaction that has locked the user, and returns their ids. */
   remove (trx: Database, userId: string, which: Which): Promise<{ id: string }[]>
@@ -37,20 +32,17 @@ interface Way {
  */
 export const ways: Readonly<Record<CredentialKind, Way>> = {
   passkey: {
-    logsIn: true,
-    isSecondFactor: true,
     list: (db, userId) => db.selectFrom('passkeys').where('user_id', '=', userId)
-      .select(['id', 'name', 'created_at as addedAt', 'last_used_at as lastUsedAt']).execute(),
+      .select(['id', 'name', 'created_at as addedAt']).execute(),
     remove: (trx, userId, which) => trx.deleteFrom('passkeys').where('user_id', '=', userId)
       .where(isAmong(which, 'created_at', 'id')).returning('id').execute(),
   },
   totp: {
-    logsIn: false,
-    isSecondFactor: true,
     list: (db, userId) => db.selectFrom('totp').where('user_id', '=', userId).where('confirmed_at', 'is not', null)
-      .select(['user_id as id', sql<null>`null`.as('name'), 'confirmed_at as addedAt', sql<null>`null`.as('lastUsedAt')])
+      .select(['user_id as id', sql<null>`null`.as('name'), 'confirmed_at as addedAt'])
       .$narrowType<{ addedAt: Date }>().execute(),
-    // A secret that no code has confirmed goes with it in any case, but nobody has relied on it. So do recovery codes.
+    // A secret that no code has confirmed goes in any case, and does not count: nobody has relied on it. Recovery codes
+    // go with their app.
     async remove (trx, userId, which) {
       const removed = await trx.deleteFrom('totp').where('user_id', '=', userId)
         .where(({ or, eb }) => or([eb('confirmed_at', 'is', null), isAmong(which, 'confirmed_at', 'user_id')]))
@@ -60,19 +52,15 @@ export const ways: Readonly<Record<CredentialKind, Way>> = {
     },
   },
   identity: {
-    logsIn: true,
-    isSecondFactor: false,
     list: (db, userId) => db.selectFrom('identities').where('user_id', '=', userId)
-      .select(['id', 'provider as name', 'created_at as addedAt', 'last_used_at as lastUsedAt']).execute(),
+      .select(['id', 'provider as name', 'created_at as addedAt']).execute(),
     remove: (trx, userId, which) => trx.deleteFrom('identities').where('user_id', '=', userId)
       .where(isAmong(which, 'created_at', 'id')).returning('id').execute(),
   },
   'api-key': {
-    logsIn: true,
-    isSecondFactor: false,
     list: (db, userId) => db.selectFrom('api_keys').where('user_id', '=', userId)
       .where(sql<boolean>`coalesce(expires_at > now(), true)`)
-      .select(['id', 'name', 'created_at as addedAt', 'last_used_at as lastUsedAt']).execute(),
+      .select(['id', 'name', 'created_at as addedAt']).execute(),
     remove: (trx, userId, which) => trx.deleteFrom('api_keys').where('user_id', '=', userId)
       .where(isAmong(which, 'created_at', 'id')).returning('id').execute(),
   },

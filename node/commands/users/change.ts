@@ -35,7 +35,7 @@ async function confirmUnverified (
   return confirm(shell, `${reason}.\nMake the user an admin?`, reason)
 }
 
-// Returns whether somebody can do more than before, so that whoever grants it must know how the user signs in.
+// Returns whether a change lets the user do more than before. Then the command lists what can log in.
 function admits ({ role, disabled }: Changes): boolean {
   return role === 'admin' || disabled === false
 }
