@@ -10,7 +10,7 @@ import { openMailTemplates } from './mail/templates.ts'
 import { explainPasswordMemory } from './process/password-memory.ts'
 import { explainStorage } from './storage.ts'
 import { dataDirOf } from './settings/service-options.ts'
-import type { Settings } from './settings/settings.ts'
+import { settingNames, type Settings } from './settings/settings.ts'
 import type { Shell } from './terminal/shell.ts'
 
 // The type of the file system of /proc.
@@ -25,11 +25,12 @@ export async function readStartSettings (shell: Shell): Promise<Settings> {
   const { settings, errors, warnings } = await checkEnvironment(shell)
   if (warnings.length > 0) shell.messages.printWarning(...warnings)
   const isValid = (...names: string[]) => !errors.some((error) => names.some((name) => error.startsWith(`${name} `)))
+  const isStorageValid = isValid('DATA_DIR', ...settingNames.filter((name) => name.startsWith('S3_')))
   const checks = [
     isValid('HOST', 'PORT') && checkPort(settings),
     isValid('METRICS_HOST', 'METRICS_PORT') && checkMetricsPort(settings),
     isValid('DATA_DIR') && checkFolder(settings),
-    isValid('DATA_DIR') && explainStorage(settings),
+    isStorageValid && explainStorage(settings),
     isValid('MAIL_TEMPLATES') && checkTemplates(settings),
     isValid('ADMIN_EMAIL', 'ADMIN_PASSWORD') && checkAdmin(settings),
     isValid('PASSWORD_HASH_MEMORY_KIB', 'WORKERS') && explainPasswordMemory(settings),

@@ -28,7 +28,7 @@ import { stopWithParent } from './process/stop-with-parent.ts'
 import { waitForDatabase } from './wait-for-database.ts'
 import { settlesWithin } from '../schema/runtime/in-time.ts'
 import { PROGRAM } from '../schema/runtime/program.ts'
-import { listSettings } from './settings/listed.ts'
+import { listShownSettings } from './settings/listed.ts'
 import { printsSecrets } from './settings/printing.ts'
 import { serviceOptions, storageOf } from './settings/service-options.ts'
 import type { Settings } from './settings/settings.ts'
@@ -150,7 +150,7 @@ async function serve (
     })
   }
   const notice = createFirstAdminNotice(messages)
-  const shown = settings.CONSOLE ? await listSettings(shell) : []
+  const shown = settings.CONSOLE ? await listShownSettings(shell) : []
   const { mailer, close } = await openMailer(settings, messages)
   const options = serviceOptions(settings)
   // `onClose` hooks run in reverse order. This one is added before Usher is registered, so it runs after Usher has

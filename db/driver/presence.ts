@@ -1,7 +1,10 @@
 import { sql } from 'kysely'
 import type { Database } from '../tables/index.ts'
 
-/** Returns the name of the lock that each node of a schema holds. */
+/**
+ * Returns the name of the lock that each node of a schema holds. During a rolling upgrade, nodes of two releases hold
+ * it and the commands of both count them, so the name and its hash stay as they are.
+ */
 export const presenceOf = (schema: string): string => `usher nodes of ${schema}`
 
 /**

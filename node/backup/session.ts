@@ -63,7 +63,7 @@ export function openSession (database: string, schema: string, name: string): Se
 
   const client = {
     async query (text: string, parameters: readonly unknown[]) {
-      const rows = await run(text, parameters)
+      const rows = await run(text, parameters).catch(rethrow)
       return { rows: [...rows], rowCount: rows.count, command: rows.command }
     },
     release () {},
@@ -102,6 +102,11 @@ export function openSession (database: string, schema: string, name: string): Se
 
     close: () => end(),
   }
+}
+
+// Kysely adds to the stack of an error, which postgres.js makes read-only.
+function rethrow (error: Error): never {
+  throw Object.defineProperty(error, 'stack', { value: error.stack, writable: true, configurable: true })
 }
 
 /** Returns a name as it is written in SQL. */

@@ -365,13 +365,20 @@ export function parseSettings (
   return settings
 }
 
-/**
- * Reads the settings from an environment like `parseSettings`, but returns the sentences about invalid settings, which
- * begin with their names. The values of those are then not what their types say.
- */
+/** Settings that were checked. */
+export interface CheckedSettings {
+  /** Those that are invalid have the values of the configuration file or their defaults, or are absent. */
+  readonly settings: Settings
+  /** A sentence for each problem. It begins with the name of a setting. */
+  readonly errors: string[]
+  /** What the environment has for invalid settings, by their names. */
+  readonly rejected: Readonly<Partial<Record<Name, unknown>>>
+}
+
+/** Reads the settings from an environment like `parseSettings`, but returns what is wrong with them. */
 export function checkSettings (
   environment: Readonly<Record<string, string | undefined>>, file?: ConfigFile, place?: Place
-): { settings: Settings, errors: string[] } {
+): CheckedSettings {
   const given = settingNames.filter((name) => environment[name]) as Name[]
   const parsed = Object.fromEntries(given.map((name) => [name, parse(name, environment[name]!)]))
   const providers = findProviderSettings(environment)
@@ -379,6 +386,7 @@ export function checkSettings (
   const settings = {
     ...structuredClone(defaults),
     ...ofFile,
+    ...file && { CONFIG: file.name },
     ...parsed,
     ...Object.keys(providers).length > 0 && { PROVIDERS: providers },
     ...file && { file: { ...file, options: withoutDecided(file.options, given) } },
@@ -388,8 +396,13 @@ export function checkSettings (
   const isSet = (name: Name) => given.includes(name) || name in ofFile
   const errors = given.filter((name) => required[name] && !isSet(required[name]))
     .map((name) => `${required[name]} is required with ${name}.`)
-  // This also turns the text into a number or a boolean.
-  for (const name of given) if (!ajv.validate(schemas[name]!, settings)) errors.push(describe(name, environment[name]!))
+  const rejected: Partial<Record<Name, unknown>> = {}
+  for (const name of given) {
+    // This also turns the text into a number or a boolean.
+    if (ajv.validate(schemas[name]!, settings)) continue
+    errors.push(describe(name, environment[name]!))
+    rejected[name] = parsed[name]
+  }
   if (!given.includes('EMAILS_VISIBLE_TO')) settings.EMAILS_VISIBLE_TO = settings.SIGN_UP ? 'owners' : 'anyone'
   const { SMTP_URL, PUBLIC_URL, PASSWORD_URL } = settings
   const [sendsMails, printed] = [SMTP_URL !== undefined || file?.options.mailer !== undefined, printsMails(settings)]
@@ -418,7 +431,9 @@ export function checkSettings (
   errors.push(...checkProviders(settings))
   const isValid = (name: Name) => !errors.some((error) => error.startsWith(`${name} `))
   errors.push(...checkEffects(settings, (name) => given.includes(name) && isValid(name)))
-  return { settings: Object.freeze(settings), errors: [...new Set(errors)] }
+  // Checks that follow, such as those of a start, can rely on the types.
+  for (const name of Object.keys(rejected)) Object.assign(settings, { [name]: ofFile[name] ?? defaults[name] })
+  return { settings: Object.freeze(settings), errors: [...new Set(errors)], rejected }
 }
 
 /** Yields a sentence for each setting that can have no effect or that others forbid. */

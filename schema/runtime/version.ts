@@ -1,6 +1,5 @@
 import { Type, type TSchema } from '@sinclair/typebox'
-import Negotiator from 'negotiator'
-import { preferredType } from '../http/media-type.ts'
+import { acceptedTypes, preferredType } from '../http/media-type.ts'
 import { nullable } from '../text/text.ts'
 
 const VERSION_1 = 'application/vnd.api.v1+json'
@@ -20,8 +19,7 @@ export function negotiate (accept: string | undefined): MediaType | undefined {
   if (best) return best
   // A client that asks for a type that is not a version, such as text/html, gets version 1 rather than 406 (contract
   // 3.2).
-  const accepted = new Negotiator({ headers: { accept } }).mediaTypes()
-  return accepted.some((type) => !/^application\/vnd\.api\./i.test(type)) ? JSON_TYPE : undefined
+  return acceptedTypes(accept).some((type) => !/^application\/vnd\.api\./i.test(type)) ? JSON_TYPE : undefined
 }
 
 /** Returns the schema of version 1 of a list, the bare array. */

@@ -76,6 +76,12 @@ t.test('3 versions of GET /api/users', async (t) => {
       'application/vnd.api.v3+json, */*': JSON_TYPE,
       [`application/vnd.api.v3+json, ${V2};q=0.5`]: V2,
       'text/html, application/xhtml+xml, application/xml;q=0.9, */*;q=0.8': JSON_TYPE,
+      // What Java sends.
+      '*': JSON_TYPE,
+      '*;q=0.8': JSON_TYPE,
+      'text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2': JSON_TYPE,
+      [`${V2}, *;q=0.1`]: V2,
+      [`application/json;q=0, ${V1};q=0, *`]: V2,
     }
     for (const [accept, type] of Object.entries(chosen)) {
       const response = await list(accept)
@@ -89,7 +95,7 @@ t.test('3 versions of GET /api/users', async (t) => {
   t.test('3.3 if only unknown versions are accepted, the response is 406 and names the known ones', async (t) => {
     const refused = [
       'application/vnd.api.v3+json', 'Application/Vnd.Api.V3+JSON', 'application/vnd.api.v0+json',
-      'application/vnd.api.v22+json', 'application/vnd.api.+json', `${V1};q=0`, '*/*;q=0', ';;;,,,',
+      'application/vnd.api.v22+json', 'application/vnd.api.+json', `${V1};q=0`, '*/*;q=0', '*;q=0', ';;;,,,',
       'application/vnd.api.v3+json, application/vnd.api.v4+json;q=0.5',
     ]
     for (const accept of refused) {

@@ -179,6 +179,7 @@ t.test('8 CORS_ORIGIN compares origins as browsers do (RFC 6454), also those of 
 t.test('8 of several entries in X-Forwarded-Proto, that of the first trusted proxy counts', async (t) => {
   const cases: [trusted: string, addresses: string | undefined, protocols: string, expected: string][] = [
     ['loopback', '192.0.2.7', 'https', 'https'],
+    ['loopback', '192.0.2.7', 'HTTPS', 'https'],
     ['loopback, 10.0.0.0/8', '192.0.2.7, 10.0.0.1', 'https,http', 'https'],
     ['loopback, 10.0.0.0/8', '192.0.2.7, 10.0.0.1', 'http, https', 'http'],
     ['true', '192.0.2.7, 10.0.0.1', 'https , http', 'https'],

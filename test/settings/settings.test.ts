@@ -7,6 +7,7 @@ import { serviceOptions } from '../../node/settings/service-options.ts'
 import { providersOf, warnOfProviderSettings } from '../../node/settings/providers.ts'
 import { checkSettings, parseSettings, settingNames } from '../../node/settings/settings.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
+import { failStart, runCommand } from '../helpers/command.ts'
 
 t.test('16.5 settings name providers, and what is wrong with them is said by their names', async (t) => {
   const PUBLIC_URL = 'https://example.com'
@@ -591,6 +592,67 @@ t.test('14.5 settings: all invalid ones are reported at once, one sentence per l
       level, proxy, 'SMTP_URL is required with SIGN_UP.', 'PUBLIC_URL is required with SIGN_UP.',
     ].join('\n'),
   })
+})
+
+t.test('14.5 every setting of a wrong type or out of range is reported by a start, together with the others', async (t) => {
+  // What others than these accept is limited.
+  const free = ['HOST', 'CONFIG', 'DATA_DIR', 'MAIL_TEMPLATES', 'NODE_ENV', 'METRICS_HOST', 'WEBHOOK_URL', 'WEBHOOK_EVENTS']
+  const texts: Partial<Record<string, string>> = {
+    WEBHOOK_SECRET: 'short', ADMIN_PASSWORD: 'x', SECRET: 'x', FORMER_SECRET: 'x', PRODUCT_NAME: '\u0007', TOKEN_ISSUER: 'a b',
+  }
+  const limited = settingNames.filter((name) => !free.includes(name))
+  const wrong = ['no such value\u0007', '-1', '1e30'].map((text) => Object.fromEntries(limited.flatMap((name) => {
+    const given = texts[name] ?? text
+    const isRejected = checkSettings({ [name]: given }).errors.some((error) => error.startsWith(`${name} must be `))
+    return isRejected ? [[name, given]] : []
+  })))
+  const all = wrong.flatMap((settings) => Object.keys(settings))
+  // The rules of webhooks have sentences of their own.
+  t.strictSame(limited.filter((name) => !all.includes(name) && name !== 'WEBHOOK_SECRET'), [], 'each can be wrong')
+  for (const settings of wrong) {
+    const { code, stderr } = await failStart(settings, t.testdir())
+    t.equal(code, 1)
+    const names = stderr.split('\n').flatMap((line) => /^(\w+) must be /.exec(line)?.[1] ?? [])
+    t.strictSame(Object.keys(settings).filter((name) => !names.includes(name)), [])
+    t.notMatch(stderr, 'usher: ', 'nothing has the name of an option')
+  }
+  const { stderr } = await failStart({ UPLOAD_MAX_BYTES: '-1', PORT: 'x' }, t.testdir())
+  t.equal(stderr.trim(), [
+    'PORT must be a whole number from 0 (any free port) to 65535.',
+    'UPLOAD_MAX_BYTES must be a whole number of bytes, at least 1, not -1.',
+  ].join('\n'))
+})
+
+t.test('14.5 commands report mistakes of the configuration file together with those of the environment', async (t) => {
+  const cwd = t.testdir({ 'usher.config.mjs': 'export default { bodyLimits: 1, hookSeconds: -1 }\n' })
+  const { code, stderr } = await runCommand(['users', 'list'], { PORT: 'x', LOG_LEVEL: 'loud' }, cwd)
+  t.equal(code, 1)
+  t.match(stderr, /bodyLimits: did you mean bodyLimit\?\n.*hookSeconds must .*\nPORT must .*\nLOG_LEVEL must .*\n$/)
+})
+
+t.test('14.5 an empty variable counts as absent, also if .env has a value', async (t) => {
+  const shown = async (cwd: string, settings: Record<string, string>, name: string) => {
+    const { stdout, stderr } = await runCommand(['config', '--json'], settings, cwd)
+    t.equal(stderr, '')
+    const { settings: all } = JSON.parse(stdout) as { settings: { name: string, value: unknown, source: string }[] }
+    const { value, source } = all.find((setting) => setting.name === name)!
+    return [value, source]
+  }
+  const plain = t.testdir({
+    one: { '.env': 'PRODUCT_NAME=Of the file\nLOG_LEVEL=warn\n' },
+    two: { '.env': '\uFEFFPRODUCT_NAME=Of the file\nLOG_LEVEL=warn\n' },
+    three: { '.env': Buffer.from('\uFEFFPRODUCT_NAME=Notes\n', 'utf16le') },
+    four: { '.env': Buffer.from('PRODUCT_NAME=Notes\n', 'utf16le') },
+  })
+  t.strictSame(await shown(`${plain}/one`, { PRODUCT_NAME: '' }, 'PRODUCT_NAME'), ['Of the file', '.env'])
+  t.strictSame(await shown(`${plain}/one`, { PRODUCT_NAME: 'Given' }, 'PRODUCT_NAME'), ['Given', 'environment'])
+  t.strictSame(await shown(`${plain}/two`, {}, 'PRODUCT_NAME'), ['Of the file', '.env'], 'after a byte order mark')
+  t.strictSame(await shown(`${plain}/two`, {}, 'LOG_LEVEL'), ['warn', '.env'])
+  for (const folder of ['three', 'four']) {
+    const { code, stderr } = await runCommand(['config'], {}, `${plain}/${folder}`)
+    t.equal(code, 1)
+    t.match(stderr, '.env is not in UTF-8: save it again with that encoding.')
+  }
 })
 
 t.test('14.5 settings: a name that is close to that of a setting produces a warning', async (t) => {

@@ -398,6 +398,7 @@ t.test('4 the cookie works under a prefix, over TLS, and for origins that the ho
     'POST', '/api/auth/login', { headers: { ...headers }, payload: { email: admin.email, password: admin.password } }
   )
   t.match((await loginPlain({ 'x-forwarded-proto': 'https' })).headers['set-cookie'], /; Secure;/)
+  t.match((await loginPlain({ 'x-forwarded-proto': 'HTTPS' })).headers['set-cookie'], /; Secure;/, 'in any case')
   t.notMatch((await loginPlain({ 'x-forwarded-proto': 'http' })).headers['set-cookie'], /Secure/)
 
   for (const origin of ['https://app.example.com', 'https://public.example.com', 'https://api.example.com']) {

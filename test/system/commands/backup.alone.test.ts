@@ -272,6 +272,16 @@ t.test('14.4 of two backups to the same file at once, one fails with a message, 
   await restore(file, await emptyPlace(t))
 })
 
+t.test('14.4 a second backup of a database beside another one says that it has to wait', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t)
+  let second: unknown
+  await backUp(place, backupFile(), async () => {
+    second ??= await backUp(place, backupFile()).catch((error: unknown) => error)
+  })
+  t.match(second, { message: 'Another backup of this database is running: wait until it has ended.' })
+  await source.app.close()
+})
+
 t.test('14.4 what root restores belongs to the owner of the folder', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   const { id } = await upload(source, 'text')

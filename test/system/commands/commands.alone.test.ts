@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { PassThrough, type Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import postgres from 'postgres'
 import t from 'tap'
 import { confirm } from '../../../node/commands/confirm.ts'
 import { main } from '../../../node/commands/index.ts'
@@ -283,6 +284,23 @@ t.test('14.4 config and status say what is wrong, exit with 1, and create nothin
   const stopped = await usher('status', { cwd, settings: { DATABASE_URL: '', SECRET: 'a secret of many words' } })
   t.match(stopped, { code: 1, stdout: /^database +failed +the embedded PostgreSQL does not run: start a node$/m })
   t.same(await readdir(cwd), ['.env'])
+})
+
+t.test('14.4 status counts the processes of other releases, which hold a lock of the same name', { buffered: true }, async (t) => {
+  const url = await createDatabase(t)
+  const nodes = async () => {
+    const { stdout } = await usher('status --json', { settings: { DATABASE_URL: url } })
+    const { checks } = JSON.parse(stdout) as { checks: { name: string, state: string, detail: string }[] }
+    const { state, detail } = checks.find(({ name }) => name === 'nodes')!
+    return [state, detail]
+  }
+  await usher('migrate', { settings: { DATABASE_URL: url } })
+  t.strictSame(await nodes(), ['failed', 'no node is connected'])
+  // As 0.1.0 does it: the name is an agreement between releases.
+  const sql = postgres(url, { max: 1, onnotice () {} })
+  await sql`select pg_advisory_lock_shared(hashtextextended('usher nodes of usher', 0))`
+  t.strictSame(await nodes(), ['ok', '1 process is connected'])
+  await sql.end()
 })
 
 t.test('a question on the terminal is confirmed by y or yes only', { buffered: true }, async (t) => {

@@ -9,11 +9,12 @@ import { addRoutes } from '../../../node/config/routes.ts'
 import { createTemplate } from '../../../node/config/template.ts'
 import { NODE_DEADLINES } from '../../../node/process/deadlines.ts'
 import { optionOfSetting } from '../../../node/settings/config-values.ts'
+import { listSettings, listShownSettings } from '../../../node/settings/listed.ts'
 import { serviceOptions } from '../../../node/settings/service-options.ts'
 import { checkSettings, parseSettings, settingNames } from '../../../node/settings/settings.ts'
 import type { UsherConfig } from '../../../schema/options/config.ts'
 import { readOptions } from '../../../schema/options/read-options.ts'
-import { failStart, runCommand, spawnCommand } from '../../helpers/command.ts'
+import { createShell, failStart, runCommand, spawnCommand } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { startNode, stopNode } from '../../helpers/node.ts'
 import { spawnOnTerminal } from '../../helpers/terminal.ts'
@@ -226,6 +227,7 @@ setInterval(() => {}, 1e6)
     SECRET: ['********', 'usher.config.ts'],
     THROTTLE_ACCOUNT_BURST: [7, 'usher.config.ts'],
     THROTTLE_ACCOUNT_PER_MINUTE: [1, 'default'],
+    CONFIG: ['usher.config.ts', 'default'],
     EMAILS_VISIBLE_TO: ['(rule of the file)', 'usher.config.ts'],
     'providers.github.clientSecret': ['********', 'usher.config.ts'],
     hooks: ['(beforeLogin)', 'usher.config.ts'],
@@ -233,6 +235,28 @@ setInterval(() => {}, 1e6)
     webhooks: ['(0 items)', 'usher.config.ts'],
   })
   t.notOk('sessionSeconds' in found || 'throttle' in found, 'what a setting shows is not shown twice')
+})
+
+t.test('18.3 the console shows the settings and options that config shows', async (t) => {
+  const cwd = t.testdir({
+    'usher.config.mjs': "export default { publicUrl: 'https://example.com', hookSeconds: 5, hooks: { beforeLogin () {} } }\n",
+    '.env': 'SESSION_IDLE_SECONDS=6000\n',
+  })
+  const shell = createShell({ PRODUCT_NAME: 'Notes', LOG_LEVEL: '' }, cwd)
+  const first = await listSettings(shell)
+  // A node has read its settings before.
+  const shown = await listShownSettings(shell)
+  t.strictSame(shown.map(({ name, source }) => [name, source]),
+    [...first.settings, ...first.options].map(({ name, source }) => [name, source]))
+  t.match(Object.fromEntries(shown.map(({ name, value, source }) => [name, [value, source]])), {
+    CONFIG: ['usher.config.mjs', 'default'],
+    PUBLIC_URL: ['https://example.com', 'usher.config.mjs'],
+    PRODUCT_NAME: ['Notes', 'environment'],
+    SESSION_IDLE_SECONDS: ['6000', '.env'],
+    LOG_LEVEL: ['info', 'default'],
+    hookSeconds: ['5', 'usher.config.mjs'],
+    hooks: ['(beforeLogin)', 'usher.config.mjs'],
+  })
 })
 
 t.test('14.6 init writes a file once, whose examples work', async (t) => {
