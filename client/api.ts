@@ -1809,7 +1809,7 @@ export interface components {
             /** @description Why the provider has not logged the user in */
             error?: string;
             /** @description What Apple says about the user the first time */
-            user?: string;
+            user?: unknown;
         };
         /** BeginProvider */
         BeginProvider: {
@@ -8208,7 +8208,7 @@ export interface operations {
                 /** @description Why the provider has not logged the user in */
                 error?: string;
                 /** @description What Apple says about the user the first time */
-                user?: string;
+                user?: unknown;
             };
             header?: never;
             path: {

@@ -9,7 +9,7 @@ import { forbidStoring } from '../plugins/http/requests.ts'
 import { addVary } from '../plugins/http/vary.ts'
 import {
   BackChannelLogout, BeginProvider, BegunProvider, EmailUnproven, IdentityList,
-  LoggedOut, ProviderList, ProviderRejected,
+  LoggedOut, ProviderList, ProviderNotFound, ProviderRejected,
   ProviderResponse, StartProvider, STATE_SECONDS, type Provider,
 } from '../schema/auth/provider.ts'
 import { SecondFactorRequired } from '../schema/auth/second-factor.ts'
@@ -32,6 +32,9 @@ const BODY_BYTES = 64 * 1024
 // It becomes a part of the state, whose length providers limit.
 const RETURN_TO_CHARACTERS = 1024
 const CHALLENGE_SECONDS = 300
+// It becomes a part of an address again.
+const USER_CHARACTERS = 4096
+const REASON_CHARACTERS = 500
 
 /** What is known about an attempt that has failed. */
 type Begun = Pick<OpenedAttempt, 'intent' | 'returnTo'>
@@ -144,7 +147,10 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   const silent = { exposeHeadRoute: false } as const
   app.get('/auth/providers', { schema: schemas.list, exposeHeadRoute: true }, onList)
-  app.get('/auth/providers/:id/start', { ...silent, schema: schemas.start, onRequest: rejectFlood }, onStart)
+  // A login does not need `returnTo`, so a malformed one does not stop it.
+  app.get('/auth/providers/:id/start', {
+    ...silent, schema: schemas.start, attachValidation: true, onRequest: rejectFlood,
+  }, onStart)
   // What a provider sends is validated by the handler, because the browser of a user shows what comes of it.
   app.get('/auth/providers/:id/callback', {
     ...silent, schema: schemas.callback, attachValidation: true, onRequest: rejectFlood,
@@ -178,7 +184,7 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onStart (request: RequestOf<typeof schemas.start>, reply: ReplyOf<typeof schemas.start>) {
-    const returnTo = returnToOf(request.query.returnTo)
+    const returnTo = request.validationError ? undefined : returnToOf(request.query.returnTo)
     const browser = browserOf(request)
     try {
       const url = await providers.begin(request.params.id, browser, returnTo)
@@ -214,7 +220,8 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const { params: { id }, body, validationError } = request
     if (!providers.ids.includes(id) || validationError) return fail(request, reply, rejectionOf(id, validationError))
     const { state, code, iss, error, user } = body
-    const given = Object.entries({ state, code, iss, error, user }).filter(([, value]) => value !== undefined)
+    const name = typeof user === 'string' && user.length <= USER_CHARACTERS ? user : undefined
+    const given = Object.entries({ state, code, iss, error, user: name }).filter(([, value]) => value !== undefined)
     const query = new URLSearchParams(given as [string, string][])
     return redirect(reply, `${publicPath}/api/auth/providers/${id}/callback?${query}`)
   }
@@ -292,8 +299,8 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   function rejectionOf (provider: string, validationError: unknown): Error {
-    if (validationError) app.log.debug({ provider }, 'A provider has sent a malformed response')
-    return new ProviderRejected()
+    if (!providers.ids.includes(provider)) return new ProviderNotFound()
+    return new ProviderRejected({ cause: validationError })
   }
 
   // Browsers tell nobody the address that has redirected them, which has the code.
@@ -309,6 +316,11 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   function fail (request: FastifyRequest, reply: FastifyReply, cause: Error, attempt?: Begun) {
     const error = translate(cause as Parameters<typeof translate>[0])
     const target = targetOf(error, attempt)
+    if (!(error instanceof SecondFactorRequired)) {
+      const { id: provider } = request.params as { id: string }
+      const details = { provider, intent: attempt?.intent, code: codeOf(error), reason: reasonOf(error) }
+      request.log.info(details, 'A login at a provider has stopped')
+    }
     if (target === undefined) throw error
     if (error.statusCode === 500) request.log.error({ err: error.cause ?? error }, error.message)
     if (error instanceof TooManyRequests) audit.addRejection(callerOf(request, { actor: null }), 429)
@@ -330,12 +342,23 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
       const proof = new URLSearchParams({ error: error.code, challenge: `${challenge}`, methods: methods.join(' ') })
       return returnTo && `${returnTo.split('#', 1)[0]}#${proof}`
     }
-    // A hook of the host may have thrown anything.
-    const code = /^\w{1,100}$/.test(`${error.code ?? ''}`) ? `${error.code}` : 'REJECTED'
+    const code = codeOf(error)
     if (intent === 'login' && hasPages) return `${publicPath}/login${queryOf({ error: code, returnTo })}`
     const target = returnTo ?? (hasPages ? `${publicPath}/account` : undefined)
     return target && withError(target, code)
   }
+}
+
+// A hook of the host may have thrown anything.
+const codeOf = ({ code }: { code?: string }): string => /^\w{1,100}$/.test(`${code ?? ''}`) ? `${code}` : 'REJECTED'
+
+/** Returns what an error and its causes say, for the log. */
+function reasonOf (error: Error): string {
+  const texts: string[] = []
+  for (let cause: unknown = error; cause instanceof Error && texts.length < 10; cause = cause.cause) {
+    texts.push(cause.message)
+  }
+  return texts.join(': ').replace(/\p{Cc}/gu, ' ').slice(0, REASON_CHARACTERS)
 }
 
 function queryOf (parameters: Record<string, string | undefined>): string {

@@ -68,11 +68,17 @@ export async function hasIdentityOf (db: Database, userId: string, issuer: strin
   return row !== undefined
 }
 
-/** Stores what the provider has said at the last use of an identity. Without tokens, those that are stored remain. */
+/**
+ * Stores what the provider has said at the last use of an identity. What it has not said, tokens or whether there is an
+ * address, remains as it is stored.
+ */
 export async function updateIdentity (
-  db: Database, { id, email, tokens }: Pick<NewIdentity, 'id' | 'email' | 'tokens'>
+  db: Database,
+  { id, email, tokens }: Pick<NewIdentity, 'id' | 'tokens'> & { email: string | null | undefined }
 ): Promise<void> {
-  await db.updateTable('identities').set({ email, ...tokens !== null && { tokens } }).where('id', '=', id).execute()
+  const said = { ...email !== undefined && { email }, ...tokens !== null && { tokens } }
+  if (Object.keys(said).length === 0) return
+  await db.updateTable('identities').set(said).where('id', '=', id).execute()
 }
 
 /**

@@ -129,7 +129,7 @@ async function execute (shell: Shell, args: readonly string[]): Promise<number |
   }
   const { summary, load } = commands[name]!
   const { default: command } = await load()
-  const { arguments: names = [] } = command
+  const { arguments: names = [], insteadOfArguments } = command
   const options = {
     ...command.options,
     ...command.json !== undefined && { json: { type: 'boolean' } as const },
@@ -147,7 +147,8 @@ async function execute (shell: Shell, args: readonly string[]): Promise<number |
     return reject(shell, `${(error as Error).message.split('. ')[0]!.replace(/\.$/, '')}.`, `${PROGRAM} ${name} --help`)
   }
   if (values['help']) return printText(shell, describeCommand(name, summary, command))
-  if (positionals.length !== names.length) {
+  const isReplaced = insteadOfArguments !== undefined && values[insteadOfArguments] !== undefined
+  if (!(isReplaced && positionals.length === 0) && positionals.length !== names.length) {
     return reject(shell, `${name} needs ${names.join(' and ')}.`, `${PROGRAM} ${name} --help`)
   }
   const code = await run(shell, command, values, positionals)

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import {
-  insertPasswordKinds, listPasswordKinds, sealSignerKey, type PasswordKind,
+  insertPasswordKinds, listPasswordKinds, openSignerKey, sealSignerKey, type PasswordKind,
 } from '../../db/auth/password-kinds.ts'
 import { allowPauses, refusalOf } from '../../db/driver/postgres.ts'
 import type { Database } from '../../db/tables/index.ts'
@@ -224,6 +224,7 @@ async function createKinds (
   const groupOf = (hash: StoredHash) => workOf(hash).group
   const groups = new Set([own, ...stored.keys()].map((kind) => groupOf(impossibleHash(kind))))
   const sealed = new Map<string, PasswordKind>()
+  const opened = new Map<string, Buffer>()
 
   // The key is stored anew where it is given, since the one that is stored may need a secret that is lost.
   function kindOf ({ kind }: StoredHash, keyId: string | undefined): PasswordKind {
@@ -235,6 +236,16 @@ async function createKinds (
     return added
   }
 
+  // A hash of Firebase is the encrypted signer key, so it has its length.
+  function signerKeyOf ({ kind }: StoredHash, keyId: string): Buffer | undefined {
+    if (keyId === firebase?.keyId) return firebase.signerKey
+    const sealedKey = stored.get(kind)?.signerKey
+    if (sealedKey == null) return undefined
+    const known = opened.get(kind) ?? openSignerKey(options, kind, sealedKey)
+    opened.set(kind, known)
+    return known
+  }
+
   return {
     /** Throws `RejectedLine` if a hash could not be checked without another key, or if it is of one kind too many. */
     admit (hash: StoredHash | undefined): void {
@@ -242,6 +253,12 @@ async function createKinds (
       const keyId = keyIdOf(hash)
       if (keyId !== undefined && keyId !== firebase?.keyId && !stored.has(hash.kind)) {
         throw new RejectedLine('passwordHash is of a Firebase project whose parameters --firebase-config does not give')
+      }
+      const bytes = keyId === undefined ? undefined : signerKeyOf(hash, keyId)?.length
+      if (hash.family === 'scrypt' && bytes !== undefined && hash.hash.length !== bytes) {
+        throw new RejectedLine(
+          `passwordHash has a hash of ${hash.hash.length} bytes: the signer key of its Firebase project has ${bytes}`
+        )
       }
       const group = groupOf(hash)
       if (!groups.has(group) && groups.size >= MAX_KINDS) {
@@ -262,7 +279,8 @@ async function createKinds (
 const keyIdOf = (hash: StoredHash): string | undefined =>
   hash.family === 'scrypt' ? hash.firebase?.keyId : undefined
 
-async function describeFile (path: string): Promise<{ size: number, hash: Buffer }> {
+/** Returns the size of a file and the hash of its content. Throws an `Error` with a sentence. */
+export async function describeFile (path: string): Promise<{ size: number, hash: Buffer }> {
   try {
     const stats = await stat(path)
     if (!stats.isFile()) throw Object.assign(new Error('not a file'), { code: 'not a regular file' })

@@ -17,9 +17,10 @@ export interface WorkersOptions extends ServeOptions {
 }
 
 /**
- * Serves the metrics of all workers of this process, the primary of a cluster. A worker that does not answer in time
- * counts with its last known values. What a worker has counted remains when it ends, so that the counters of the node
- * do not decrease: what it has counted since the last scrape is lost only if it was killed.
+ * Serves the metrics of all workers of this process, the primary of a cluster. The first scrape waits until each worker
+ * has answered once. From then on, a worker that does not answer in time counts with its last known values. What a
+ * worker has counted remains when it ends, so that the counters of the node do not decrease: what it has counted since
+ * the last scrape is lost only if it was killed.
  */
 export async function serveMetricsOfWorkers (
   { host, port, onError, deadlines = NODE_DEADLINES }: WorkersOptions
@@ -29,6 +30,7 @@ export async function serveMetricsOfWorkers (
   // The workers that occupy the places from 1 on.
   const places: (number | undefined)[] = []
   let ended: PrometheusMetric[] = []
+  let isFirst = true
 
   function onMessage ({ id }: Worker, message: Message): void {
     if (message?.type !== 'usher:metrics') return
@@ -47,7 +49,9 @@ export async function serveMetricsOfWorkers (
   // Resolves with whether the worker has answered in time.
   function ask (worker: Worker): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>()
-    const timer = setTimeout(resolve, deadlines.workerMetrics, false)
+    // Later, a worker that is just starting does not delay the others' metrics.
+    const patience = isFirst && !known.has(worker.id) ? deadlines.firstMetrics : deadlines.workerMetrics
+    const timer = setTimeout(resolve, patience, false)
     asked.set(worker.id, () => resolve(true))
     worker.send({ type: 'usher:read-metrics' } satisfies Message, (error) => { if (error) resolve(false) })
     return promise.finally(() => {
@@ -59,6 +63,7 @@ export async function serveMetricsOfWorkers (
   async function read (): Promise<string> {
     const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker?.isConnected()) as Worker[]
     const answered = await Promise.all(workers.map(ask))
+    isFirst = false
     const late = answered.filter((inTime) => !inTime).length
     const processes = new Map(
       places.flatMap((id, index) => id === undefined ? [] : [[index + 1, known.get(id) ?? []] as const])
@@ -87,14 +92,15 @@ function gauge (name: string, help: string, value: number): PrometheusMetric {
 }
 
 /**
- * Answers the primary from a worker. Returns a function that sends the last values, to be called before the worker
- * ends.
+ * Answers the primary from a worker, and tells it the first values at once, so that it need not wait for them. Returns
+ * a function that sends the last values, to be called before the worker ends.
  * @param read returns the metrics of this process
  */
 export function answerPrimary (
   read: () => Promise<PrometheusMetric[]>, { lastMetrics }: NodeDeadlines = NODE_DEADLINES
 ): () => Promise<void> {
   process.on('message', onMessage)
+  void send()
 
   function onMessage (message: Message): void {
     if (message?.type === 'usher:read-metrics') void send()

@@ -28,6 +28,8 @@ export const NODE_DEADLINES = {
   scrape: 10_000,
   // A worker answers with its metrics. Otherwise it counts with its last known values.
   workerMetrics: 1000,
+  // It does so before the first scrape is answered, when no values are known. It may still be starting.
+  firstMetrics: 5000,
   // A worker sends its last metrics before it ends.
   lastMetrics: 500,
 

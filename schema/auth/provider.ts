@@ -9,6 +9,23 @@ export const ProviderDenied = defineError('PROVIDER_DENIED', 'The provider has n
 /** What the provider has sent was not accepted, for whatever reason. Only the log says more. */
 export const ProviderRejected =
   defineError('PROVIDER_REJECTED', 'The response of the provider was not accepted: start again', 401)
+/**
+ * The provider refuses this app: its id, its secret or its redirect URI are not those that are registered there, or it
+ * does not offer what the app asks for.
+ */
+export const ProviderMisconfigured = defineError(
+  'PROVIDER_MISCONFIGURED', 'The provider does not accept this app: whoever runs the app finds the reason in the log', 503
+)
+/** The provider does not say what a login needs to know of the user, besides who it is. Only the log says more. */
+export const ProviderUserInfoRejected = defineError(
+  'PROVIDER_USERINFO_REJECTED',
+  'What the provider says about the user cannot be used: sign up, and link the provider then', 409
+)
+/** The provider has not authenticated the user once more, as a step-up needs it. */
+export const ProviderLoginStale = defineError(
+  'PROVIDER_LOGIN_STALE', 'The provider has not logged the user in once more: confirm in another way', 401
+)
+export const AccountDisabled = defineError('ACCOUNT_DISABLED', 'The account is disabled', 403)
 export const InvalidState = defineError(
   'INVALID_STATE', 'This was started in another browser, took too long or was completed already: start again', 401
 )
@@ -108,7 +125,7 @@ export const ProviderResponse = Type.Object({
   code: parameter(8192, 'The authorization code'),
   iss: parameter(2048, 'The issuer (RFC 9207)'),
   error: parameter(256, 'Why the provider has not logged the user in'),
-  user: parameter(4096, 'What Apple says about the user the first time'),
+  user: Type.Optional(Type.Unsafe<unknown>({ description: 'What Apple says about the user the first time' })),
 }, { title: 'ProviderResponse', examples: [{ error: 'access_denied' }] })
 
 export type ProviderResponse = Static<typeof ProviderResponse>

@@ -81,6 +81,9 @@ export class UnsupportedHash extends Error {}
 /** A project's parameters of Firebase, which its hashes need and do not contain. */
 export interface FirebaseParameters { readonly keyId: string, readonly separator: Buffer }
 
+// The digits of bcrypt's base64, in their order.
+const BCRYPT_DIGITS = './ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+
 /**
  * Reads the hash of a password. Throws `UnsupportedHash` if the format is unknown or broken, if the hash has no salt,
  * or if a check would cost more than the limits.
@@ -102,11 +105,19 @@ export function parseHash (text: string, limits: HashLimits, firebase?: Firebase
 }
 
 function parseBcrypt (text: string): BcryptHash {
-  const [, cost] = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/.exec(text) ?? []
-  if (cost === undefined) throw malformed('$2b$<cost>$<salt and hash>')
+  const [, cost, salt, hash] = /^\$2[aby]\$(\d\d)\$([./A-Za-z0-9]{22})([./A-Za-z0-9]{31})$/.exec(text) ?? []
+  if (hash === undefined) throw malformed('$2b$<cost>$<salt and hash>')
   within('cost', Number(cost), MIN_BCRYPT_COST, MAX_BCRYPT_COST)
   // For text in UTF-8, the three versions are the same algorithm.
-  return { family: 'bcrypt', cost: Number(cost), kind: `$2b$${cost}$`, text: `$2b${text.slice(3)}` }
+  const kind = `$2b$${cost}$`
+  // 16 and 23 bytes. Some libraries have set bits of the last digit that belong to none, which others do not accept.
+  return { family: 'bcrypt', cost: Number(cost), kind, text: `${kind}${withoutBits(salt!, 4)}${withoutBits(hash, 2)}` }
+}
+
+// Returns digits of bcrypt without the last bits of the last one.
+function withoutBits (digits: string, bits: number): string {
+  const last = BCRYPT_DIGITS.indexOf(digits.at(-1)!)
+  return digits.slice(0, -1) + BCRYPT_DIGITS[(last >> bits) << bits]!
 }
 
 function parseArgon2 (variant: Argon2Hash['variant'], text: string, { argon2: limits }: HashLimits): Argon2Hash {
@@ -161,8 +172,9 @@ function parseFirebase (text: string, given: FirebaseParameters | undefined): Sc
 }
 
 function scryptCosts (logN: number, blockSize: number, parallelism: number) {
-  within('ln', logN, 1, 24)
   within('r', blockSize, 1, 1024)
+  // RFC 7914, 2: N is less than 2 to the power of 16 times r.
+  within('ln', logN, 1, Math.min(24, 16 * blockSize - 1))
   within('p', parallelism, 1, 1024)
   within('the memory (128 times N times r times p)', 128 * 2 ** logN * blockSize * parallelism, 0, MAX_SCRYPT_BYTES)
   return { logN, blockSize, parallelism }
@@ -200,7 +212,11 @@ function within (name: string, value: number, min: number, max: number): void {
   if (value < min || value > max) throw new UnsupportedHash(`has a cost that is not allowed: ${name} must be from ${min} to ${max}`)
 }
 
+// Digits of hexadecimal are digits of base64 as well, and mean something else. So many of them are no accident.
+const HEXADECIMAL = /^(?=.{32})(?=.*\d)(?:[0-9a-f]{2}|[0-9A-F]{2})+=*$/
+
 function fromBase64 (name: string, text: string, min: number, max: number): Buffer {
+  if (HEXADECIMAL.test(text)) throw new UnsupportedHash(`has a ${name} in hexadecimal: it must be in base64`)
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text)) throw new UnsupportedHash(`has a ${name} that is not base64`)
   const bytes = Buffer.from(text, 'base64')
   if (toBase64(bytes) !== text.replace(/=+$/, '')) throw new UnsupportedHash(`has a ${name} that is not base64`)

@@ -284,6 +284,11 @@ export const de: Texts = {
   identityTaken: 'Das ist schon mit einem anderen Konto verknüpft.',
   identityOther: 'Das ist nicht mit Ihrem Konto verknüpft. Verwenden Sie ein anderes.',
   providerTooWeak: 'Dieser Anbieter kann Sie nicht noch einmal anmelden. Bestätigen Sie auf andere Weise, dass Sie es sind.',
+  providerMisconfigured: 'Diese Website ist beim anderen Dienst nicht richtig eingerichtet. Melden Sie sich auf andere ' +
+    'Weise an und sagen Sie es dem Betreiber.',
+  providerStale: 'Der andere Dienst hat Sie nicht noch einmal angemeldet. Bestätigen Sie auf andere Weise, dass ' +
+    'Sie es sind.',
+  accountDisabled: 'Dieses Konto ist gesperrt.',
   identityGone: 'Das ist nicht mehr verknüpft.',
   tooManyIdentities: 'Sie haben so viele Konten verknüpft, wie Sie dürfen. Heben Sie zuerst eine Verknüpfung auf.',
   loginRejected: 'Die Anmeldung wurde nicht angenommen.',

@@ -283,6 +283,10 @@ export const en = {
   identityTaken: 'This is linked to another account already.',
   identityOther: 'This is not linked to your account. Use another one.',
   providerTooWeak: 'This provider cannot log you in once more. Confirm in another way that it is you.',
+  providerMisconfigured: 'This site is not set up correctly at the other service. Log in in another way, and tell those ' +
+    'who run it.',
+  providerStale: 'The other service has not asked you to log in once more. Confirm in another way that it is you.',
+  accountDisabled: 'This account is disabled.',
   identityGone: 'This is not linked any more.',
   tooManyIdentities: 'You have linked as many accounts as you may. Unlink one first.',
   loginRejected: 'The login was not accepted.',

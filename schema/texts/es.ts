@@ -272,6 +272,10 @@ export const es: Texts = {
   identityTaken: 'Ya está vinculada a otra cuenta.',
   identityOther: 'No está vinculada a su cuenta. Use otra.',
   providerTooWeak: 'Este proveedor no puede volver a iniciar su sesión. Confirme de otra forma que es usted.',
+  providerMisconfigured: 'Este sitio no está configurado correctamente en el otro servicio. Inicie sesión de otra forma ' +
+    'y avise a quienes lo gestionan.',
+  providerStale: 'El otro servicio no ha vuelto a iniciar su sesión. Confirme de otra forma que es usted.',
+  accountDisabled: 'Esta cuenta está desactivada.',
   identityGone: 'Ya no está vinculada.',
   tooManyIdentities: 'Ha vinculado todas las cuentas que puede. Desvincule una primero.',
   loginRejected: 'El inicio de sesión no se ha aceptado.',

@@ -278,6 +278,10 @@ export const fr: Texts = {
   identityTaken: 'Ceci est déjà lié à un autre compte.',
   identityOther: 'Ceci n’est pas lié à votre compte. Utilisez-en un autre.',
   providerTooWeak: 'Ce fournisseur ne peut pas vous connecter à nouveau. Confirmez votre identité d’une autre manière.',
+  providerMisconfigured: 'Ce site n’est pas configuré correctement auprès de l’autre service. Connectez-vous autrement ' +
+    'et prévenez ses responsables.',
+  providerStale: 'L’autre service ne vous a pas connecté à nouveau. Confirmez votre identité d’une autre manière.',
+  accountDisabled: 'Ce compte est désactivé.',
   identityGone: 'Ceci n’est plus lié.',
   tooManyIdentities: 'Vous avez lié autant de comptes que possible. Dissociez-en d’abord un.',
   loginRejected: 'La connexion n’a pas été acceptée.',

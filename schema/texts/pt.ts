@@ -271,6 +271,10 @@ export const pt: Texts = {
   identityTaken: 'Isto já está vinculado a outra conta.',
   identityOther: 'Isto não está vinculado à sua conta. Use outro.',
   providerTooWeak: 'Este provedor não pode autenticar você novamente. Confirme de outra forma que é você.',
+  providerMisconfigured: 'Este site não está configurado corretamente no outro serviço. Entre de outra forma e avise ' +
+    'quem o administra.',
+  providerStale: 'O outro serviço não autenticou você novamente. Confirme de outra forma que é você.',
+  accountDisabled: 'Esta conta está desativada.',
   identityGone: 'Isto não está mais vinculado.',
   tooManyIdentities: 'Você vinculou todas as contas que pode. Desvincule uma primeiro.',
   loginRejected: 'A entrada não foi aceita.',

@@ -1,5 +1,7 @@
+import { execFileSync } from 'node:child_process'
 import { createCipheriv, pbkdf2Sync, randomBytes, scryptSync } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import postgres from 'postgres'
 import t from 'tap'
 import { createUserParser } from '../../node/imports/parse-user.ts'
@@ -8,6 +10,7 @@ import { IMPORT_LIMITS, parseHash } from '../../schema/auth/stored-hash.ts'
 import { noFields } from '../../schema/users/user-fields.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { firebase } from '../helpers/password-hashes.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 const document = readFileSync(new URL('../../docs/operations/import.md', import.meta.url), 'utf8')
 
@@ -39,6 +42,25 @@ t.test('16.7 the recipes of docs/operations/import.md convert hashes that then m
   t.ok(await matches(convert.fromDjango('bcrypt$$2b$05$abcdefghijklmnopqrstuuD3mHdCr44zlIZ.VZCaYRpfQhXMYnEo.')))
   const argon2 = '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc'
   t.equal(convert.fromDjango(`argon2${argon2}`), argon2)
+  // Django 3.2 has written these, and Django 4 those of scrypt.
+  for (const stored of [
+    'pbkdf2_sha256$260000$0BO6Mnlgw7JDUwmFhwDtMu$WHhwGZo/qSzSmbJYjXyOaKWmVkSUjTXtNNXyYzv436w=',
+    'pbkdf2_sha1$260000$burhxvBmb8xMjAppAveQ5o$NLnySsFfA4dSCUz8vez8nhKEjYk=',
+    'bcrypt$$2b$12$Q33iUsef1uHlQRW9R0GwzO4k3CmfcwyNp.NlipWVb78wKCT3Wm5Ea',
+    'argon2$argon2id$v=19$m=102400,t=2,p=8$azZUdzRmbEl4MUVKQ3FPdmV6RFFuYw$SQiqaelkz6lT2PAvvdTXxg',
+    `scrypt$16384$${salt}$8$1$${scryptSync(PASSWORD, salt, 64, { N: 2 ** 14, r: 8, p: 1 }).toString('base64')}`,
+  ]) {
+    t.ok(await matches(convert.fromDjango(stored)), stored)
+  }
+  for (const [stored, why] of [
+    ['!331RUN768N8VXwqC0eQp1VdlWnsmxXg4NH0wJLwP', 'a password that cannot be used'],
+    ['!', 'the same in old versions'],
+    ['', 'no password'],
+    ['bcrypt_sha256$$2b$12$feOaQGdcfpy8PrphmLjPAe6GoqbafI3zF8t16Rg4urfrA/cuIU/eW', 'another algorithm'],
+    ['md5$Hv47U0YnUKD3bNcZ4uLecV$fa9462a86e92a956cc0c27306d928b95', 'another algorithm'],
+  ] as const) {
+    t.equal(convert.fromDjango(stored), null, why)
+  }
 
   const hex = randomBytes(16).toString('hex')
   const key = scryptSync(PASSWORD.normalize('NFKC'), hex, 64, { N: 16384, r: 16, p: 1, maxmem: 128 * 16384 * 16 * 2 })
@@ -96,4 +118,43 @@ t.test('16.7 the query of docs/operations/import.md for Supabase writes lines th
     t.equal(users.length, 2)
     throw undo
   }), undo)
+})
+
+t.test('16.7 the script of docs/operations/import.md for Django writes lines that are imported, also without passwords', async (t) => {
+  const parse = createUserParser({ fields: noFields, limits: IMPORT_LIMITS, now: Date.now() })
+  const folder = temporaryFolder()
+  // What `manage.py dumpdata auth.user --format jsonl` of Django 3.2 has written, with fewer members.
+  const person = (fields: object) => JSON.stringify({
+    model: 'auth.user',
+    pk: 1,
+    fields: {
+      password: '!331RUN768N8VXwqC0eQp1VdlWnsmxXg4NH0wJLwP',
+      username: 'ada',
+      first_name: '',
+      last_name: '',
+      email: 'ada@example.com',
+      is_active: true,
+      date_joined: '2020-01-02T03:04:05.678Z',
+      ...fields,
+    },
+  })
+  writeFileSync(join(folder, 'django.ndjson'), [
+    person({}),
+    person({
+      email: 'grace@example.com',
+      first_name: 'Grace',
+      last_name: 'Hopper',
+      is_active: false,
+      password: 'pbkdf2_sha256$260000$0BO6Mnlgw7JDUwmFhwDtMu$WHhwGZo/qSzSmbJYjXyOaKWmVkSUjTXtNNXyYzv436w=',
+    }),
+    person({ email: '' }),
+  ].join('\n') + '\n')
+  writeFileSync(join(folder, 'convert.mjs'), source)
+  writeFileSync(join(folder, 'django.mjs'), blockAfter('**Django**', 'js'))
+  const output = execFileSync(process.execPath, ['django.mjs'], { cwd: folder, encoding: 'utf8' })
+  t.match(output.trim().split('\n').map((line) => parse(Buffer.from(line))!.user), [
+    { name: 'ada', email: 'ada@example.com', disabled: false, createdAt: '2020-01-02T03:04:05.678000Z', passwordHash: null },
+    { name: 'Grace Hopper', disabled: true, passwordHash: /^\$pbkdf2-sha256\$i=260000\$/ },
+  ])
+  t.equal(output.trim().split('\n').length, 2)
 })

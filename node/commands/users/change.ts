@@ -5,6 +5,7 @@ import type { Shell } from '../../terminal/shell.ts'
 import type { Command, Values } from '../command.ts'
 import { confirm } from '../confirm.ts'
 import { withService } from '../with-service.ts'
+import { changeMany, FILE_JSON, fileHelp, fileOptions, type ManyChanges } from './many.ts'
 import { findUser, showUser, USER } from './shown.ts'
 import { describeWays, showWay } from './shown-ways.ts'
 
@@ -21,10 +22,15 @@ export const demote = changing(
 
 export const disable = changing(
   'The user cannot log in. All sessions end at once on every node, and links in mails\nto the user are void. ' +
-    'The data of the user stay. The last admin cannot be disabled.', { disabled: true }, 'is disabled'
+    'The data of the user stay. The last admin cannot be disabled.', { disabled: true }, 'is disabled',
+  {
+    many: { task: 'users disable', label: 'Disabling', done: 'disabled', skipped: 'disabled before', isDone: ({ disabled }) => disabled },
+  }
 )
 
-export const enable = changing('', { disabled: false }, 'is enabled')
+export const enable = changing('', { disabled: false }, 'is enabled', {
+  many: { task: 'users enable', label: 'Enabling', done: 'enabled', skipped: 'not disabled', isDone: ({ disabled }) => !disabled },
+})
 
 // Returns whether a user may become an admin, who has to be the person whom the operator knows by this address.
 async function confirmUnverified (
@@ -43,27 +49,43 @@ function admits ({ role, disabled }: Changes): boolean {
 // Returns a command that changes a user like PATCH /api/users/{id}.
 function changing (
   effect: string, changes: Changes, result: string,
-  { options = {}, mayProceed }: {
-    options?: Command['options'], mayProceed?: (user: UserRow, values: Values, shell: Shell) => Promise<boolean>
+  { options = {}, mayProceed, many }: {
+    options?: Command['options']
+    mayProceed?: (user: UserRow, values: Values, shell: Shell) => Promise<boolean>
+    many?: Pick<ManyChanges, 'task' | 'label' | 'done' | 'skipped'> & { isDone: (user: UserRow) => boolean }
   } = {}
 ): Command {
+  const about = ['USER is the id or the email address of the user.', effect].filter(Boolean).join(' ')
+  const json = `{ user: ${USER}${admits(changes) ? ', ways: { kind, id, name, addedAt }[]' : ''} }`
+  const changeOne: Command['run'] = (values, [given = ''], shell) => withService(shell, async ({ app, db, caller }) => {
+    const found = await findUser(db, given)
+    if (await mayProceed?.(found, values, shell) === false) {
+      return { text: `${found.email} was not changed.`, json: { user: showUser(found) } }
+    }
+    // The answer is about the user as shown, who may have taken another address since.
+    const user = await app.usherAccounts.update(caller, found.id, changes, mayProceed && [found.rowVersion])
+    const ways = admits(changes) ? await listWays(db, user.id) : []
+    return {
+      text: [`${user.email} ${result}.`, ...ways.length > 0 ? [describeWays(ways)] : []].join('\n'),
+      json: { user: showUser(user), ...admits(changes) && { ways: ways.map(showWay) } },
+    }
+  })
+  if (!many) return { details: about, arguments: ['USER'], json, options, run: changeOne }
   return {
-    details: ['USER is the id or the email address of the user.', effect].filter(Boolean).join(' '),
+    details: `${about}\n\n${fileHelp(19)}`,
     arguments: ['USER'],
-    json: `{ user: ${USER}${admits(changes) ? ', ways: { kind, id, name, addedAt }[]' : ''} }`,
-    options,
-    run: (values, [given = ''], shell) => withService(shell, async ({ app, db, caller }) => {
-      const found = await findUser(db, given)
-      if (await mayProceed?.(found, values, shell) === false) {
-        return { text: `${found.email} was not changed.`, json: { user: showUser(found) } }
-      }
-      // The answer is about the user as shown, who may have taken another address since.
-      const user = await app.usherAccounts.update(caller, found.id, changes, mayProceed && [found.rowVersion])
-      const ways = admits(changes) ? await listWays(db, user.id) : []
-      return {
-        text: [`${user.email} ${result}.`, ...ways.length > 0 ? [describeWays(ways)] : []].join('\n'),
-        json: { user: showUser(user), ...admits(changes) && { ways: ways.map(showWay) } },
-      }
-    }),
+    insteadOfArguments: 'file',
+    json: `${json}, with --file ${FILE_JSON}`,
+    options: { ...options, ...fileOptions },
+    run: (values, args, shell) => values['file'] === undefined
+      ? changeOne(values, args, shell)
+      : changeMany(values, args, shell, {
+        ...many,
+        async change ({ app, caller }, user) {
+          if (many.isDone(user)) return false
+          await app.usherAccounts.update(caller, user.id, changes)
+          return true
+        },
+      }),
   }
 }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { rejectPersonalWords } from '../../../schema/auth/password.ts'
 import { NewPassword } from '../../../schema/text/text.ts'
@@ -6,6 +7,7 @@ import type { SetPasswordOptions } from '../../../plugins/accounts/set-password.
 import { WrongArguments, type Command } from '../command.ts'
 import { PASSWORD_HELP, passwordOption, readPassword } from '../password-input.ts'
 import { withService, type ServiceContext } from '../with-service.ts'
+import { changeMany, FILE_JSON, fileHelp, fileOptions } from './many.ts'
 import { findUser, showUser, USER } from './shown.ts'
 import { countWays, describeWays, showWay } from './shown-ways.ts'
 import type { UserRow } from '../../../db/tables/index.ts'
@@ -19,31 +21,46 @@ export default {
     `  --password-stdin       ${PASSWORD_HELP}\n` +
     '  --keep-ways            keep passkeys, identities and API keys\n' +
     '  --reset-second-factor  remove the authenticator app and the recovery codes as well\n' +
-    '  --mail                 only send the user a mail with a link to set a password. The current one works until then',
+    '  --mail                 only send the user a mail with a link to set a password. The current one works until then\n' +
+    `${fileHelp(23)}.\n${''.padEnd(25)}Each gets a random password that is shown to nobody, and sets one by a link, with --mail\n` +
+    `${''.padEnd(25)}as for one user`,
   arguments: ['USER'],
-  json: `{ user: ${USER}, password: the random one or null, endedSessions: number, removed: string[], remaining: { kind, id, name, addedAt }[], mailed: boolean }`,
+  json: `{ user: ${USER}, password: the random one or null, endedSessions: number, removed: string[], remaining: { kind, id, name, addedAt }[], mailed: boolean }, with --file ${FILE_JSON}`,
+  insteadOfArguments: 'file',
   options: {
+    ...fileOptions,
     mail: { type: 'boolean' },
     'keep-ways': { type: 'boolean' },
     'reset-second-factor': { type: 'boolean' },
     ...passwordOption,
   },
 
-  async run (
-    { mail, 'password-stdin': isGiven, 'keep-ways': keepWays = false, 'reset-second-factor': resetSecondFactor = false },
-    [given = ''], shell
-  ) {
+  async run (values, args, shell) {
+    const {
+      mail, file, 'password-stdin': isGiven, 'keep-ways': keepWays = false, 'reset-second-factor': resetSecondFactor = false,
+    } = values
+    const options = { keepWays: keepWays === true, resetSecondFactor: resetSecondFactor === true }
     if (mail && isGiven) throw new WrongArguments('Only one of --mail and --password-stdin is possible.')
     if (mail && (keepWays || resetSecondFactor)) {
       throw new WrongArguments('With --mail, the user decides what stays: leave out --keep-ways and --reset-second-factor.')
     }
+    if (file !== undefined) {
+      if (isGiven) throw new WrongArguments('Many users cannot have one password: leave out --password-stdin.')
+      return changeMany(values, args, shell, {
+        task: ['users reset-password', mail === true, options.keepWays, options.resetSecondFactor].join(' '),
+        label: mail ? 'Sending links' : 'Resetting',
+        done: mail ? 'sent a link' : 'given a random password',
+        require: mail ? requireMailer : () => {},
+        async change (context, user) {
+          if (mail) await sendLink(context, user)
+          else await replace(context, user, { password: randomBytes(32).toString('base64url'), shown: null }, options)
+          return true
+        },
+      })
+    }
     return withService(shell, async (context) => {
-      const user = await findUser(context.db, given)
-      return mail
-        ? sendLink(context, user)
-        : replace(context, user, await readPassword(isGiven, shell), {
-          keepWays: keepWays === true, resetSecondFactor: resetSecondFactor === true,
-        })
+      const user = await findUser(context.db, args[0] ?? '')
+      return mail ? sendLink(context, user) : replace(context, user, await readPassword(isGiven, shell), options)
     })
   },
 } satisfies Command
@@ -69,9 +86,14 @@ async function replace (
   }
 }
 
-async function sendLink ({ app, caller, sendsMails }: ServiceContext, user: UserRow) {
+function requireMailer ({ sendsMails }: ServiceContext): void {
   if (!sendsMails) throw new Error('No mails can be sent: set SMTP_URL and MAIL_FROM, or leave out --mail.')
-  if (user.disabled) throw new Error(`${user.email} is disabled: enable the user first.`)
+}
+
+async function sendLink (context: ServiceContext, user: UserRow) {
+  const { app, caller } = context
+  requireMailer(context)
+  if (user.disabled) throw Object.assign(new Error(`${user.email} is disabled: enable the user first.`), { statusCode: 409 })
   await app.usherAuth.passwordLinks.invite(user.id, caller)
   return {
     text: `A mail to set a password is sent to ${user.email}.`,

@@ -13,12 +13,15 @@ export function showUser ({ rowVersion, ...user }: UserRow): Omit<UserRow, 'rowV
 /** Returns a user as commands show it to people. */
 export const describeUser = (user: UserRow): string => formatRecord(showUser(user))
 
-/** Returns the user with an id or an address. Throws an `Error` with a sentence if there is none. */
+/** There is no user whom an operator names. */
+export class UnknownUser extends Error {}
+
+/** Returns the user with an id or an address. Throws `UnknownUser` with a sentence if there is none. */
 export async function findUser (db: Database, given: string): Promise<UserRow> {
   const email = toAsciiAddress(given)
   const emails = email.includes('\0') ? [] : [email]
   const [user] = isUuid(given) ? await findUsers(db, [given]) : await findUsersByEmail(db, emails)
-  if (!user) throw new Error(`There is no user ${given}.`)
+  if (!user) throw new UnknownUser(`There is no user ${given}.`)
   return user
 }
 

@@ -1,5 +1,6 @@
 import { createPrivateKey, sign } from 'node:crypto'
-import { isVerified, type Preset } from './preset.ts'
+import { isVerified } from './claims.ts'
+import type { Preset } from './preset.ts'
 
 const SECRET_SECONDS = 300
 

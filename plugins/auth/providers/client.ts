@@ -1,14 +1,19 @@
 import type { Configuration, TokenEndpointResponse } from 'openid-client'
-import { ProviderDenied, ProviderRejected, ProviderUnavailable } from '../../../schema/auth/provider.ts'
+import {
+  ProviderDenied, ProviderMisconfigured, ProviderRejected, ProviderUnavailable, ProviderUserInfoRejected,
+} from '../../../schema/auth/provider.ts'
 import type { ProviderTokens } from '../../../db/providers/tokens.ts'
 import type { ProviderOption } from '../../../schema/options/providers.ts'
 import type { Core } from '../../core.ts'
 import { createPublicRequest } from '../../support/public-request.ts'
 import { createAppleSecret } from './apple.ts'
 import type { Secrets } from './attempts.ts'
+import { isComplete, isVerified, mergeClaims } from './claims.ts'
 import { createFetch, type Fetch } from './fetch.ts'
-import { endpointsOf, profileOf } from './github.ts'
-import { isVerified, type Claims, type Preset, type Profile } from './preset.ts'
+import { endpointsOf, primaryOf, profileOf } from './github.ts'
+import type { Claims, Preset, Profile } from './preset.ts'
+import { emailOf } from './texts.ts'
+import { tolerateTokens } from './token-response.ts'
 
 const CONFIGURATION_MS = 3600 * 1000
 // After a failure, so that a flood of logins does not become one of requests to a provider that does not work.
@@ -22,6 +27,12 @@ const LOGOUT_SECONDS = 300
 const SUBJECT_CHARACTERS = 255
 const TEXT_CHARACTERS = 300
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
+// What a provider answers if it knows the app otherwise (RFC 6749 4.1.2.1 and 5.2), also as GitHub writes it.
+const MISCONFIGURED: ReadonlySet<unknown> = new Set([
+  'invalid_client', 'unauthorized_client', 'invalid_scope', 'invalid_request', 'unsupported_response_type',
+  'unsupported_grant_type', 'redirect_uri_mismatch', 'incorrect_client_credentials', 'application_suspended',
+])
+const CHALLENGED = 'OAUTH_WWW_AUTHENTICATE_CHALLENGE'
 // Never `none`, and no secrets that both sides share: what a provider publishes as a key must not pass for one.
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
 
@@ -64,6 +75,10 @@ export function createProviderClient (
   })
   const fetch: Fetch = createFetch(send, { timeoutMs: deadlines.provider, isHttpAllowed: allowPrivateAddresses })
   const reauthenticates = preset?.reauthenticates ?? true
+  // Whether the claims can say that the address belongs to the user.
+  const canProve = option.trustEmail === true
+    ? option.preset !== 'microsoft'
+    : option.trustEmail === undefined && preset?.isEmailProven !== undefined
   const github = preset?.isOAuth ? endpointsOf(issuer) : undefined
   let connecting: { since: number, connection: Promise<Connection>, hasFailed: boolean } | undefined
 
@@ -100,7 +115,7 @@ export function createProviderClient (
         timeout: seconds,
         ...allowPrivateAddresses && { execute: [library.allowInsecureRequests] },
       })
-    configuration[library.customFetch] = fetch
+    configuration[library.customFetch] = tolerateTokens(fetch, configuration.serverMetadata().token_endpoint)
     configuration.timeout = seconds
     if (allowPrivateAddresses) library.allowInsecureRequests(configuration)
     const { jwks_uri: jwksUri, authorization_endpoint: authorization, token_endpoint: token } =
@@ -140,18 +155,29 @@ export function createProviderClient (
   }
 
   function report (error: unknown, message: string): void {
-    const isOutage = causes(error).some((cause) => cause instanceof ProviderUnavailable)
-    log[isOutage ? 'warn' : 'info']({ provider: id, reason: reasonOf(error) }, message)
+    log[isOutage(error) ? 'warn' : 'info']({ provider: id, reason: reasonOf(error) }, message)
   }
 
   // Throws an error that a response may report in place of one of the libraries.
   function reject (error: unknown, message: string): never {
     report(error, message)
-    const all = causes(error)
-    const denied = all.find((cause) => (cause as { code?: unknown }).code === 'OAUTH_AUTHORIZATION_RESPONSE_ERROR')
-    const reason = denied && (denied as { error?: unknown }).error
-    if (denied) throw isTransient(reason) ? new ProviderUnavailable() : new ProviderDenied()
-    throw all.some((cause) => cause instanceof ProviderUnavailable) ? new ProviderUnavailable() : new ProviderRejected()
+    const all = causes(error) as { code?: unknown, error?: unknown }[]
+    const refusal = all.find((cause) => MISCONFIGURED.has(cause.error) || cause.code === CHALLENGED)
+    if (refusal) throw new ProviderMisconfigured({ cause: error })
+    const denied = all.find(({ code }) => code === 'OAUTH_AUTHORIZATION_RESPONSE_ERROR')
+    if (isOutage(error) || isTransient(denied?.error)) throw new ProviderUnavailable({ cause: error })
+    throw denied ? new ProviderDenied({ cause: error }) : new ProviderRejected({ cause: error })
+  }
+
+  // What a login may not need is asked without stopping it: the failure is thrown where the answer is needed.
+  async function ask<Answer> (question: () => Promise<Answer>): Promise<{ answer?: Answer, failure?: Error }> {
+    try {
+      return { answer: await question() }
+    } catch (error) {
+      report(error, 'A provider does not say more about a user')
+      const Failure = isOutage(error) ? ProviderUnavailable : ProviderUserInfoRejected
+      return { failure: new Failure({ cause: error }) }
+    }
   }
 
   async function readProfile (
@@ -170,10 +196,14 @@ export function createProviderClient (
     // The library has compared the issuer, and the audience and the party that are authorized.
     if (typeof iss !== 'string' || !isSubject(sub)) throw new Rejected('the subject is missing or malformed')
     const hasUserInfo = configuration.serverMetadata().userinfo_endpoint !== undefined
-    const more = payload.email === undefined && hasUserInfo
-      ? await library.fetchUserInfo(configuration, tokens.access_token, sub)
+    // The library compares the subject (OpenID Connect Core 1.0, 5.3.2). What it says about another one is not used.
+    const { answer, failure } = hasUserInfo && !isComplete(payload, canProve)
+      ? await ask(() => library.fetchUserInfo(configuration, tokens.access_token, sub))
       : {}
-    return { issuer: iss, subject: sub, ...describe({ ...more, ...payload }) }
+    const described = describe(mergeClaims(payload, answer ?? {}))
+    const isMissing = emailOf(described.email) === undefined ||
+      (canProve && !described.isEmailProven && failure instanceof ProviderUnavailable)
+    return { issuer: iss, subject: sub, ...described, failure: isMissing ? failure : undefined }
   }
 
   function describe (claims: Claims): Omit<Profile, 'issuer' | 'subject'> {
@@ -189,7 +219,7 @@ export function createProviderClient (
       sid: isSubject(sid) ? sid : undefined,
       email,
       isEmailProven: email !== undefined && isProven,
-      name: textOf(claims.name) ?? textOf(claims.preferred_username) ?? textOf(claims.nickname),
+      name: textOf(claims.name),
       amr: Array.isArray(amr) ? amr.filter((method) => typeof method === 'string') : [],
       authTime: typeof authTime === 'number' ? authTime : undefined,
     }
@@ -205,11 +235,13 @@ export function createProviderClient (
           'x-github-api-version': '2022-11-28',
         },
       })
-      if (response.status !== 200) throw new Rejected(`the API has answered ${response.status}`)
+      if (response.status !== 200) throw new Rejected(`${url.pathname} has answered ${response.status}`)
       return response.json()
     }
-    const profile = profileOf(metadata.issuer, await get(user), await get(emails))
-    return { ...profile, isEmailProven: profile.isEmailProven && option.trustEmail !== false }
+    const profile = profileOf(metadata.issuer, await get(user))
+    // A GitHub App without the permission to read addresses gets 403, or 404.
+    const { answer: email, failure } = await ask(async () => primaryOf(await get(emails)))
+    return { ...profile, email, isEmailProven: email !== undefined && option.trustEmail !== false, failure }
   }
 
   return {
@@ -310,6 +342,8 @@ export function createProviderClient (
 // OpenID Connect Core 1.0, 2: at most 255 characters of ASCII. PostgreSQL has no NUL.
 const isSubject = (value: unknown): value is string =>
   typeof value === 'string' && value.length > 0 && value.length <= SUBJECT_CHARACTERS && !/[\p{Cc}\p{Cs}]/u.test(value)
+
+const isOutage = (error: unknown): boolean => causes(error).some((cause) => cause instanceof ProviderUnavailable)
 
 const isTransient = (error: unknown): boolean => error === 'server_error' || error === 'temporarily_unavailable'
 

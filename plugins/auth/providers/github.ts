@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { createParser } from '../../../schema/http/validator.ts'
 import { InvalidInput } from '../../../schema/http/errors.ts'
 import type { Preset, Profile } from './preset.ts'
+import { isNameLike } from './texts.ts'
 
 /**
  * GitHub, which speaks OAuth 2 and says by its API who somebody is. It sends a mail to verify an address, so the
@@ -34,29 +35,38 @@ export function endpointsOf (issuer: URL) {
 
 const parseUser = createParser(Type.Object({
   id: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
-  name: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-  login: Type.Optional(Type.String()),
+  name: Type.Optional(Type.Unknown()),
+  login: Type.Optional(Type.Unknown()),
 }))
-const parseEmails = createParser(Type.Object({
-  emails: Type.Array(Type.Object({ email: Type.String(), primary: Type.Boolean(), verified: Type.Boolean() })),
-}))
+const parseEmails = createParser(Type.Object({ emails: Type.Array(Type.Unknown()) }))
 
 /**
- * Returns who somebody is, from the responses of `/user` and `/user/emails`. The id remains when the login name
- * changes, which somebody else can take then. Throws `InvalidInput` if they are not what GitHub documents.
+ * Returns who somebody is, from the response of `/user`, without the address. The id remains when the login name
+ * changes, which somebody else can take then. Throws `InvalidInput` if there is no id as GitHub documents it.
  */
-export function profileOf (issuer: string, user: unknown, emails: unknown): Profile {
+export function profileOf (issuer: string, user: unknown): Profile {
   if (typeof user !== 'object' || user === null) throw new InvalidInput('the user must be an object')
   const { id, name, login } = parseUser(user)
-  const primary = parseEmails({ emails }).emails.find((email) => email.primary && email.verified)
   return {
     issuer,
     subject: `${id}`,
     sid: undefined,
-    email: primary?.email,
-    isEmailProven: primary !== undefined,
-    name: name || login,
+    email: undefined,
+    isEmailProven: false,
+    name: [name, login].find(isNameLike),
     amr: [],
     authTime: undefined,
   }
+}
+
+/**
+ * Returns the verified primary address in the response of `/user/emails`, or undefined if there is none. Throws
+ * `InvalidInput` if it is no list.
+ */
+export function primaryOf (emails: unknown): string | undefined {
+  const isPrimary = (entry: unknown): entry is { email: string } => {
+    const { email, primary, verified } = (entry ?? {}) as Record<string, unknown>
+    return primary === true && verified === true && typeof email === 'string'
+  }
+  return parseEmails({ emails }).emails.find(isPrimary)?.email
 }

@@ -1,4 +1,5 @@
-import { isVerified, type Preset } from './preset.ts'
+import { isVerified } from './claims.ts'
+import type { Preset } from './preset.ts'
 
 /**
  * Google. It is authoritative for addresses of gmail.com and of Workspace, whose domains it hosts (`hd`). An account

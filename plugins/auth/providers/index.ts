@@ -16,9 +16,10 @@ import type { Database, UserRow } from '../../../db/tables/index.ts'
 import { findUsers, lockUser } from '../../../db/users/users.ts'
 import { InvalidCredentials, InvalidToken } from '../../../schema/auth/login.ts'
 import {
-  AccountUnverified, EmailUnproven, FEDERATED, IdentityNotFound, IdentityTaken, InvalidState, LinkRequired,
-  OtherIdentity, ProviderTooWeak,
-  ProviderDenied, ProviderEmailMissing, ProviderNotFound, ProviderRejected, ProviderUnavailable, SignUpClosed,
+  AccountDisabled, AccountUnverified, EmailUnproven, FEDERATED, IdentityNotFound, IdentityTaken, InvalidState,
+  LinkRequired, OtherIdentity, ProviderTooWeak,
+  ProviderDenied, ProviderEmailMissing, ProviderLoginStale, ProviderMisconfigured, ProviderNotFound, ProviderRejected,
+  ProviderUnavailable, SignUpClosed,
   type Provider, type ProviderResponse,
 } from '../../../schema/auth/provider.ts'
 import { SecondFactorMissing, SecondFactorRequired } from '../../../schema/auth/second-factor.ts'
@@ -27,7 +28,7 @@ import { Forbidden, UsherError } from '../../../schema/http/errors.ts'
 import { baseUrlOf } from '../../../schema/options/public-url.ts'
 import type { PresetName } from '../../../schema/options/providers.ts'
 import { foldEmail } from '../../../schema/text/address.ts'
-import { EmailTaken, UserNotFound } from '../../../schema/users/user.ts'
+import { EmailTaken, ServiceUser, UserNotFound } from '../../../schema/users/user.ts'
 import type { Audit } from '../../audit/index.ts'
 import type { Core } from '../../core.ts'
 import type { Users } from '../../users/index.ts'
@@ -195,7 +196,8 @@ export async function createProviders (dependencies: Dependencies) {
     const profile = await client.redeem(
       Object.fromEntries(parameters) as Record<string, string>, redirectUriOf(provider), { nonce, verifier, state }
     )
-    return client.option.preset === 'apple' ? { ...profile, name: profile.name ?? nameInForm(user) } : profile
+    const inForm = client.option.preset === 'apple' && typeof user === 'string' ? nameInForm(user) : undefined
+    return { ...profile, name: profile.name ?? inForm }
   }
 
   const seal = (id: string, tokens: ProviderTokens | undefined, log: Caller['log']): string | null => {
@@ -239,14 +241,20 @@ export async function createProviders (dependencies: Dependencies) {
     caller: Caller, client: ProviderClient, profile: Profile, { replaced }: Callback,
     { identityId, user }: FoundIdentity, inTransaction?: (trx: Database) => Promise<void>
   ): Promise<LoggedIn> {
-    if (user.disabled) throw new InvalidCredentials()
-    const email = emailOf(profile.email) ?? null
+    if (user.disabled) throw new AccountDisabled()
+    // An address that could not be read has not changed.
+    const email = emailOf(profile.email) ?? (profile.failure ? undefined : null)
     return login.start(caller, user, {
       amr: amrOf(client, profile),
       identity: { id: identityId, sid: profile.sid },
       replaced,
       inTransaction: inTransaction ?? (async (trx) =>
         updateIdentity(trx, { id: identityId, email, tokens: seal(identityId, profile.tokens, caller.log) })),
+    }).catch(async (error) => {
+      if (!(error instanceof InvalidCredentials)) throw error
+      // The user was disabled, or the identity removed, since they were read.
+      const now = await findIdentity(db, profile)
+      throw now?.user.disabled ? new AccountDisabled({ cause: error }) : new IdentityNotFound({ cause: error })
     })
   }
 
@@ -255,19 +263,23 @@ export async function createProviders (dependencies: Dependencies) {
     caller: Caller, client: ProviderClient, profile: Profile, callback: Callback, accounts: ProviderAccounts
   ): Promise<LoggedIn> {
     const email = emailOf(profile.email)
+    if (profile.failure) throw profile.failure
     if (email === undefined) throw new ProviderEmailMissing()
     const name = nameOf(profile.name, email)
     if (!profile.isEmailProven) {
       // The response must not tell whether the address has an account, and no account may hold one that nobody has
       // proved.
-      if (!client.option.signUp || !options.mailer) throw new SignUpClosed()
+      if (!client.option.signUp) throw new SignUpClosed(because('signUp is off for this provider'))
+      if (!options.mailer) {
+        throw new SignUpClosed(because('the provider does not prove the address (trustEmail), and no mailer can'))
+      }
       const { issuer, subject } = profile
       const identity = { provider: callback.provider, issuer, subject, email }
       throw new EmailUnproven(await accounts.signUp({ name, email }, identity))
     }
     const known = await users.find(email, caller.client)
     if (known) return adopt(caller, client, profile, callback, known)
-    if (!client.option.signUp) throw new SignUpClosed()
+    if (!client.option.signUp) throw new SignUpClosed(because('signUp is off for this provider'))
     let identityId: string | undefined
     const user = await accounts.create(
       { name, email },
@@ -287,19 +299,24 @@ export async function createProviders (dependencies: Dependencies) {
     caller: Caller, client: ProviderClient, profile: Profile, callback: Callback, user: UserRow
   ): Promise<LoggedIn> {
     if (!user.emailVerified) throw new AccountUnverified()
-    if (user.disabled) throw new InvalidCredentials()
+    if (user.disabled) throw new AccountDisabled()
     // Nobody signs in as a service.
-    if (user.kind === 'service') throw new LinkRequired()
+    if (user.kind === 'service') throw new ServiceUser()
     const identity = identityOf(caller, user.id, callback.provider, profile)
     // In the transaction that stores the session, so that a repair of the account either precedes both or voids both.
     return start(caller, client, profile, callback, { identityId: identity.id, user }, async (trx) => {
       const locked = await lockUser(trx, user.id)
       const isSame = locked !== undefined && foldEmail(locked.email) === foldEmail(user.email)
-      if (!isSame || !locked.emailVerified || locked.disabled) throw new LinkRequired()
+      if (!isSame || !locked.emailVerified || locked.disabled) {
+        throw new LinkRequired(because('the account was changed while its owner logged in'))
+      }
       // Adding a way to sign in needs the second factor, and one that the user has linked at the same provider may be
       // somebody else's.
       const { totp } = await findSecondFactors(trx, user.id)
-      if (totp || await hasIdentityOf(trx, user.id, profile.issuer)) throw new LinkRequired()
+      if (totp) throw new LinkRequired(because('the account has an authenticator app'))
+      if (await hasIdentityOf(trx, user.id, profile.issuer)) {
+        throw new LinkRequired(because('the account has another identity at this provider'))
+      }
       await addTo(trx, caller, identity, client, { userId: user.id })
     })
   }
@@ -335,8 +352,9 @@ export async function createProviders (dependencies: Dependencies) {
     if (!found || found.user.id !== userId) throw new OtherIdentity()
     const earliest = begunAt / 1000 - AUTH_TIME_TOLERANCE_SECONDS
     if (client.reauthenticates && (profile.authTime === undefined || profile.authTime < earliest)) {
-      caller.log.info({ provider: client.option.id }, 'A provider has not authenticated the user once more')
-      throw new ProviderRejected()
+      throw new ProviderLoginStale(because(
+        profile.authTime === undefined ? 'the ID token has no auth_time' : 'auth_time is before the step-up was begun'
+      ))
     }
     await db.transaction().execute(async (trx) => {
       if (!await holdSession(trx, { userId, sessionId: sessionId! })) throw new InvalidToken()
@@ -409,9 +427,10 @@ export async function createProviders (dependencies: Dependencies) {
         counted.add(1, error instanceof ProviderUnavailable ? 'unavailable' : 'rejected')
         // What nobody can try many times does not count.
         const isGuess = error instanceof UsherError && (error as { statusCode?: number }).statusCode !== 503 &&
-          !(error instanceof ProviderDenied || error instanceof SecondFactorRequired || error instanceof EmailUnproven)
+          ![ProviderDenied, ProviderMisconfigured, SecondFactorRequired, EmailUnproven]
+            .some((kind) => error instanceof kind)
         if (!isGuess) charged?.refundLater()
-        if (error instanceof InvalidCredentials || error instanceof ProviderRejected) {
+        if (isFailedLogin(error)) {
           await audit.add(caller, { action: 'login.failed', ...attempt?.userId !== undefined && { userId: attempt.userId } })
         }
         throw new CallbackFailure(error as Error, attempt?.provider === callback.provider ? attempt : undefined)
@@ -476,3 +495,8 @@ export async function createProviders (dependencies: Dependencies) {
     ids,
   }
 }
+
+const because = (reason: string) => ({ cause: new Error(reason) })
+
+const isFailedLogin = (error: unknown): boolean =>
+  [AccountDisabled, IdentityNotFound, ProviderLoginStale, ProviderRejected].some((kind) => error instanceof kind)

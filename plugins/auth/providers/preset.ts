@@ -10,6 +10,8 @@ export interface Profile {
   /** Whether the address belongs to the user, as far as the provider is trusted with that. */
   isEmailProven: boolean
   name: string | undefined
+  /** Why the address, or the proof of it, could not be read. A login that needs them throws it. */
+  failure?: Error | undefined
   amr: readonly string[]
   /** When the user was authenticated at the provider, in seconds since 1970. */
   authTime: number | undefined
@@ -40,6 +42,3 @@ export interface Preset {
    */
   isEmailProven?: (claims: Claims) => boolean
 }
-
-/** Returns whether a provider says that it has verified the address. Apple writes the value as a text. */
-export const isVerified = ({ email_verified: verified }: Claims): boolean => verified === true || verified === 'true'

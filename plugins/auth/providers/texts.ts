@@ -13,12 +13,17 @@ const parseName = createParser(Type.Object({ name: Name }))
 export const emailOf = (email: string | undefined): string | undefined =>
   email === undefined || email.length > MAX_CHARACTERS ? undefined : parsed(() => parseEmail({ email }).email)
 
+/** Returns whether something is a text in which people see anything. */
+export const isNameLike = (value: unknown): value is string => typeof value === 'string' && !isBlank(visibleIn(value))
+
 /** Returns the name of a new user: that which the provider gives, or else what precedes the `@` of the address. */
 export function nameOf (given: string | undefined, email: string): string {
-  const visible = given?.slice(0, MAX_CHARACTERS).replace(/[\p{Cc}\p{Cs}]/gu, ' ').trim() ?? ''
+  const visible = visibleIn(given ?? '')
   const name = isBlank(visible) ? email.slice(0, email.lastIndexOf('@')) : visible
   return parsed(() => parseName({ name: [...name].slice(0, NAME_CHARACTERS).join('') }).name) ?? email.slice(0, NAME_CHARACTERS)
 }
+
+const visibleIn = (name: string): string => name.slice(0, MAX_CHARACTERS).replace(/[\p{Cc}\p{Cs}]/gu, ' ').trim()
 
 function parsed<Value> (parse: () => Value): Value | undefined {
   try {

@@ -201,8 +201,8 @@ t.test('16.5 a user without a password steps up by the provider, which must have
   const now = () => Math.floor(Date.now() / 1000)
   const mayLink = async () =>
     (await inject('POST', '/api/auth/providers/fake/link', { headers: user.headers, payload: {} })).statusCode
-  t.equal(await stepUp(user.claims), 'PROVIDER_REJECTED', 'it does not say when')
-  t.equal(await stepUp({ ...user.claims, auth_time: now() - 3600 }), 'PROVIDER_REJECTED', 'an hour ago')
+  t.equal(await stepUp(user.claims), 'PROVIDER_LOGIN_STALE', 'it does not say when')
+  t.equal(await stepUp({ ...user.claims, auth_time: now() - 3600 }), 'PROVIDER_LOGIN_STALE', 'an hour ago')
   t.equal(await stepUp({ ...other, auth_time: now() }), 'OTHER_IDENTITY', 'somebody else')
   t.equal(await mayLink(), 403)
   t.equal(await stepUp({ ...user.claims, auth_time: now() }), null)

@@ -9,8 +9,11 @@ import { until } from '../../helpers/until.ts'
 type OidcProvider = new (issuer: string, configuration: object) => { callback (): Parameters<typeof createServer>[1] }
 const { default: Provider } = await import('oidc-provider' as string) as { default: OidcProvider }
 
-/** Starts an issuer that nobody here has written. It sends logout tokens to Usher. */
-async function startIssuer (t: Test) {
+/**
+ * Starts an issuer that nobody here has written. It sends logout tokens to Usher.
+ * @param saysAddress whether its ID tokens have the address, but neither the name nor whether the address is verified
+ */
+async function startIssuer (t: Test, saysAddress = false) {
   const server = createServer()
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -28,8 +31,11 @@ async function startIssuer (t: Test) {
     features: { backchannelLogout: { enabled: true } },
     findAccount: async (_: unknown, id: string) => ({
       accountId: id,
-      claims: async () => ({ sub: id, email: `${id}@example.com`, email_verified: true, name: 'Ada' }),
+      claims: async (use: 'id_token' | 'userinfo') => ({
+        sub: id, email: `${id}@example.com`, ...use === 'userinfo' && { email_verified: true, name: 'Ada' },
+      }),
     }),
+    conformIdTokenClaims: !saysAddress,
     // Logout tokens are kept for the test, which sends them itself: nothing listens at the public URL.
     fetch: async (url: string | URL | Request, options?: RequestInit) => {
       if (`${url}`.startsWith(ORIGIN)) {
@@ -114,4 +120,18 @@ t.test('16.5 a login at oidc-provider: its pages, its keys, its userinfo, and it
   for (const { headers } of [session, second]) {
     t.equal((await inject('GET', '/api/protected', { headers })).statusCode, 401)
   }
+})
+
+t.test('16.5 oidc-provider says in the ID token which address it is, and by userinfo that it is verified', async (t) => {
+  const { issuer } = await startIssuer(t, true)
+  const { begin, finish, sessionOf } = await openProviders(t, {
+    providers: {
+      acme: {
+        issuer, clientId: 'usher', clientSecret: 'a secret of Usher', trustEmail: true, signUp: true, allowPrivateAddresses: true,
+      },
+    },
+  })
+  const begun = await begin('acme')
+  const session = await sessionOf(await finish('acme', await createBrowser(issuer).logIn(begun.url, 'grace'), begun.cookie))
+  t.match(session.user, { email: 'grace@example.com', emailVerified: true, name: 'Ada' })
 })

@@ -13,7 +13,8 @@ import { openSql } from '../../helpers/sql.ts'
 
 const FORM = 'application/x-www-form-urlencoded'
 
-interface GithubUser { user: unknown, emails: unknown }
+/** `status` is that of the addresses. */
+interface GithubUser { user: unknown, emails: unknown, status?: number }
 
 /** Starts a GitHub Enterprise Server whose users are what the test says. */
 async function startGithub (t: Test) {
@@ -32,7 +33,7 @@ async function startGithub (t: Test) {
         send(200, isRight ? { access_token: 'gho_token', token_type: 'bearer', scope: 'read:user' } : { error: 'bad' })
       }, (error) => response.destroy(error))
     } else if (request.url === '/api/v3/user') send(isAuthorized ? 200 : 401, found.user)
-    else if (request.url === '/api/v3/user/emails') send(isAuthorized ? 200 : 401, found.emails)
+    else if (request.url === '/api/v3/user/emails') send(isAuthorized ? found.status ?? 200 : 401, found.emails)
     else send(404, {})
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -98,11 +99,34 @@ t.test('16.5 GitHub: the id says who it is, and the verified primary address is 
     'an id that is a text': [{ id: '7' }, [email('x@example.com', true, true)], 'PROVIDER_REJECTED'],
     'an inexact id': [{ id: 2 ** 60 }, [email('x@example.com', true, true)], 'PROVIDER_REJECTED'],
     'no user': [null, [], 'PROVIDER_REJECTED'],
-    'no list': [{ id: 9 }, { email: 'x@example.com' }, 'PROVIDER_REJECTED'],
+    'no list': [{ id: 9 }, { email: 'x@example.com' }, 'PROVIDER_USERINFO_REJECTED'],
+    'a list of anything': [{ id: 9 }, [null, 7, { email: 7, primary: true, verified: true }], 'PROVIDER_EMAIL_MISSING'],
   }
   for (const [name, [user, emails, error]] of Object.entries(wrong)) {
     t.equal(errorIn(await logIn(user, emails)), error, name)
   }
+})
+
+t.test('16.5 GitHub: addresses that the app may not read stop only those of whom nothing else is known', async (t) => {
+  const logIn = async (given: GithubUser) => {
+    const { url, cookie } = await begin('github')
+    return finish('github', github.authorize(url, given), cookie)
+  }
+  const email = `${randomUUID()}@example.com`
+  const user = { id: 20, login: 'ada', name: 7 }
+  const emails = [{ email, primary: true, verified: true, visibility: null }]
+  const first = await sessionOf(await logIn({ user, emails }))
+  t.equal(first.user['name'], 'ada', 'a name that is none')
+  for (const [status, code] of [
+    [403, 'PROVIDER_USERINFO_REJECTED'], [404, 'PROVIDER_USERINFO_REJECTED'], [401, 'PROVIDER_USERINFO_REJECTED'],
+    [500, 'PROVIDER_UNAVAILABLE'],
+  ] as const) {
+    const refused = { emails: { message: 'Resource not accessible by integration' }, status }
+    t.equal((await sessionOf(await logIn({ user, ...refused }))).id, first.id, `${status}: a user who has the identity`)
+    t.equal(errorIn(await logIn({ user: { id: 21, login: 'eve' }, ...refused })), code, `${status}: somebody new`)
+  }
+  const sql = openSql(t, usher)
+  t.strictSame((await sql`select email from identities where user_id = ${first.id}`).map((row) => row['email']), [email])
 })
 
 t.test('16.5 Apple: a form of another site works without cookies, the name is in it, and the client secret is signed', async (t) => {
@@ -117,6 +141,12 @@ t.test('16.5 Apple: a form of another site works without cookies, the name is in
   t.strictSame([posted.statusCode, posted.cookies], [303, []], 'nothing happens yet')
   t.match(posted.headers.location, /^\/api\/auth\/providers\/apple\/callback\?state=/)
   t.notMatch(posted.headers.location, 'more=')
+  for (const [what, given] of Object.entries({ 'too long': 'x'.repeat(50_000), 'no object': 'null' })) {
+    const longer = await inject('POST', '/api/auth/providers/apple/callback', {
+      headers: { 'content-type': FORM }, payload: new URLSearchParams({ ...response, user: given }).toString(),
+    })
+    t.match(longer.headers.location, /^\/api\/auth\/providers\/apple\/callback\?state=/, `a user that is ${what}`)
+  }
   const forged = await inject('GET', posted.headers.location!)
   t.equal(errorIn(forged), 'INVALID_STATE', 'another browser')
   const session = await sessionOf(await inject('GET', posted.headers.location!, { headers: { cookie } }))

@@ -101,8 +101,8 @@ t.test('16.2 Microsoft is asked to log the user in once more, and must say that 
   }
   await means['a password']!(user)
   t.strictSame(await usable(user), ['microsoft'])
-  t.equal(await finishWith({}), 'PROVIDER_REJECTED')
-  t.equal(await finishWith({ auth_time: now() - 600 }), 'PROVIDER_REJECTED')
+  t.equal(await finishWith({}), 'PROVIDER_LOGIN_STALE')
+  t.equal(await finishWith({ auth_time: now() - 600 }), 'PROVIDER_LOGIN_STALE')
   t.notOk(await isRecent(user))
   t.equal(await finishWith({ auth_time: now() }), null)
   t.ok(await isRecent(user))

@@ -119,7 +119,7 @@ t.test('16.5 nothing is linked by itself to an account with a second factor, nor
   t.equal(await attempt((id) => sql`insert into totp (user_id, secret, confirmed_at) values (${id}, 'AAAA', now())`), 'LINK_REQUIRED')
   t.equal(await attempt((id) => sql`insert into identities (id, user_id, provider, issuer, subject)
     values (gen_random_uuid(), ${id}, 'proving', ${proving.issuer}, ${`other of ${id}`})`), 'LINK_REQUIRED')
-  t.equal(await attempt((id) => sql`update users set disabled = true where id = ${id}`), 'INVALID_CREDENTIALS')
+  t.equal(await attempt((id) => sql`update users set disabled = true where id = ${id}`), 'ACCOUNT_DISABLED')
 })
 
 t.test('16.5 an operator who resets the password removes what a thief has linked', async (t) => {
