@@ -5,6 +5,7 @@ import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { FastifySerializerCompiler } from 'fastify/types/schema.js'
 import fp from 'fastify-plugin'
+import { IDEMPOTENT } from '../../schema/http/idempotency.ts'
 import { InvalidInput, MethodNotAllowed, NotFound, UnsupportedContentCoding } from '../../schema/http/errors.ts'
 import { createExtension, forSerializer } from '../../schema/users/extend-user.ts'
 import { validatorCompiler } from '../../schema/http/validator.ts'
@@ -21,17 +22,19 @@ export default fp(async function requests (app) {
   const { userFields } = app.usherOptions
   const hasFields = userFields.length > 0
   const extend = createExtension(userFields)
-  const serializerCompiler: FastifySerializerCompiler<unknown> = ({ schema }) => {
+  const compileWith = (prepare: (schema: object) => object): FastifySerializerCompiler<unknown> => ({ schema }) => {
     // Compiled for the first response, like validators for the first request.
     let serialize: ((data: unknown) => string) | undefined
     return (data) =>
-      (serialize ??= fastJsonStringify(hasFields ? forSerializer(schema as object) : schema as object))(data)
+      (serialize ??= fastJsonStringify(prepare(hasFields ? forSerializer(schema as object) : schema as object)))(data)
   }
+  const serializerCompiler = compileWith((schema) => schema)
+  const repeatingCompiler = compileWith(withoutRequired)
   app.addHook('onRoute', (route) => {
     // Fastify replaces the compilers of a scope by the host's if the host adds a schema later, but not those of a
     // route.
     route.validatorCompiler = readsBody(route) ? acceptAll : validatorCompiler
-    route.serializerCompiler = serializerCompiler
+    route.serializerCompiler = route.schema && IDEMPOTENT in route.schema ? repeatingCompiler : serializerCompiler
     // Here rather than in the routes, so that no route can forget a field.
     if (hasFields) route.schema = extend(route.schema)
   })
@@ -46,6 +49,15 @@ export default fp(async function requests (app) {
     done()
   })
 }, { name: 'usher-requests', dependencies: ['usher-options', 'usher-auth'] })
+
+// A response may repeat one of an earlier release (contract 10.4), whose record has not all members that this release
+// requires. It is sent without them, as it was then.
+function withoutRequired<Node> (node: Node): Node {
+  if (typeof node !== 'object' || node === null) return node
+  if (Array.isArray(node)) return node.map(withoutRequired) as Node
+  const entries = Object.entries(node).filter(([key, value]) => key !== 'required' || !Array.isArray(value))
+  return Object.fromEntries(entries.map(([key, value]) => [key, withoutRequired(value)])) as Node
+}
 
 // The schema of such a body is for the reference. The route validates the body once it has read it.
 const acceptAll = () => () => true

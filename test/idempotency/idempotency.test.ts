@@ -5,6 +5,7 @@ import { create, createTwo, outcomeOf, shareOne, shareTwo, somebody } from '../h
 import { createMailer } from '../helpers/mail.ts'
 import { startWithEvents } from '../helpers/outbox-events.ts'
 import { openSql } from '../helpers/sql.ts'
+import { fieldPart, filePart, post } from '../helpers/uploads.ts'
 import { until } from '../helpers/until.ts'
 
 t.test('10.4 repeating a request returns the same status, body and Location, also after the user was changed', async (t) => {
@@ -24,6 +25,36 @@ t.test('10.4 repeating a request returns the same status, body and Location, als
     )
   }
   t.equal((await create(one, 'another', given)).statusCode, 201, 'another key is another request')
+})
+
+t.test('10.4 a result of an earlier release, without a member that this one requires, is repeated as it was sent', async (t) => {
+  const usher = await shareOne()
+  const sql = openSql(t, usher)
+  // As if the release that stored the result had not known the member, and so had not sent it.
+  const forget = (id: string, column: string) => sql`
+    update idempotency_keys set result = (result::jsonb - ${column})::text where result::jsonb ->> 'id' = ${id}`
+  const without = (body: object, member: string) =>
+    JSON.stringify(Object.fromEntries(Object.entries(body).filter(([name]) => name !== member)))
+
+  for (const [index, member] of (['kind', 'role', 'emailVerified', 'disabled', 'name'] as const).entries()) {
+    const [key, given] = [`earlier-${index}`, somebody()]
+    const first = await create(usher, key, given)
+    const { count } = await forget(first.json().id, member)
+    t.equal(count, 1)
+    const again = await create(usher, key, given)
+    t.same([again.statusCode, again.body], [201, without(first.json(), member)], member)
+  }
+
+  const upload = (key: string) => post(
+    usher, [filePart('Hello', 'a.txt'), fieldPart('description', 'A greeting')],
+    { headers: { ...usher.admin.headers, 'idempotency-key': key } }
+  )
+  for (const member of ['description', 'mediaType', 'filename']) {
+    const first = await upload(`earlier-${member}`)
+    await forget(first.json().id, member)
+    const again = await upload(`earlier-${member}`)
+    t.same([again.statusCode, again.body], [first.statusCode, without(first.json(), member)], member)
+  }
 })
 
 t.test('10.4 the key of a different request returns 422, and every actor has keys of their own', async (t) => {
