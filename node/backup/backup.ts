@@ -9,6 +9,7 @@ import { terminalContext } from '../commands/audit.ts'
 import { archive, type Archive } from './archive.ts'
 import { describeSchema, dumpTable } from './dump.ts'
 import { BackupError, fileOf, MANIFEST, partOf, type Manifest, type Summary } from './format.ts'
+import { readAhead, type Content } from './read-ahead.ts'
 import { openSession, quote, type Session } from './session.ts'
 
 const RECORDS_A_PAGE = 1000
@@ -29,7 +30,7 @@ export interface Result extends Omit<Summary, 'entries' | 'checksums'> {
   readonly missingIds: string[]
 }
 
-interface UploadRecord { id: string, size: string, sha256: string, isOwned: boolean }
+interface UploadRecord { id: string, size: number, sha256: string, isOwned: boolean }
 
 /**
  * Makes a backup: passes its bytes to `write`, in constant memory. The rows are those of one moment. Files that are
@@ -80,16 +81,23 @@ export async function makeBackup (
   // The transaction has ended, because it would delay vacuums and migrations. The cursor has kept the records of its
   // moment, and the lock of the other connection keeps their files.
   async function files (archive: Archive): Promise<void> {
+    for await (const [record, bytes] of readAhead(records(), ({ id }) => backend.read(id))) {
+      await file(archive, record, bytes)
+    }
+  }
+
+  async function * records (): AsyncGenerator<UploadRecord> {
     for (;;) {
-      const page = await rows.query<UploadRecord>(`fetch ${RECORDS_A_PAGE} from ${CURSOR}`)
-      for (const record of page) await file(archive, record)
+      const page =
+        await rows.query<Omit<UploadRecord, 'size'> & { size: string }>(`fetch ${RECORDS_A_PAGE} from ${CURSOR}`)
+      for (const record of page) yield { ...record, size: Number(record.size) }
       if (page.length < RECORDS_A_PAGE) return
     }
   }
 
-  async function file (archive: Archive, { id, size: text, sha256, isOwned }: UploadRecord): Promise<void> {
-    const size = Number(text)
-    const bytes = await backend.read(id)
+  async function file (
+    archive: Archive, { id, size, sha256, isOwned }: UploadRecord, bytes: Content | undefined
+  ): Promise<void> {
     const hash = createHash('sha256')
     if (bytes) {
       await archive.add(fileOf(id), size, exactly(bytes, size, hash))
@@ -140,8 +148,8 @@ async function describe (session: Session, schema: string): Promise<Manifest> {
 
 // Yields exactly `size` bytes, because the header of the entry has been written: a damaged file is filled up or cut.
 async function * exactly (
-  bytes: AsyncIterable<Buffer>, size: number, hash: ReturnType<typeof createHash>
-): AsyncGenerator<Buffer> {
+  bytes: Content, size: number, hash: ReturnType<typeof createHash>
+): AsyncGenerator<Uint8Array> {
   let rest = size
   for await (const chunk of bytes) {
     hash.update(chunk)

@@ -3,6 +3,9 @@ import type { Readable } from 'node:stream'
 /** A range of bytes. Both ends are included. */
 export interface ByteRange { start: number, end: number }
 
+/** A range of something that has `size` bytes. */
+export interface SizedRange extends ByteRange { size: number }
+
 /** Bytes of a backend that are listed. */
 export interface StoredBytes {
   id: string
@@ -73,9 +76,10 @@ export interface StorageBackend {
   publish (id: string, from?: WrittenStage): Promise<void>
   /**
    * Returns published bytes, all or those of a range, or undefined if there are none with this id. Throws
-   * `StorageUnavailable` if the store does not respond, and `Overloaded` if it serves as many readers as it may.
+   * `StorageUnavailable` if the store does not respond, or is known to have another number of bytes than `range` says,
+   * and `Overloaded` if it serves as many readers as it may.
    */
-  read (id: string, range?: ByteRange): Promise<Readable | undefined>
+  read (id: string, range?: SizedRange): Promise<Readable | undefined>
   /** Returns the bytes of a part, or undefined if there are none with this id. Throws the same errors. */
   readPart (id: string): Promise<Readable | undefined>
   /** Returns whether there are published bytes with this id. Throws the same errors. */

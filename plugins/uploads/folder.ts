@@ -90,7 +90,7 @@ export function createFolder (path: string): StorageBackend {
 
     async read (id, range) {
       const file = await open(pathOf('published', id)).catch(undefinedIfMissing)
-      return file?.createReadStream(range)
+      return file?.createReadStream(range && { start: range.start, end: range.end })
     },
 
     async readPart (id) {

@@ -266,7 +266,7 @@ export async function createStorage (core: Core) {
       const leave = readers?.take(networks)
       let bytes: Readable | undefined
       try {
-        bytes = await backend.read(id, range)
+        bytes = await backend.read(id, { ...range, size })
       } finally {
         if (!bytes) leave?.()
       }

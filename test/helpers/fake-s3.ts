@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, ServerResponse, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import type { Test } from 'tap'
@@ -19,7 +19,7 @@ export interface FakeRequest { method: string, key: string, query: URLSearchPara
 
 /**
  * What the store does in place of its answer: an error, the end of the connection before or after it has done what was
- * asked, silence until the promise resolves, or an answer of its own.
+ * asked, silence until the promise resolves, or an answer of its own, before or after it has done what was asked.
  */
 export type Fault =
   | { status: number, code: string, more?: string }
@@ -27,6 +27,7 @@ export type Fault =
   | 'cut after'
   | Promise<unknown>
   | ((response: ServerResponse) => void)
+  | { answer: (response: ServerResponse) => void }
 
 export interface FakeS3 {
   readonly options: GivenS3
@@ -87,6 +88,11 @@ export async function startFakeS3 (t: Test): Promise<FakeS3> {
     const refusal = refuse(request, pathname, query, bytes) ??
       (bucket === BUCKET ? undefined : [404, 'NoSuchBucket'] as const)
     if (refusal) return fail(response, ...refusal)
+    if (fault && typeof fault === 'object' && 'answer' in fault) {
+      // Nobody gets the usual one.
+      act({ method, key, query, headers }, bytes, new ServerResponse(request))
+      return fault.answer(response)
+    }
     if (fault === 'cut after') response.socket!.cork()
     act({ method, key, query, headers }, bytes, response)
     if (fault === 'cut after') request.socket.destroy()
@@ -129,7 +135,8 @@ export async function startFakeS3 (t: Test): Promise<FakeS3> {
     if (method === 'POST' && query.has('uploads')) {
       const id = randomUUID()
       store.uploads.set(id, { key, begun: now(), parts: new Map() })
-      return send(200, `<R><UploadId>${id}</UploadId></R>`)
+      const begun = `<Bucket>${BUCKET}</Bucket><Key>${key}</Key><UploadId>${id}</UploadId>`
+      return send(200, documentOf('InitiateMultipartUploadResult', begun))
     }
     if (uploadId !== null) {
       const upload = store.uploads.get(uploadId)
@@ -142,10 +149,13 @@ export async function startFakeS3 (t: Test): Promise<FakeS3> {
       store.uploads.delete(uploadId)
       if (method === 'DELETE') return send(204)
       const numbers = [...bytes.toString().matchAll(/<PartNumber>(\d+)</g)].map(([, number]) => Number(number))
+      if (numbers.some((number) => !upload.parts.has(number))) return fail(response, 400, 'InvalidPart')
       const parts = numbers.map((number) => upload.parts.get(number)!.bytes)
       if (parts.slice(0, -1).some(({ length }) => length < 5 * 1024 * 1024)) return fail(response, 400, 'EntityTooSmall')
       store.objects.set(key, { bytes: Buffer.concat(parts), modified: now() })
-      return send(200, `<R><Key>${key}</Key></R>`)
+      const tag = `&quot;${tagOf(Buffer.concat(parts)).slice(1, -1)}-${parts.length}&quot;`
+      const completed = `<Location>http://store/${key}</Location><Bucket>${BUCKET}</Bucket><Key>${key}</Key><ETag>${tag}</ETag>`
+      return send(200, `  \n${documentOf('CompleteMultipartUploadResult', completed)}`)
     }
     const object = store.objects.get(key)
     const source = headers['x-amz-copy-source']
@@ -153,7 +163,7 @@ export async function startFakeS3 (t: Test): Promise<FakeS3> {
       const copied = store.objects.get(String(source).replace(`/${BUCKET}/`, ''))
       if (!copied) return fail(response, 404, 'NoSuchKey')
       store.objects.set(key, { bytes: copied.bytes, modified: now() })
-      return send(200, '<CopyObjectResult></CopyObjectResult>')
+      return send(200, documentOf('CopyObjectResult', `<ETag>${tagOf(copied.bytes)}</ETag>`))
     }
     if (method === 'PUT') {
       store.objects.set(key, stored)
@@ -189,9 +199,9 @@ export async function startFakeS3 (t: Test): Promise<FakeS3> {
     const items = found.slice(0, max).map(([key, { bytes, modified }]) =>
       `<Contents><Key>${key}</Key><Size>${bytes.length}</Size><LastModified>${timeOf(modified)}</LastModified></Contents>`)
     const isMore = found.length > max
-    send(200, `<R>${items.join('')}<IsTruncated>${isMore}</IsTruncated>${isMore
+    send(200, documentOf('ListBucketResult', `${items.join('')}<IsTruncated>${isMore}</IsTruncated>${isMore
       ? `<NextContinuationToken>${found[max - 1]![0]}</NextContinuationToken>`
-      : ''}</R>`)
+      : ''}`))
   }
 
   function listUploads (query: URLSearchParams, send: Send): void {
@@ -202,16 +212,16 @@ export async function startFakeS3 (t: Test): Promise<FakeS3> {
     const items = found.slice(0, max).map(([key, id, { begun }]) =>
       `<Upload><Key>${key}</Key><UploadId>${id}</UploadId><Initiated>${timeOf(begun)}</Initiated></Upload>`)
     const isMore = found.length > max
-    send(200, `<R>${items.join('')}<IsTruncated>${isMore}</IsTruncated>${isMore
+    send(200, documentOf('ListMultipartUploadsResult', `${items.join('')}<IsTruncated>${isMore}</IsTruncated>${isMore
       ? `<NextKeyMarker>${found[max - 1]![0]}</NextKeyMarker>`
-      : ''}</R>`)
+      : ''}`))
   }
 
   function listParts ({ parts }: StoredUpload, send: Send): void {
     const items = [...parts].map(([number, { bytes, modified }]) =>
       `<Part><PartNumber>${number}</PartNumber><ETag>&quot;${tagOf(bytes).slice(1, -1)}&quot;</ETag>` +
       `<Size>${bytes.length}</Size><LastModified>${timeOf(modified)}</LastModified></Part>`)
-    send(200, `<R>${items.join('')}<IsTruncated>false</IsTruncated></R>`)
+    send(200, documentOf('ListPartsResult', `${items.join('')}<IsTruncated>false</IsTruncated>`))
   }
 
   function fail (response: ServerResponse, status: number, code: string, more = ''): void {
@@ -220,6 +230,8 @@ export async function startFakeS3 (t: Test): Promise<FakeS3> {
   }
 }
 
+const documentOf = (name: string, content: string): string =>
+  `<?xml version="1.0" encoding="UTF-8"?>\n<${name} xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${content}</${name}>`
 const tagOf = (bytes: Buffer): string => `"${createHash('md5').update(bytes).digest('hex')}"`
 const timeOf = (ms: number): string => new Date(ms).toISOString()
 const byKey = ([one]: readonly [string, ...unknown[]], [other]: readonly [string, ...unknown[]]) => one < other ? -1 : 1

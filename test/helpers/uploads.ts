@@ -1,8 +1,10 @@
+import { readdirSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import type { Sql } from 'postgres'
 import type { Test } from 'tap'
 import type { TestUsher } from './app.ts'
+import type { FakeS3 } from './fake-s3.ts'
 import { until } from './until.ts'
 
 const BOUNDARY = 'the-boundary'
@@ -51,6 +53,13 @@ export async function leftovers ({ options }: TestUsher, sql: Sql) {
   const [{ rows }] = await sql<[{ rows: number }]>`select count(*)::int as rows from uploads`
   return { tmp: tmp!.length, files: files!.length, rows }
 }
+
+/** Counts what of uploads is in a store, and the parts on the node. */
+export const leftoversInBucket = ({ objects, uploads }: FakeS3, { options }: TestUsher) => ({
+  objects: [...objects.keys()].filter((key) => key.includes('/files/')).length,
+  uploads: uploads.size,
+  parts: readdirSync(`${options.uploadsDir}/sending`).length,
+})
 
 /** Waits until nothing of an upload remains on the disk and in the table. Throws after a minute. */
 export async function nothingLeft (usher: TestUsher, sql: Sql): Promise<void> {

@@ -47,7 +47,7 @@ async function openBucket (t: Test) {
   }
   const counts = { attempt () {}, failure () {} }
   const requests = createRequests({ s3, timeoutMs: 10_000, connectMs: 5000, counts })
-  await requests.send({ operation: 'put', method: 'PUT' })
+  await requests.send({ operation: 'put', method: 'PUT' }, () => {})
   const backend = createS3({
     s3, uploadsDir: temporaryFolder(), uploadMaxBytes: 1, uploadMinBytesPerSecond: 1024, deadlines: DEADLINES,
   })
@@ -120,7 +120,7 @@ t.test('13.3 uploads in radosgw: sizes, ranges, private files, links, redirects,
     key: 'wrong',
     body: { size: 1, sha256: createHash('sha256').digest('hex'), open: () => [Buffer.from('x')].values() as never },
     isRepeated: false,
-  }), { message: /400 XAmzContentSHA256Mismatch/ }, 'radosgw refuses bytes that differ from their hash')
+  }, () => {}), { message: /400 XAmzContentSHA256Mismatch/ }, 'radosgw refuses bytes that differ from their hash')
 
   run(['backup', 'b.tar.gz'], all, cwd)
   const target = await startDatabase(t, temporaryFolder())

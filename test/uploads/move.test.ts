@@ -115,7 +115,7 @@ t.test('13.3 a store that returns other bytes ends the move, and the file stays'
   const { store, toFolder, db, folder, s3, files } = await open(t)
   const { id } = await upload(toFolder, 'kept')
   store.misbehave(({ method, key }) => method === 'GET' && key.startsWith('files/')
-    ? (response) => { response.end('Kept') }
+    ? (response) => { response.writeHead(200, { etag: '"other"', 'content-length': 4 }).end('Kept') }
     : undefined)
   const move = { db, from: folder, to: s3, signal: new AbortController().signal }
   await t.rejects(moveUploads(move), { message: /does not return the bytes/ })

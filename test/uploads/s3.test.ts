@@ -12,11 +12,11 @@ import { readOptions } from '../../schema/options/read-options.ts'
 import type { GivenS3 } from '../../schema/options/s3.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { slow } from '../helpers/deadlines.ts'
-import { startFakeS3, type FakeS3 } from '../helpers/fake-s3.ts'
+import { startFakeS3 } from '../helpers/fake-s3.ts'
 import { openSql } from '../helpers/sql.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 import { until } from '../helpers/until.ts'
-import { fieldPart, filePart, post, upload } from '../helpers/uploads.ts'
+import { fieldPart, filePart, leftoversInBucket, post, upload } from '../helpers/uploads.ts'
 
 const MIB = 1024 * 1024
 
@@ -25,13 +25,6 @@ async function open (t: Test, more: UsherOptions = {}, of: Partial<UsherOptions[
   const usher = await createUsher(t, { s3: { ...store.options, prefix: 'usher', ...of }, uploadMaxBytes: 64 * MIB, ...more })
   return { store, usher }
 }
-
-/** Returns what of uploads is in a store, and on the node. */
-const contents = ({ objects, uploads }: FakeS3, { options }: TestUsher) => ({
-  objects: [...objects.keys()].filter((key) => key.includes('/files/')).length,
-  uploads: uploads.size,
-  parts: readdirSync(`${options.uploadsDir}/sending`).length,
-})
 
 const get = (usher: TestUsher, url: string, headers: Record<string, string> = {}) =>
   usher.inject('GET', url, { headers })
@@ -84,18 +77,18 @@ t.test('13.3 uploads are objects of the bucket, small ones by one request, and a
   for (const { id } of [small, empty, stored]) {
     t.equal((await usher.inject('DELETE', `/api/uploads/${id}`, { headers: usher.admin.headers })).statusCode, 204)
   }
-  t.same(contents(store, usher), { objects: 0, uploads: 0, parts: 0 })
+  t.same(leftoversInBucket(store, usher), { objects: 0, uploads: 0, parts: 0 })
 })
 
 t.test('13.3 an upload that fails leaves neither a part nor an object', async (t) => {
   const { store, usher } = await open(t, { uploadMaxBytes: PART_BYTES + 200 })
   const large = randomBytes(PART_BYTES + 201)
   t.equal((await post(usher, [filePart(large), fieldPart('description', 'x')])).statusCode, 413)
-  t.same(contents(store, usher), { objects: 0, uploads: 0, parts: 0 })
+  t.same(leftoversInBucket(store, usher), { objects: 0, uploads: 0, parts: 0 })
   // The form has no description, which is known when the file is complete.
   t.equal((await post(usher, [filePart(large.subarray(2))])).statusCode, 400)
   t.equal((await post(usher, [filePart('small')])).statusCode, 400)
-  t.same(contents(store, usher), { objects: 0, uploads: 0, parts: 0 })
+  t.same(leftoversInBucket(store, usher), { objects: 0, uploads: 0, parts: 0 })
 
   await usher.app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = usher.app.server.address() as { port: number }
@@ -110,7 +103,7 @@ t.test('13.3 an upload that fails leaves neither a part nor an object', async (t
   await until('a part is at the store', () => [...store.uploads.values()].some(({ parts }) => parts.size > 0))
   request.destroy()
   await until('nothing is left', () => store.uploads.size === 0)
-  t.same(contents(store, usher), { objects: 0, uploads: 0, parts: 0 })
+  t.same(leftoversInBucket(store, usher), { objects: 0, uploads: 0, parts: 0 })
 })
 
 t.test('13.3 what fails for the moment is repeated: 503, 500, lost connections and changed bytes', async (t) => {
@@ -130,10 +123,11 @@ t.test('13.3 what fails for the moment is repeated: 503, 500, lost connections a
     const { fileUrl, id } = await upload(usher, content)
     t.ok((await get(usher, fileUrl)).rawPayload.equals(content), JSON.stringify(fault))
     await usher.inject('DELETE', `/api/uploads/${id}`, { headers: usher.admin.headers })
-    t.equal(failed.size, content === large ? 5 : 3, [...failed].join(' '))
+    // Among those of several parts is the list of what an attempt may have begun whose answer was lost.
+    t.equal(failed.size, content === large ? 6 : 3, [...failed].join(' '))
     store.misbehave()
   }
-  const { objects } = contents(store, usher)
+  const { objects } = leftoversInBucket(store, usher)
   t.equal(objects, 0)
 })
 
@@ -198,7 +192,7 @@ t.test('13.3 a download goes on when the connection to the store is cut, and nev
   const head = (length: number, more = {}) => ({ etag, 'content-length': `${length}`, ...more })
   let cuts = 0
   store.misbehave(({ headers }) => (response) => {
-    const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(headers.range!)!
+    const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(headers.range ?? `bytes=0-${MIB - 1}`)!
     const rest = bytes.subarray(Number(first), Number(last) + 1)
     const range = { 'content-range': `bytes ${first}-${last}/${bytes.length}` }
     response.writeHead(206, head(rest.length, range))
@@ -213,7 +207,7 @@ t.test('13.3 a download goes on when the connection to the store is cut, and nev
   const url = `http://127.0.0.1:${port}${fileUrl}`
   const wrong: Record<string, (response: import('node:http').ServerResponse) => void> = {
     'a shorter object': (response) => response.writeHead(206, head(9, { 'content-range': `bytes 0-8/${MIB}` })).end('a shorter'),
-    'no range': (response) => response.writeHead(200, head(MIB)).end(bytes),
+    'a longer object': (response) => response.writeHead(200, head(MIB + 1)).end(Buffer.alloc(MIB + 1)),
     'another range': (response) => response.writeHead(206, head(MIB, { 'content-range': `bytes 1-${MIB}/${MIB + 1}` })).end(bytes),
   }
   for (const [name, fault] of Object.entries(wrong)) {

@@ -1,5 +1,5 @@
 import type { S3Options } from '../../../schema/options/s3.ts'
-import { StoreError } from './requests.ts'
+import { InvalidAnswer, StoreError } from './requests.ts'
 
 /** The store does not compare bytes with the hash that is signed with them. */
 export class ChecksumsIgnored extends Error {}
@@ -14,6 +14,9 @@ export function explainStore (error: unknown, { bucket, endpoint, region }: S3Op
   const { host } = new URL(endpoint)
   if (error instanceof ChecksumsIgnored) {
     return `s3.endpoint ${host} cannot be used, because it stores bytes that differ from their signed checksum: use another store`
+  }
+  if (error instanceof InvalidAnswer) {
+    return `s3.endpoint ${host} does not answer like an S3: check the address. ${error.message}`
   }
   if (!(error instanceof StoreError)) {
     const { code, message } = error as NodeJS.ErrnoException

@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto'
 import { join, resolve } from 'node:path'
-import type { IncomingMessage } from 'node:http'
 import { Overloaded } from '../../../schema/http/errors.ts'
 import type { Options } from '../../../schema/options/options.ts'
 import type { S3Options } from '../../../schema/options/s3.ts'
 import { StorageFailed, StorageFull, StorageUnavailable } from '../../../schema/uploads/upload.ts'
 import { isExhausted } from '../../support/exhausted.ts'
-import type { ByteRange, Stage, StorageBackend, StoredBytes } from '../backend.ts'
+import type { SizedRange, Stage, StorageBackend, StoredBytes } from '../backend.ts'
 import { createFolders, describeFailure, otherOwnerOf } from '../folder.ts'
-import { elementsOf, textOf } from './documents.ts'
-import { Download } from './download.ts'
+import { openDownload, type Download } from './download.ts'
 import { ChecksumsIgnored, explainStore } from './explain.ts'
-import { createRequests, MAX_DOWNLOADS, NoAnswer, StoreError, type RequestCounts } from './requests.ts'
+import { listObjects, listParts, listUploads } from './lists.ts'
+import { copyObject, deleteObject, exists, isNoSuchKey, putObject, sizeOf } from './objects.ts'
+import { createRequests, InvalidAnswer, MAX_DOWNLOADS, NoAnswer, StoreError, type RequestCounts } from './requests.ts'
 import { sealBytes } from './spool.ts'
-import { abortUpload, complete, listParts, partBytesFor, sizeOf, Writing } from './writing.ts'
+import { abortUpload, complete, isNoSuchUpload, partBytesFor, uploadsOf, Writing } from './writing.ts'
 
 const MAX_ENTRIES_PER_BATCH = 100
 
@@ -50,83 +50,16 @@ export function createS3 ({
   const writings = new Map<string, Writing>()
   let downloads = 0
 
-  interface Listed { name: string, size: number, changedAt: number }
-
-  // Yields the objects under a prefix, with the time of the store, in pages.
-  async function * list (prefix: string, limit = 1000): AsyncGenerator<{ objects: Listed[], now: number }> {
-    for (let token: string | undefined; ;) {
-      const query = {
-        'list-type': '2', prefix, 'max-keys': `${limit}`, ...token !== undefined && { 'continuation-token': token },
-      }
-      const { text, headers } = await store.send({ operation: 'list', method: 'GET', query })
-      const objects = elementsOf(text, 'Contents').map((element) => ({
-        name: textOf(element, 'Key')!.slice(prefix.length),
-        size: Number(textOf(element, 'Size')),
-        changedAt: Date.parse(textOf(element, 'LastModified') ?? ''),
-      }))
-      yield { objects, now: Date.parse(headers.date ?? '') || Date.now() }
-      token = textOf(text, 'IsTruncated') === 'true' ? textOf(text, 'NextContinuationToken') : undefined
-      if (token === undefined) return
-    }
-  }
-
-  interface ListedUpload { key: string, uploadId: string, begunAt: number }
-
-  // Yields the uploads that have parts and are not published.
-  async function * listUploads (prefix: string): AsyncGenerator<{ uploads: ListedUpload[], now: number }> {
-    for (let markers: Record<string, string> | undefined = {}; markers !== undefined;) {
-      const query = { uploads: '', prefix, 'max-uploads': '1000', ...markers }
-      const { text, headers }: { text: string, headers: IncomingMessage['headers'] } =
-        await store.send({ operation: 'list', method: 'GET', query })
-      const uploads = elementsOf(text, 'Upload').map((element) => ({
-        key: textOf(element, 'Key')!,
-        uploadId: textOf(element, 'UploadId')!,
-        begunAt: Date.parse(textOf(element, 'Initiated') ?? ''),
-      }))
-      yield { uploads, now: Date.parse(headers.date ?? '') || Date.now() }
-      const [key, uploadId] = [textOf(text, 'NextKeyMarker'), textOf(text, 'NextUploadIdMarker')]
-      const isMore = textOf(text, 'IsTruncated') === 'true' && key !== undefined
-      markers = isMore ? { 'key-marker': key, ...uploadId && { 'upload-id-marker': uploadId } } : undefined
-    }
-  }
-
-  async function uploadsOf (key: string): Promise<string[]> {
-    const found: string[] = []
-    for await (const { uploads } of listUploads(key)) {
-      for (const { key: listed, uploadId } of uploads) if (listed === key) found.push(uploadId)
-    }
-    return found
-  }
-
   async function abortAll (key: string): Promise<void> {
     const writing = writings.get(key)
     writings.delete(key)
     await writing?.abort()
     if (writing && !writing.isUncertain) return
-    await Promise.all((await uploadsOf(key)).map((uploadId) => abortUpload(store, key, uploadId)))
-  }
-
-  async function open (key: string, range: ByteRange | undefined, tag?: string): Promise<IncomingMessage | undefined> {
-    const headers = {
-      ...range && { range: `bytes=${range.start}-${range.end}` }, ...tag !== undefined && { 'if-match': tag },
-    }
-    try {
-      const response = await store.open({ operation: 'get', method: 'GET', key, headers })
-      const { statusCode, headers: { 'content-length': length, 'content-range': sent } } = response
-      const isRange = statusCode === 206 && sent?.startsWith(`bytes ${range?.start}-${range?.end}/`)
-      const isAsked = range ? isRange && length === `${range.end - range.start + 1}` : statusCode === 200
-      if (isAsked) return response
-      response.destroy()
-      throw new Error(`The store has sent other bytes than asked for (${statusCode}, ${sent}, ${length} bytes)`)
-    } catch (error) {
-      if (error instanceof StoreError && error.code === 'NoSuchKey') return undefined
-      if (isExhausted(error)) throw error
-      throw new StorageUnavailable({ cause: error })
-    }
+    await Promise.all((await uploadsOf(store, key)).map((uploadId) => abortUpload(store, key, uploadId)))
   }
 
   async function * listOldUploads (forMs: number, signal: AbortSignal): AsyncGenerator<StoredBytes[]> {
-    for await (const { uploads, now } of listUploads(base)) {
+    for await (const { uploads, now } of listUploads(store, base)) {
       signal.throwIfAborted()
       const old = uploads.filter(({ begunAt }) => now - begunAt > forMs)
       for (let start = 0; start < old.length; start += MAX_ENTRIES_PER_BATCH) {
@@ -143,7 +76,7 @@ export function createS3 ({
   async function * listOldObjects (
     prefix: string, forMs: number, signal: AbortSignal
   ): AsyncGenerator<StoredBytes[]> {
-    for await (const { objects, now } of list(prefix)) {
+    for await (const { objects, now } of listObjects(store, prefix)) {
       signal.throwIfAborted()
       const old = objects.filter(({ changedAt }) => now - changedAt > forMs).map(({ name: id, size }) => ({ id, size }))
       for (let start = 0; start < old.length; start += MAX_ENTRIES_PER_BATCH) {
@@ -159,7 +92,7 @@ export function createS3 ({
     maxPauseMs: Math.ceil(partBytes / uploadMinBytesPerSecond) * 1000,
 
     async claim (database) {
-      const text = sealBytes(Buffer.from('This database of Usher has uploads here.\n'))
+      const text = 'This database of Usher has uploads here.\n'
       const key = `${databases}${database}`
       try {
         await createFolders(folder, await otherOwnerOf(folder))
@@ -169,26 +102,29 @@ export function createS3 ({
         )
       }
       try {
-        await store.send({ operation: 'put', method: 'PUT', key, body: text })
+        await putObject(store, key, sealBytes(Buffer.from(text)))
         await requireChecksums(`${key}.check`)
         // Fails if the key may write and not read.
-        await store.send({ operation: 'get', method: 'GET', key })
-        await uploadsOf(files)
+        await store.send({ operation: 'get', method: 'GET', key }, (answer) => {
+          if (answer.text !== text) throw new InvalidAnswer(answer, 'and other bytes than were stored')
+        })
+        await uploadsOf(store, files)
       } catch (error) {
         throw new Error(`usher: ${explainStore(error, s3)}`, { cause: error })
       }
     },
 
     async check ({ isRepeated } = {}) {
-      const request = { operation: 'get', method: 'GET', isRepeated } as const
       // There is none with this name. Somebody who may list objects, and not get them, is told so.
-      const absent = { ...request, key: `${databases}check` }
+      const absent = { operation: 'get', method: 'GET', key: `${databases}check`, isRepeated } as const
       try {
         await Promise.all([
-          store.send({ ...request, operation: 'list', query: { 'list-type': '2', prefix: base, 'max-keys': '1' } }),
-          store.send({ ...request, operation: 'list', query: { uploads: '', prefix: base, 'max-uploads': '1' } }),
-          store.send(absent).catch((error: unknown) => {
-            if (!(error instanceof StoreError && error.code === 'NoSuchKey')) throw error
+          listObjects(store, base, { limit: 1, isRepeated }).next(),
+          listUploads(store, base, { limit: 1, isRepeated }).next(),
+          store.send(absent, (answer) => {
+            throw new InvalidAnswer(answer, 'for an object that does not exist')
+          }).catch((error: unknown) => {
+            if (!isNoSuchKey(error)) throw error
           }),
         ])
       } catch (error) {
@@ -197,7 +133,7 @@ export function createS3 ({
     },
 
     async exists () {
-      const { value } = await list(base, 1).next()
+      const { value } = await listObjects(store, base, { limit: 1 }).next()
       return value !== undefined && value.objects.length > 0
     },
 
@@ -205,12 +141,12 @@ export function createS3 ({
 
     async count () {
       let count = 0
-      for await (const { objects } of list(files)) count += objects.length
+      for await (const { objects } of listObjects(store, files)) count += objects.length
       return count
     },
 
     async isShared (database) {
-      for await (const { objects } of list(databases)) {
+      for await (const { objects } of listObjects(store, databases)) {
         if (objects.some(({ name }) => name !== database)) return true
       }
       return false
@@ -242,7 +178,7 @@ export function createS3 ({
           writings.delete(key)
           return
         }
-        const [uploadId] = await uploadsOf(key)
+        const [uploadId] = await uploadsOf(store, key)
         if (uploadId === undefined) {
           throw new StorageFailed({ cause: new Error(`There is no unpublished upload ${id}`) })
         }
@@ -269,7 +205,7 @@ export function createS3 ({
       const key = keyOf(id, stage)
       const isKnown = writings.has(key)
       if (stage !== 'published') await abortAll(key)
-      if (stage !== 'temporary') await store.send({ operation: 'delete', method: 'DELETE', key })
+      if (stage !== 'temporary') await deleteObject(store, key)
       // A node may have been killed while it wrote a part.
       else if (!isKnown) await abortAll(keyOf(id, 'part'))
     },
@@ -287,25 +223,15 @@ export function createS3 ({
     close: store.close,
   }
 
-  async function download (key: string, range?: ByteRange): Promise<Download | undefined> {
+  async function download (key: string, range?: SizedRange): Promise<Download | undefined> {
     if (downloads >= MAX_DOWNLOADS) throw new Overloaded()
     downloads++
     let bytes: Download | undefined
     try {
-      const first = await open(key, range)
-      if (!first) return undefined
-      const { start, end } = range ?? { start: 0, end: Number(first.headers['content-length']) - 1 }
-      const tag = first.headers.etag
-      bytes = new Download(first, {
-        length: end - start + 1,
-        idleMs,
-        async reopen (offset) {
-          const rest = await open(key, { start: start + offset, end }, tag)
-          if (!rest) throw new Error('The object was deleted meanwhile')
-          return rest
-        },
-      })
-      return bytes.once('close', () => { downloads-- })
+      bytes = await openDownload(store, key, range, idleMs)
+      return bytes?.once('close', () => { downloads-- })
+    } catch (error) {
+      throw isExhausted(error) ? error : new StorageUnavailable({ cause: error })
     } finally {
       if (!bytes) downloads--
     }
@@ -316,10 +242,7 @@ export function createS3 ({
     const [from, key] = [keyOf(id, 'part'), keyOf(id)]
     const size = await sizeOf(store, from)
     if (size === undefined) throw new StorageFailed({ cause: new Error(`There is no part ${id}`) })
-    if (size <= MAX_COPY_BYTES) {
-      const headers = { 'x-amz-copy-source': `/${s3.bucket}/${from}` }
-      await store.send({ operation: 'put', method: 'PUT', key, headers })
-    } else {
+    if (size > MAX_COPY_BYTES || !await tryCopy(from, key, size)) {
       const writing = new Writing({ store, key, folder, partBytes })
       try {
         for await (const chunk of await download(from) ?? []) await writing.add(chunk)
@@ -330,7 +253,18 @@ export function createS3 ({
         throw error
       }
     }
-    await store.send({ operation: 'delete', method: 'DELETE', key: from })
+    await deleteObject(store, from)
+  }
+
+  // Returns false if the store cannot copy.
+  async function tryCopy (from: string, key: string, size: number): Promise<boolean> {
+    try {
+      await copyObject(store, `${s3.bucket}/${from}`, key, size)
+      return true
+    } catch (error) {
+      if (error instanceof StoreError && error.status === 501) return false
+      throw error
+    }
   }
 
   // Throws if the store accepts bytes that differ from the hash that was signed with them.
@@ -338,10 +272,13 @@ export function createS3 ({
     const bytes = sealBytes(Buffer.from('These bytes have another hash.\n'))
     const sha256 = createHash('sha256').update('other bytes').digest('hex')
     const request = { operation: 'put', method: 'PUT', key, body: { ...bytes, sha256 }, isRepeated: false } as const
-    const answer = await store.send(request).catch((error: unknown) => error)
-    if (answer instanceof StoreError && answer.status === 400) return
-    if (answer instanceof Error) throw answer
-    await store.send({ operation: 'delete', method: 'DELETE', key })
+    try {
+      await store.send(request, () => {})
+    } catch (error) {
+      if (!(error instanceof StoreError && error.status === 400)) throw error
+    }
+    if (!await exists(store, key)) return
+    await deleteObject(store, key)
     throw new ChecksumsIgnored()
   }
 }
@@ -352,7 +289,7 @@ const NO_SPACE = new Set(['QuotaExceeded', 'EntityTooLarge', 'InsufficientStorag
 // Returns the error of the catalogue for one of the store, or of the folder of parts. Other errors are those of the
 // bytes.
 function describe (error: unknown): unknown {
-  if (error instanceof NoAnswer) return new StorageFailed({ cause: error })
+  if (error instanceof NoAnswer || error instanceof InvalidAnswer) return new StorageFailed({ cause: error })
   if (!(error instanceof StoreError)) return describeFailure(error)
   return NO_SPACE.has(error.code) || error.status === 507
     ? new StorageFull({ cause: error })
@@ -360,6 +297,6 @@ function describe (error: unknown): unknown {
 }
 
 function noneIfGone (error: unknown): { size: number, changedAt: number } {
-  if (error instanceof StoreError && error.status === 404) return { size: 0, changedAt: -Infinity }
+  if (isNoSuchUpload(error)) return { size: 0, changedAt: -Infinity }
   throw error
 }

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { S3Options } from '../../../schema/options/s3.ts'
 import { isExhausted } from '../../support/exhausted.ts'
-import { textOf } from './documents.ts'
+import { readDocument, type Element } from './documents.ts'
 import { EMPTY_SHA256, pathOf, presign, queryOf, signRequest, type Credentials } from './signature.ts'
 import type { SealedSpool } from './spool.ts'
 
@@ -18,7 +18,11 @@ export const MAX_OTHERS = 64
 const FREE_SOCKETS = 16
 const ATTEMPTS = 4
 const PAUSE_MS = 200
-const DOCUMENT_BYTES = 8 * 1024 * 1024
+// A page of a list has a thousand keys, each of up to a kilobyte.
+const LIST_BYTES = 8 * 1024 * 1024
+const ANSWER_BYTES = 256 * 1024
+// While a store joins parts or copies, it sends white space.
+const ANSWER_PAUSES = 10
 const HEADER_BYTES = 16 * 1024
 // What a connection must carry, so that a body is not sent forever.
 const MIN_BYTES_PER_MS = 64
@@ -47,12 +51,25 @@ export interface StoreRequest {
   readonly isRepeated?: boolean | undefined
 }
 
-/** The response to a request whose body was read. */
-export interface StoreAnswer {
+/** The head of a response. */
+export interface AnswerHead {
+  readonly method: string
   readonly status: number
   readonly headers: IncomingMessage['headers']
-  readonly text: string
 }
+
+/** The response to a request whose body was read. */
+export interface StoreAnswer extends AnswerHead {
+  readonly text: string
+  /** The root of the document in the body; undefined if there is none, or one that is cut off. */
+  readonly root: Element | undefined
+}
+
+/**
+ * Returns what a response with a success status says. Throws `InvalidAnswer` if it has nothing that only the store can
+ * know: gateways, captive portals and stores that are overloaded answer 200 to everything.
+ */
+export type Proof<Result> = (answer: StoreAnswer) => Result | Promise<Result>
 
 /** The store has answered with an error. Its members are in the log, so they have no secrets. */
 export class StoreError extends Error {
@@ -63,16 +80,33 @@ export class StoreError extends Error {
   /** The clock of the store, in milliseconds since 1970. */
   readonly time: number | undefined
 
-  constructor ({ method }: StoreRequest, { status, headers, text }: StoreAnswer) {
-    const code = textOf(text, 'Code')?.slice(0, 100) ?? `${status}`
-    const detail = textOf(text, 'Message')?.slice(0, 300)
+  constructor ({ method, status, headers, root }: StoreAnswer) {
+    const document = root?.name === 'Error' ? root : undefined
+    const code = document?.textOf('Code')?.slice(0, 100) || `${status}`
+    const detail = document?.textOf('Message')?.slice(0, 300)
     super(`The store has answered ${method} with ${status} ${code}${detail ? `: ${detail}` : ''}`)
     this.name = 'StoreError'
     this.code = code
     this.status = status
-    this.region = (textOf(text, 'Region') ?? String(headers['x-amz-bucket-region'] ?? '')) || undefined
+    this.region = (document?.textOf('Region') ?? String(headers['x-amz-bucket-region'] ?? '')) || undefined
     const time = Date.parse(headers.date ?? '')
     this.time = Number.isNaN(time) ? undefined : time
+  }
+}
+
+/** A response with a success status does not prove what it says. Whether the store has done it is not known. */
+export class InvalidAnswer extends Error {
+  readonly status: number
+  /** Whether the same request may get another response later. */
+  readonly isTransient: boolean
+
+  /** @param what what is wrong with the response, after "The store has answered PUT with 200 (text/html)" */
+  constructor ({ method, status, headers }: AnswerHead, what: string, { isTransient = true } = {}) {
+    const type = headers['content-type']?.slice(0, 100)
+    super(`The store has answered ${method} with ${status}${type ? ` (${type})` : ''} ${what}`)
+    this.name = 'InvalidAnswer'
+    this.status = status
+    this.isTransient = isTransient
   }
 }
 
@@ -106,8 +140,8 @@ export type StoreRequests = ReturnType<typeof createRequests>
 
 /**
  * Creates what sends requests to the bucket of an S3, signed, by `node:http` and over a bounded number of connections.
- * What fails for the moment is repeated with growing pauses. Throws `StoreError`, `NoAnswer`, and the error of a limit
- * of this process (`plugins/support/exhausted.ts`).
+ * What fails for the moment is repeated with growing pauses. Throws `StoreError`, `InvalidAnswer`, `NoAnswer`, and the
+ * error of a limit of this process (`plugins/support/exhausted.ts`).
  */
 export function createRequests ({ s3, timeoutMs, connectMs, counts }: RequestsOptions) {
   const endpoint = new URL(s3.endpoint)
@@ -200,33 +234,42 @@ export function createRequests ({ s3, timeoutMs, connectMs, counts }: RequestsOp
     placeOf: (key: string): string => `s3://${s3.bucket}/${key}`,
 
     /**
-     * Sends a request and reads its response. `wasUncertain` is told that an attempt has failed whose effect is not
-     * known.
+     * Sends a request, reads its response, and resolves with what that proves. `wasUncertain` is told that an attempt
+     * has failed whose effect is not known.
      */
-    send: (request: StoreRequest, wasUncertain: () => void = () => {}): Promise<StoreAnswer> =>
+    send: <Result>(
+      request: StoreRequest, prove: Proof<Result>, wasUncertain: () => void = () => {}
+    ): Promise<Result> => repeat(request, async () => {
+      let isRefused = false
+      try {
+        const answer = await readAnswer(request, await attempt(request, agents.others))
+        isRefused = answer.status >= 300 && answer.status < 500
+        // Copies and completions may fail after their status was sent.
+        if (answer.status >= 300 || answer.root?.name === 'Error') throw new StoreError(answer)
+        return await prove(answer)
+      } catch (error) {
+        if (!isRefused) wasUncertain()
+        throw error
+      }
+    }),
+
+    /**
+     * Sends a request and resolves with its response, whose body has not been read.
+     * @param prove throws if the head does not prove that the body is what was asked for
+     */
+    open: (request: StoreRequest, prove: (head: AnswerHead) => unknown): Promise<IncomingMessage> =>
       repeat(request, async () => {
-        let isAnswered = false
+        const response = await attempt(request, agents.downloads)
+        const { statusCode: status = 0, headers } = response
+        if (status >= 300) throw new StoreError(await readAnswer(request, response))
         try {
-          const response = await attempt(request, agents.others)
-          const text = await readText(response, timeoutMs)
-          const answer = { status: response.statusCode!, headers: response.headers, text }
-          isAnswered = answer.status < 500
-          // Copies and completions may fail after their status was sent.
-          if (answer.status >= 300 || /^\s*(<\?xml[^>]*>\s*)?<Error>/.test(text)) throw new StoreError(request, answer)
-          return answer
+          await prove({ method: request.method, status, headers })
+          return response
         } catch (error) {
-          if (!isAnswered) wasUncertain()
+          response.destroy()
           throw error
         }
       }),
-
-    /** Sends a request and resolves with its response, whose body has not been read. */
-    open: (request: StoreRequest): Promise<IncomingMessage> => repeat(request, async () => {
-      const response = await attempt(request, agents.downloads)
-      const { statusCode: status = 0, headers } = response
-      if (status < 300) return response
-      throw new StoreError(request, { status, headers, text: await readText(response, timeoutMs) })
-    }),
 
     /** Returns an address at which anybody can read a key for some seconds. */
     presign (key: string, query: Readonly<Record<string, string>>, seconds: number): string {
@@ -239,28 +282,40 @@ export function createRequests ({ s3, timeoutMs, connectMs, counts }: RequestsOp
       for (const agent of Object.values(agents)) agent.destroy()
     },
   }
+
+  async function readAnswer (
+    { method, operation }: StoreRequest, response: IncomingMessage
+  ): Promise<StoreAnswer> {
+    const text = await readText(response, timeoutMs, operation === 'list' ? LIST_BYTES : ANSWER_BYTES)
+    return { method, status: response.statusCode!, headers: response.headers, text, root: readDocument(text) }
+  }
 }
 
-async function readText (response: IncomingMessage, timeoutMs: number): Promise<string> {
+async function readText (response: IncomingMessage, timeoutMs: number, maxBytes: number): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0
-  const late = () => response.destroy(Object.assign(
-    new Error(`The store has not sent its answer within ${timeoutMs} ms`), { code: 'ETIMEDOUT', syscall: 'read' }))
-  const timer = setTimeout(late, timeoutMs)
+  const late = (ms: number) => () => response.destroy(Object.assign(
+    new Error(`The store has not sent its answer within ${ms} ms`), { code: 'ETIMEDOUT', syscall: 'read' }))
+  const idle = setTimeout(late(timeoutMs), timeoutMs)
+  const total = setTimeout(late(ANSWER_PAUSES * timeoutMs), ANSWER_PAUSES * timeoutMs)
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
+      idle.refresh()
       size += chunk.length
-      if (size > DOCUMENT_BYTES) throw new Error(`The answer of the store has over ${DOCUMENT_BYTES} bytes`)
+      if (size > maxBytes) throw new Error(`The answer of the store has over ${maxBytes} bytes`)
       chunks.push(chunk)
     }
     return Buffer.concat(chunks).toString()
   } finally {
-    clearTimeout(timer)
+    clearTimeout(idle)
+    clearTimeout(total)
   }
 }
 
-const explain = (error: Error): Error =>
-  error instanceof StoreError || isExhausted(error) ? error : new NoAnswer(error)
+const explain = (error: Error): Error => {
+  const isExplained = [StoreError, InvalidAnswer, NoAnswer].some((kind) => error instanceof kind)
+  return isExplained || isExhausted(error) ? error : new NoAnswer(error)
+}
 
 // What is not found, or not changed because of a condition, is no failure of the store.
 const isFailure = (error: unknown): boolean =>
@@ -268,7 +323,13 @@ const isFailure = (error: unknown): boolean =>
 
 /** Returns whether the same request may succeed later. */
 export function isTransient (error: unknown): boolean {
-  if (error instanceof StoreError) return error.status >= 500 || error.status === 429 || TRANSIENT.has(error.code)
+  if (error instanceof InvalidAnswer) return error.isTransient
+  if (error instanceof StoreError) {
+    const { status, code } = error
+    // A store that knows no such request will not know it later.
+    return status < 300 || (status >= 500 && status !== 501) || status === 429 || TRANSIENT.has(code)
+  }
   if (isExhausted(error)) return false
-  return LOST.has((error as NodeJS.ErrnoException).code ?? '')
+  const { code = '' } = error as NodeJS.ErrnoException
+  return LOST.has(code) || code.startsWith('HPE_')
 }

@@ -1,6 +1,9 @@
 import { StorageFailed } from '../../../schema/uploads/upload.ts'
-import { completionOf, elementsOf, textOf } from './documents.ts'
-import { StoreError, type StoreRequests } from './requests.ts'
+import { completionOf } from './documents.ts'
+import { listParts, listUploads, type Part } from './lists.ts'
+import { putObject, requireObject, sizeOf } from './objects.ts'
+import { requireDocument, requireTagOnly, requireText } from './proofs.ts'
+import { InvalidAnswer, StoreError, type StoreRequests } from './requests.ts'
 import { sealBytes, Spool } from './spool.ts'
 
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html
@@ -15,9 +18,6 @@ export const PART_BYTES = 8 * MIB
  */
 export const partBytesFor = (maxBytes: number): number =>
   Math.max(PART_BYTES, Math.ceil(Math.min(maxBytes, 5 * MIB ** 2) / MAX_PARTS / MIB) * MIB)
-
-/** A part that the store has. */
-export interface Part { readonly number: number, readonly tag: string }
 
 export interface WritingOptions {
   readonly store: StoreRequests
@@ -74,6 +74,7 @@ export class Writing {
     if (!durable && this.#uploadId === undefined && !this.#sending) return
     if (this.#spool.size > 0 || !this.#sending) await this.#sendPart()
     await this.#settle()
+    if (this.#isUncertain) await this.#abortOthers()
   }
 
   /** Makes the bytes an object. Resolves when it is durable. */
@@ -82,7 +83,7 @@ export class Writing {
     if (this.#uploadId !== undefined) {
       await complete(store, key, this.#uploadId, this.#parts, this.#size)
     } else {
-      await store.send({ operation: 'put', method: 'PUT', key, body: this.#spool.seal() })
+      await putObject(store, key, this.#spool.seal())
     }
     await this.#spool.close()
   }
@@ -112,9 +113,8 @@ export class Writing {
     const query = { partNumber: `${number}`, uploadId: this.#uploadId }
     const send = async () => {
       try {
-        const { headers } = await store.send({ operation: 'put', method: 'PUT', key, query, body: spool.seal() })
-        if (headers.etag === undefined) throw new StorageFailed({ cause: new Error('The store has sent no ETag') })
-        this.#parts.push({ number, tag: headers.etag })
+        const request = { operation: 'put', method: 'PUT', key, query, body: spool.seal() } as const
+        this.#parts.push({ number, tag: await store.send(request, requireTagOnly) })
       } finally {
         await spool.close()
       }
@@ -122,6 +122,13 @@ export class Writing {
     this.#sending = send()
     // It is thrown when the bytes after it arrive, or end.
     this.#sending.catch((error: unknown) => { this.#failure = { error } })
+  }
+
+  // Whoever publishes the bytes later must find the upload that has them.
+  async #abortOthers (): Promise<void> {
+    const { store, key } = this.#options
+    const others = (await uploadsOf(store, key)).filter((uploadId) => uploadId !== this.#uploadId)
+    await Promise.all(others.map((uploadId) => abortUpload(store, key, uploadId)))
   }
 
   async #settle (): Promise<void> {
@@ -132,10 +139,11 @@ export class Writing {
 
 async function createUpload (store: StoreRequests, key: string, wasUncertain: () => void): Promise<string> {
   const request = { operation: 'multipart', method: 'POST', key, query: { uploads: '' } } as const
-  const { text } = await store.send(request, wasUncertain)
-  const uploadId = textOf(text, 'UploadId')
-  if (uploadId === undefined) throw new StorageFailed({ cause: new Error('The store has begun no upload') })
-  return uploadId
+  return store.send(request, (answer) => {
+    const root = requireDocument(answer, 'InitiateMultipartUploadResult')
+    if (requireText(answer, root, 'Key') !== key) throw new InvalidAnswer(answer, 'about another key')
+    return requireText(answer, root, 'UploadId')
+  }, wasUncertain)
 }
 
 /** Joins the parts of an upload to an object of this size. Resolves when it is durable. */
@@ -147,50 +155,38 @@ export async function complete (
   const body = sealBytes(Buffer.from(completionOf(parts)))
   const request = { operation: 'multipart', method: 'POST', key, query: { uploadId }, body } as const
   try {
-    await store.send(request, () => { isUncertain = true })
+    await store.send(request, async (answer) => {
+      const { root } = answer
+      const isConfirmed = root?.name === 'CompleteMultipartUploadResult' && root.textOf('ETag') && root.textOf('Key') === key
+      if (!isConfirmed) await requireObject(store, key, size, answer)
+    }, () => { isUncertain = true })
   } catch (error) {
-    // An attempt whose answer was lost has completed it.
-    const isGone = error instanceof StoreError && error.code === 'NoSuchUpload'
-    if (!(isGone && isUncertain && await sizeOf(store, key) === size)) throw error
+    // An attempt whose answer was lost, or was none, has completed it.
+    if (!(isNoSuchUpload(error) && isUncertain && await sizeOf(store, key) === size)) throw error
   }
+}
+
+/** Returns the uploads of several parts with this key. */
+export async function uploadsOf (store: StoreRequests, key: string): Promise<string[]> {
+  const found: string[] = []
+  for await (const { uploads } of listUploads(store, key)) {
+    for (const { key: listed, uploadId } of uploads) if (listed === key) found.push(uploadId)
+  }
+  return found
 }
 
 /** Has the store forget the parts of an upload. Does nothing if there is no such upload. */
 export async function abortUpload (store: StoreRequests, key: string, uploadId: string): Promise<void> {
   try {
-    await store.send({ operation: 'multipart', method: 'DELETE', key, query: { uploadId } })
+    await store.send({ operation: 'multipart', method: 'DELETE', key, query: { uploadId } }, async (answer) => {
+      if (answer.status === 204) return
+      await listParts(store, key, uploadId, { isRepeated: false })
+      throw new InvalidAnswer(answer, 'and has not aborted the upload')
+    })
   } catch (error) {
-    if (!(error instanceof StoreError && error.status === 404)) throw error
+    if (!isNoSuchUpload(error)) throw error
   }
 }
 
-/** Returns the size of an object, or undefined if there is none. */
-export async function sizeOf (store: StoreRequests, key: string): Promise<number | undefined> {
-  try {
-    const { headers } = await store.send({ operation: 'head', method: 'HEAD', key })
-    return Number(headers['content-length'])
-  } catch (error) {
-    // The answer to HEAD has no document that names the error.
-    if (error instanceof StoreError && error.status === 404) return undefined
-    throw error
-  }
-}
-
-/** Returns the parts of an upload, and when the last one arrived, in milliseconds since 1970. */
-export async function listParts (
-  store: StoreRequests, key: string, uploadId: string
-): Promise<{ parts: Part[], size: number, changedAt: number }> {
-  const parts: Part[] = []
-  let [size, changedAt] = [0, -Infinity]
-  for (let marker: string | undefined = '0'; marker !== undefined;) {
-    const query = { uploadId, 'part-number-marker': marker }
-    const { text }: { text: string } = await store.send({ operation: 'list', method: 'GET', key, query })
-    for (const element of elementsOf(text, 'Part')) {
-      parts.push({ number: Number(textOf(element, 'PartNumber')), tag: textOf(element, 'ETag')! })
-      size += Number(textOf(element, 'Size'))
-      changedAt = Math.max(changedAt, Date.parse(textOf(element, 'LastModified') ?? ''))
-    }
-    marker = textOf(text, 'IsTruncated') === 'true' ? textOf(text, 'NextPartNumberMarker') : undefined
-  }
-  return { parts: parts.sort((one, other) => one.number - other.number), size, changedAt }
-}
+/** Returns whether an error says that there is no such upload. */
+export const isNoSuchUpload = (error: unknown): boolean => error instanceof StoreError && error.code === 'NoSuchUpload'
