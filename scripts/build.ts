@@ -34,17 +34,15 @@ keepDeclarations(
 )
 buildClient(join(root, 'dist-client'))
 await buildGraphiql(join(dist, 'routes/graphql/graphiql'))
-for (const library of ['kysely', '@sinclair/typebox']) await bundleLibrary(library)
+for (const library of ['kysely', '@sinclair/typebox', 'content-disposition', 'uuid']) await bundleLibrary(library)
 await bundleModules()
 checkImports()
 
 // Writes usher-client, a package of its own for pages: the modules of the client, and a manifest with the same version.
-// The hooks for React are only there, because the package of the server does not know React.
 function buildClient (folder: string): void {
   rmSync(folder, { recursive: true, force: true })
   const modules = readdirSync(join(dist, 'client'))
   for (const name of modules) cpSync(join(dist, 'client', name), join(folder, name))
-  for (const name of modules) if (name.startsWith('react.')) rmSync(join(dist, 'client', name))
   cpSync(join(root, 'client/README.md'), join(folder, 'README.md'))
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'))
   const { version, license, author, engines, dependencies } = manifest
@@ -71,8 +69,10 @@ function buildClient (folder: string): void {
   }, null, 2)}\n`)
 }
 
-// Bundles what the package uses of a library into one module, and imports it from there. Loading its hundreds of
-// modules takes more memory than all of Usher's own (docs/speed.md), and a host pays for it in each process.
+// Bundles what the package uses of a library into one module, and imports it from there. Loading the hundreds of
+// modules of some takes more memory than all of Usher's own (docs/speed.md), and a host pays for it in each process.
+// Others are ES modules that CommonJS plugins require: Node.js fails if it imports one at the same time, as it does for
+// @fastify/autoload (docs/decisions/mounting-in-a-host.md).
 async function bundleLibrary (library: string): Promise<void> {
   const file = `dist/vendor/${library.split('/').at(-1)}.js`
   const names = new Set<string>()

@@ -1,7 +1,7 @@
 // What a change may break of the package: its files, its imports, and that it can be installed and mounted. The other
 // tests are in test/release/package.release.ts.
 import { globSync } from 'node:fs'
-import { glob, readFile } from 'node:fs/promises'
+import { glob, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import ts from 'typescript'
@@ -26,7 +26,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   t.ok(paths.includes('docs/settings.md'), 'to which `npx fastify-usher --help` refers')
   t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), [
     'dist/app.d.ts',
-    ...['api', 'cache', 'error', 'graphql', 'index', 'posts', 'retry', 'session']
+    ...['api', 'cache', 'error', 'graphql', 'index', 'posts', 'react', 'retry', 'session']
       .map((name) => `dist/client/${name}.d.ts`),
     'dist/plugins/database/migrate.d.ts',
     ...[
@@ -52,7 +52,8 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css',
     'dist/routes/pages/graphiql.html', 'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html',
     'dist/schema/auth/common-passwords.LICENSE', 'dist/schema/auth/common-passwords.txt',
-    'dist/schema/graphql/schema.graphql', 'dist/vendor/kysely.LICENSE', 'dist/vendor/typebox.LICENSE',
+    'dist/schema/graphql/schema.graphql',
+    ...['content-disposition', 'kysely', 'typebox', 'uuid'].map((name) => `dist/vendor/${name}.LICENSE`),
   ])
   t.strictSame(
     paths.filter((path) => /\/pages\/.*\.js$/.test(path)).sort(),
@@ -91,4 +92,42 @@ t.test('9 a host in JavaScript can install, import and mount the plugin, and get
     admin: { email: 'admin@example.com', password: 'horse battery staple' },
   }
   t.equal(await runHost(folder, 'mounted.js', options), '[200,200,200,200]\n')
+})
+
+t.test('12.10 a start imports no ES module that a CommonJS plugin would get by require', async (t) => {
+  await writeFile(join(folder, 'shared.js'), `
+import { createRequire, registerHooks } from 'node:module'
+const imported = []
+registerHooks({
+  load (url, context, nextLoad) {
+    const loaded = nextLoad(url, context)
+    const [, name] = /.*\\/node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(url) ?? []
+    if (name && name !== 'fastify-usher' && loaded.format === 'module') imported.push({ name, url })
+    return loaded
+  },
+})
+const { default: Fastify } = await import('fastify')
+const app = Fastify()
+await app.register(import('fastify-usher'), JSON.parse(process.argv[2]))
+await app.ready()
+await app.close()
+// A package of which \`require\` gets another file has nothing to share.
+const requires = ({ name, url }) => {
+  const require = createRequire(new URL(import.meta.resolve('fastify-usher')))
+  const folder = url.slice(0, url.lastIndexOf('/node_modules/' + name + '/') + name.length + 15)
+  const { exports } = require(new URL('package.json', folder).pathname)
+  const paths = typeof exports === 'object' && exports !== null ? Object.keys(exports).filter((path) => /^\\.[^*]*$/.test(path)) : ['.']
+  const found = paths.map((path) => { try { return require.resolve(name + path.slice(1)) } catch { return '' } })
+  return found.some((path) => path === new URL(url).pathname)
+}
+console.log(JSON.stringify({ imported: imported.length, shared: imported.filter(requires).map(({ name }) => name) }))
+`)
+  const { shared, imported } = JSON.parse(await runHost(folder, 'shared.js', {
+    databaseUrl: await testDatabaseUrl(),
+    schema: uniqueSchema('shared'),
+    uploadsDir: join(folder, 'uploads'),
+    console: true,
+  }))
+  t.ok(imported > 0, 'such as those of postgres')
+  t.strictSame(shared, [])
 })

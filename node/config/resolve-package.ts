@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { registerHooks } from 'node:module'
+import module from 'node:module'
 import { fileURLToPath } from 'node:url'
 
 const TYPEBOX = '@sinclair/typebox'
@@ -18,7 +18,11 @@ let isRegistered = false
 export function resolvePackage (): void {
   if (isRegistered) return
   isRegistered = true
-  registerHooks({
+  // Imported by name, it would keep a runtime that lacks it from loading the plugin.
+  if (typeof module.registerHooks !== 'function') {
+    throw new Error('a configuration file needs Node.js, because this runtime has no module.registerHooks')
+  }
+  module.registerHooks({
     resolve (specifier, context, nextResolve) {
       if (specifier === 'fastify-usher') return nextResolve(entry, context)
       if (specifier !== TYPEBOX && !specifier.startsWith(`${TYPEBOX}/`)) return nextResolve(specifier, context)

@@ -2,6 +2,7 @@ import fp from 'fastify-plugin'
 import { ExpectationFailed, InvalidInput, MethodNotAllowed, NotFound } from '../../schema/http/errors.ts'
 import { takeOverConnection } from '../../plugins/http/raw/connections.ts'
 import errors from '../../plugins/http/errors.ts'
+import { rejectPreflight } from '../../plugins/http/preflight.ts'
 import crossOrigin from './cors.ts'
 import { reduceForwardedProtocol } from './forwarded-protocol.ts'
 import { sendRaw } from './server.ts'
@@ -38,7 +39,10 @@ export default fp<HttpDefaultsOptions>(async function httpDefaults (app, { origi
   })
   if (origins.length > 0) await app.register(crossOrigin, { origins })
   await app.register(errors)
-  app.setNotFoundHandler(() => { throw new NotFound() })
+  app.setNotFoundHandler((request) => {
+    rejectPreflight(request)
+    throw new NotFound()
+  })
 }, { name: 'usher-http-defaults' })
 
 // `request.headers` only has the first one, because Node drops the others.

@@ -1,8 +1,9 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Forbidden, UsherError } from '../../schema/http/errors.ts'
 import { isReadAction, type Action, type ReadAction } from '../../schema/options/policy.ts'
 import type { Usher } from '../../schema/options/usher.ts'
 import type { Caller } from '../auth/caller.ts'
+import { sendError, setErrorHeaders, translate } from '../http/errors.ts'
 import { createApiKeyOperations } from './api-keys.ts'
 import { createCredentialOperations } from './credentials.ts'
 import { createPerform } from './perform.ts'
@@ -11,13 +12,30 @@ import { createSessionOperations } from './sessions.ts'
 import { createUploadOperations } from './uploads.ts'
 import { createUserOperations } from './users.ts'
 
+type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+
 /** Creates the decorator that a host gets (contract 12.1). */
 export function createUsher (app: FastifyInstance): Usher {
   const {
-    usherAuth: { actors, authenticate, callerOf, stepUp }, usherDatabase: { clock }, usherAudit: audit,
+    usherAuth: { actors, authenticate: identify, callerOf, stepUp }, usherDatabase: { clock }, usherAudit: audit,
     usherOutbox: { on, failed, retry }, usherOptions: { schema, policy }, usherTelemetry: { metrics },
   } = app
   const perform = createPerform(app)
+
+  // On a route of the host, the host's error handler runs, which does not hide the cause of a failure.
+  async function authenticate (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    await identify(request, reply).catch((error: FastifyError) => { throw translate(error) })
+  }
+
+  // Nor does that handler set the headers that belong to an error.
+  const guard = (hook: Hook): Hook => async (request, reply) => {
+    try {
+      await hook(request, reply)
+    } catch (error) {
+      if (error instanceof UsherError) setErrorHeaders(error as FastifyError, reply)
+      throw error
+    }
+  }
 
   async function identifyReader (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     actors.set(request, null)
@@ -44,12 +62,12 @@ export function createUsher (app: FastifyInstance): Usher {
   }
 
   return Object.freeze<Usher>({
-    authenticate: authenticateFully,
+    authenticate: guard(authenticateFully),
 
-    async identify (request, reply) {
+    identify: guard(async (request, reply) => {
       await identifyReader(request, reply)
       if (actors.in(request)?.actions != null) actors.set(request, null)
-    },
+    }),
 
     allow (action, options = {}) {
       const { ownerOf, maxAge } = typeof options === 'function' ? { ownerOf: options } : options
@@ -57,19 +75,21 @@ export function createUsher (app: FastifyInstance): Usher {
         throw new Error(`usher: allow: the policy has no action ${action}: define it in the option policy`)
       }
       const isRead = isReadAction(action)
-      return async (request, reply) => {
+      return guard(async (request, reply) => {
         await (isRead ? identifyReader : authenticate)(request, reply)
         check(request, (caller) => {
           if (maxAge !== undefined) stepUp.requireToken(caller.getActor(), maxAge, clock.now())
           caller.authorize(action as Action | ReadAction, ownerOf?.(request))
         })
-      }
+      })
     },
 
-    requireRole: (role) => async (request, reply) => {
+    requireRole: (role) => guard(async (request, reply) => {
       await authenticateFully(request, reply)
       check(request, ({ actor }) => { if (actor?.role !== role && actor?.role !== 'admin') throw new Forbidden() })
-    },
+    }),
+
+    errorHandler: sendError,
 
     schema,
     users: Object.freeze(createUserOperations(app, perform)),

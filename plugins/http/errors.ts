@@ -1,4 +1,4 @@
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { refusalOf } from '../../db/driver/circuit-breaker.ts'
 import {
@@ -31,17 +31,28 @@ const isNew = createSampler()
 
 /** Sets the error handler, which sends every error in one of the two shapes of contract 1.2 and 1.3. */
 export default fp(async function errors (app) {
-  app.setErrorHandler((error: FastifyError, request, reply) => {
-    const known = translate(error)
-    const { server: { usherAuth: auth }, socket } = request
-    // Outside of Usher's mount, the node handles errors of requests that no route has.
-    const actor = auth?.actors.in(request)
-    const rejection = actor ? auth.rejectionOf(known, actor, socket) : known
-    keepConnection(known, reply)
-    if (!(rejection instanceof Promise)) return respond(rejection, request, reply)
-    return rejection.catch(translate).then((error) => respond(error, request, reply))
-  })
+  app.setErrorHandler(sendError)
 }, { name: 'usher-errors' })
+
+/**
+ * An error handler that sends an error in one of the two shapes of contract 1.2 and 1.3, on Usher's routes and on
+ * others: the node's own, those of a configuration file, and those of a host that sets it as its handler.
+ */
+export function sendError (error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
+  const known = translate(error)
+  const { usherAuth: auth } = mountOf(request)
+  const actor = auth?.actors.in(request)
+  const rejection = auth && actor ? auth.rejectionOf(known, actor, request.socket) : known
+  keepConnection(known, reply)
+  if (!(rejection instanceof Promise)) return respond(rejection, request, reply)
+  return rejection.catch(translate).then((error) => respond(error, request, reply))
+}
+
+type Mount = Pick<FastifyInstance, 'usherAuth' | 'usherAudit' | 'usherTelemetry'>
+
+// Returns what the mount has to which the route of a request belongs. Routes beside the mount have none of it: nobody
+// counts what they reject, and guards write to the account log themselves.
+const mountOf = ({ server }: FastifyRequest): Mount | { [Name in keyof Mount]?: undefined } => server
 
 /**
  * Returns the error of the catalogue that stands for an error of Fastify or of a library. A limit of the process or of
@@ -75,15 +86,20 @@ export function keepConnection (error: Error, reply: FastifyReply): void {
  * log. The caller sends the body.
  */
 export function reportError (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply): void {
-  if (isAudited(error)) {
-    request.server.usherAudit.addRejection(request.server.usherAuth.callerOf(request), error.statusCode)
+  const mount = mountOf(request)
+  if (mount.usherAuth && isAudited(error)) {
+    mount.usherAudit.addRejection(mount.usherAuth.callerOf(request), error.statusCode)
   }
   reply.code(error.statusCode!)
   if (error.statusCode! >= 500) logFailure(error, request)
-  // Nobody counts those of requests outside of Usher's mount.
   if (error.statusCode === 503) {
-    request.server.usherTelemetry?.rejections.add(1, error instanceof UsherError ? error.code : 'other')
+    mount.usherTelemetry?.rejections.add(1, error instanceof UsherError ? error.code : 'other')
   }
+  setErrorHeaders(error, reply)
+}
+
+/** Sets the headers of the response to an error, which say what the client may do about it. */
+export function setErrorHeaders (error: FastifyError | InvalidInput, reply: FastifyReply): void {
   if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
   if (error.statusCode === 503 || error instanceof IdempotencyKeyInUse) setRetryAfter(reply)
   if (error instanceof StepUpRequired) reply.header('www-authenticate', stepUpChallengeOf(error))
@@ -123,13 +139,18 @@ function respond (error: FastifyError | InvalidInput, request: FastifyRequest, r
   reply.type('application/json')
   if (error.statusCode === 400) {
     const code = error instanceof PasswordRequired ? { code: error.code } : {}
-    return sendIsolated.call(reply, { errors: 'errors' in error ? error.errors : [error.message], ...code })
+    return send({ errors: 'errors' in error ? error.errors : [error.message], ...code })
   }
   if (error instanceof SecondFactorRequired) {
     const { message, code, challenge, methods } = error
-    return sendIsolated.call(reply, { error: message, code, challenge, methods })
+    return send({ error: message, code, challenge, methods })
   }
-  return sendIsolated.call(reply, { error: error.message, code: error.code })
+  return send({ error: error.message, code: error.code })
+
+  // A route beside the mount may have a schema for another shape.
+  function send (body: object) {
+    return mountOf(request).usherAuth ? sendIsolated.call(reply, body) : reply.send(JSON.stringify(body))
+  }
 }
 
 // A wrong current password has its own entry in the account log, written where the password is checked. To ask for

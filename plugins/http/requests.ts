@@ -11,6 +11,7 @@ import { createExtension, forSerializer } from '../../schema/users/extend-user.t
 import { validatorCompiler } from '../../schema/http/validator.ts'
 import bodyDeadline, { readsBody } from './raw/body-deadline.ts'
 import { isEncoded } from './content-coding.ts'
+import { rejectPreflight } from './preflight.ts'
 
 /**
  * Sets how requests to /api are parsed and validated and how responses are serialized, whatever the host has set for
@@ -102,13 +103,17 @@ export function addJsonParser (app: FastifyInstance, type = 'application/json'):
 export function addFallbacks (app: FastifyInstance, methodsOf: ReadonlyMap<string, ReadonlySet<string>>): void {
   for (const [url, methods] of [...methodsOf]) {
     const allow = [...methods].sort().join(', ')
-    reject(url, app.supportedMethods.filter((method) => !methods.has(method)), ({ method }, reply) => {
+    reject(url, app.supportedMethods.filter((method) => !methods.has(method)), (request, reply) => {
+      rejectPreflight(request)
       reply.header('allow', allow)
-      throw new MethodNotAllowed(method)
+      throw new MethodNotAllowed(request.method)
     })
   }
   // The wildcard also matches what the router would reject by itself, such as a very long id.
-  const unknown = () => { throw new NotFound() }
+  const unknown = (request: FastifyRequest) => {
+    rejectPreflight(request)
+    throw new NotFound()
+  }
   for (const url of ['/', '/*']) reject(url, app.supportedMethods, unknown)
   // This handles the methods that are not in `supportedMethods`.
   app.setNotFoundHandler(unknown)

@@ -8,7 +8,7 @@ import { InvalidToken } from '../../schema/auth/login.ts'
 import { NotFound, OriginNotAllowed } from '../../schema/http/errors.ts'
 import type { Actor } from '../../schema/options/policy.ts'
 import { isAtOwnHost } from '../allowed-origins.ts'
-import { createCookie } from '../cookie.ts'
+import { createCookie, warnIfDropped } from '../cookie.ts'
 
 export type ConsoleSessions = Awaited<ReturnType<typeof createConsoleSessions>>
 
@@ -32,6 +32,7 @@ export async function createConsoleSessions (app: FastifyInstance) {
 
   function setCookie (reply: FastifyReply, value: string, expires: Date): void {
     const attributes = attributesOf(options, reply.request.protocol, expires, clock.now())
+    if (value !== '') warnIfDropped(app, reply)
     reply.header('set-cookie', app.serializeCookie(CONSOLE_COOKIE, value, { ...attributes, path, sameSite: 'strict' }))
   }
 

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import type { EventHandler, EventName, FailedDelivery } from '../outbox/events.ts'
 import type { UsherPost } from './hooks.ts'
 import type { UsherMetric } from './metrics.ts'
@@ -12,7 +12,6 @@ import type { ChangedFieldValues, NewFieldValues } from '../users/user-fields.ts
 
 /** A request of any host, also of one with HTTP/2. */
 export type AnyRequest = FastifyRequest<any, any, any, any, any, any, any>
-type AnyReply = FastifyReply<any, any, any, any, any, any, any>
 
 /** Who performs an operation of `app.usher`. */
 export interface CallOptions {
@@ -304,7 +303,18 @@ export interface EventOperations {
   retry (id: string): Promise<boolean>
 }
 
-type Hook = (request: AnyRequest, reply: AnyReply) => Promise<void>
+// TypeScript infers the types of a route from those of its hooks. So these name none of Fastify's types with
+// parameters: with `any` in them, the body of a route with a type provider would be unknown. They are declared as
+// methods, so that functions that need more of a request are assignable.
+interface GuardedRequest { readonly ip: string, readonly url: string }
+interface GuardedReply { readonly sent: boolean }
+interface HostFunctions {
+  guard (request: GuardedRequest, reply: GuardedReply): Promise<void>
+  errorHandler (error: any, request: GuardedRequest, reply: GuardedReply): unknown
+}
+
+/** A hook for routes of a host, of any type provider and of any server. */
+export type Guard = HostFunctions['guard']
 
 /** Returns the id of the user who owns what a request is about, if the rule of the policy depends on it. */
 export type OwnerOf = (request: AnyRequest) => string | undefined
@@ -326,23 +336,28 @@ export interface Usher {
    * route that reads a body uses it as its `preHandler` as well, because the session may end while the body arrives
    * (contract 1.12). An API key with a list of actions gets 403, because the route names no action: use `allow`.
    */
-  readonly authenticate: Hook
+  readonly authenticate: Guard
   /**
    * As `authenticate`, but a request without a token passes, and `request.actor` remains null, also for an API key with
    * a list of actions. An invalid token is still a 401.
    */
-  readonly identify: Hook
+  readonly identify: Guard
   /**
    * Returns an `onRequest` hook that authenticates the request and checks the policy: 401 or 403 if the action is not
    * permitted. The action is one of Usher's, or one of the host's own, which the option `policy` defines.
    * @param options a function is its `ownerOf`
    */
-  allow (action: Action | ReadAction | HostAction, options?: OwnerOf | AllowOptions): Hook
+  allow (action: Action | ReadAction | HostAction, options?: OwnerOf | AllowOptions): Guard
   /**
    * Returns an `onRequest` hook that authenticates the request: 403 unless the actor has the role. Admins have every
    * role.
    */
-  requireRole (role: Role): Hook
+  requireRole (role: Role): Guard
+  /**
+   * An error handler that sends errors as Usher's routes do, `{ error, code }`, and of a failure only that it has
+   * happened (contract 1.3): `app.setErrorHandler(app.usher.errorHandler)`.
+   */
+  readonly errorHandler: HostFunctions['errorHandler']
   /** The PostgreSQL schema of Usher's tables. */
   readonly schema: string
   readonly users: Readonly<UserOperations>

@@ -1,7 +1,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import Fastify from 'fastify'
 import t from 'tap'
 import ts from 'typescript'
+import usher from '../../app.ts'
+import { mountOptions } from '../helpers/host.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -52,6 +55,7 @@ t.test('15.4 every snippet of docs/client.md compiles', async (t) => {
     paths: {
       'fastify-usher/client': client('index.ts'),
       'fastify-usher/client/posts': client('posts.ts'),
+      'fastify-usher/client/react': client('react.ts'),
       'usher-client': client('index.ts'),
       'usher-client/posts': client('posts.ts'),
       'usher-client/react': client('react.ts'),
@@ -62,4 +66,22 @@ t.test('15.4 every snippet of docs/client.md compiles', async (t) => {
       .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))
     t.same(problems, [], snippets[index]!.split('\n')[0] ?? '')
   }
+})
+
+t.test('15.4 the proxy of the recipe for Vite passes on every path of Usher, and none of an app', async (t) => {
+  const document = readFileSync(join(root, 'docs/client.md'), 'utf8')
+  const [, written = ''] = /^ *'(\^\/\(.*)': \{$/m.exec(document) ?? []
+  const proxied = new RegExp(written.replaceAll('\\\\', '\\'))
+  const app = Fastify({ pluginTimeout: 0 })
+  t.teardown(() => app.close())
+  const paths = new Set<string>()
+  // Some programs encode the hash of a link.
+  app.addHook('onRoute', ({ url }) => { paths.add(url.replace(/:link\(.*/, '%23token=x')) })
+  await app.register(usher, {
+    ...await mountOptions(t, ''), console: true, signUp: true, loginMail: true, mailer: () => {},
+  })
+  t.ok(paths.size > 50, `${paths.size}`)
+  t.same([...paths].filter((path) => !proxied.test(path)), [])
+  const ofApp = ['/', '/src/main.tsx', '/@vite/client', '/accounting', '/logins', '/docsearch', '/favicon.ico', '/node_modules/a.js']
+  t.same(ofApp.filter((path) => proxied.test(path)), [])
 })

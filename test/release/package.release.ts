@@ -194,7 +194,17 @@ t.test('15.4 the recipe for Vite builds a page with the hooks, and passes on wha
   }
   t.match(await (await fetch(`${url}/`)).text(), 'main.tsx')
   t.equal((await fetch(`${url}/api/users`)).status, 200)
-  t.match(await (await fetch(`${url}/login`, { headers: { accept: 'text/html' } })).text(), 'Log in')
+  // Where mails lead to: a page, which works with its scripts and styles only.
+  for (const path of ['/login', '/sign-up/confirm', '/set-password', '/account']) {
+    const page = await (await fetch(`${url}${path}`, { headers: { accept: 'text/html' } })).text()
+    const files = [...page.matchAll(/(?:src|href)="([^"]+\.(?:js|css))"/g)].map(([, file]) => new URL(file!, `${url}${path}`))
+    t.ok(files.length > 1, path)
+    for (const file of files) {
+      const response = await fetch(file)
+      const type = file.pathname.endsWith('.js') ? 'text/javascript' : 'text/css'
+      t.match([response.status, response.headers.get('content-type')], [200, type], file.pathname)
+    }
+  }
 })
 
 t.test('9 a bundled host works if the bundle leaves out the package', async (t) => {

@@ -207,6 +207,20 @@ t.test('8 the node sets headers and CORS, and formats errors of requests that re
     ), null)
   })
 
+  t.test('8 CORS: a preflight request of another origin gets 403, and the log names the setting', async (t) => {
+    for (const path of ['/api/users', '/api/unknown', '/graphql', '/unknown']) {
+      const headers = { origin: 'https://app.example.net', 'access-control-request-method': 'POST' }
+      const response = await node.fetch(path, { method: 'OPTIONS', headers })
+      t.same([response.status, await response.json()], [
+        403, { error: 'Pages of this origin may not send this request', code: 'ORIGIN_NOT_ALLOWED' },
+      ], path)
+      t.equal(response.headers.get('access-control-allow-origin'), null)
+    }
+    const lines = node.stdout.split('\n').filter((line) => line.includes('CORS_ORIGIN'))
+    t.equal(lines.length, 1)
+    t.match(JSON.parse(lines[0]!), { level: 40, origin: 'https://app.example.net' })
+  })
+
   t.test('1.4 OPTIONS that is not a preflight request is treated like any other method', async (t) => {
     t.equal((await node.fetch('/api/users', { method: 'OPTIONS' })).status, 405)
     const unknown = await node.fetch('/nothing', { method: 'OPTIONS' })
