@@ -8,9 +8,8 @@ import { translate } from '../plugins/http/errors.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import { addVary } from '../plugins/http/vary.ts'
 import {
-  BackChannelLogout, BeginProvider, BegunProvider, EmailUnproven, IdentityList,
-  LoggedOut, ProviderList, ProviderRejected,
-  ProviderResponse, StartProvider, STATE_SECONDS, type Provider,
+  BackChannelLogout, BeginProvider, BegunProvider, EmailUnproven, IdentityList, InvalidState, LoggedOut,
+  ProviderList, ProviderRejected, ProviderResponse, RETURN_TO_CHARACTERS, StartProvider, STATE_SECONDS, type Provider,
 } from '../schema/auth/provider.ts'
 import { SecondFactorRequired } from '../schema/auth/second-factor.ts'
 import { combinedTag, pageTag } from '../schema/http/entity-tag.ts'
@@ -29,9 +28,9 @@ import { createSignUpCookie } from './sign-up-cookie.ts'
 
 // More than the schemas of all members together.
 const BODY_BYTES = 64 * 1024
-// It becomes a part of the state, whose length providers limit.
-const RETURN_TO_CHARACTERS = 1024
 const CHALLENGE_SECONDS = 300
+// An attempt has the time of the node's estimate of the clock of the database.
+const CLOCK_TOLERANCE_MS = 1000
 
 /** What is known about an attempt that has failed. */
 type Begun = Pick<OpenedAttempt, 'intent' | 'returnTo'>
@@ -129,7 +128,9 @@ const schemas = {
 const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherOptions: options, usherAudit: audit, usherAccounts: { newUsers },
-    usherAuth: { actorOf, allow, authenticateAny, authenticateSession, callerOf, confirmReader, providers },
+    usherAuth: {
+      actorOf, allow, authenticateAny, authenticateSession, callerOf, confirmReader, providers, sessions,
+    },
   } = app
   const { publicPath } = options
   const hasPages = options.pages.enabled && !options.without.includes('pages')
@@ -178,9 +179,10 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onStart (request: RequestOf<typeof schemas.start>, reply: ReplyOf<typeof schemas.start>) {
-    const returnTo = returnToOf(request.query.returnTo)
     const browser = browserOf(request)
+    let returnTo: string | undefined
     try {
+      returnTo = returnToOf(request.query.returnTo)
       const url = await providers.begin(request.params.id, browser, returnTo)
       browsers.set(reply, browser, STATE_SECONDS)
       return redirect(reply, url)
@@ -232,8 +234,21 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
       return succeed(reply, completed)
     } catch (error) {
       if (!(error instanceof CallbackFailure)) throw error
-      return fail(request, reply, error.cause, error.attempt)
+      const { cause, attempt } = error
+      if (attempt && cause instanceof InvalidState && await hasSucceeded(attempt, request)) {
+        return succeed(reply, { intent: attempt.intent, returnTo: attempt.returnTo, loggedIn: undefined })
+      }
+      return fail(request, reply, cause, attempt)
     }
+  }
+
+  // A browser may open the address twice: by a second click at the provider, a reload, or going back. The attempt is
+  // used up then, but what it was for has happened if the session of the browser was authenticated since it began.
+  async function hasSucceeded ({ intent, begunAt, sessionId }: OpenedAttempt, request: FastifyRequest) {
+    const cookie = intent === 'link' ? undefined : cookies.read(request)
+    const session = cookie && await sessions.find(cookie)
+    if (!session || (intent === 'step-up' && session.sessionId !== sessionId)) return false
+    return session.authTime.getTime() >= begunAt - CLOCK_TOLERANCE_MS
   }
 
   async function onLogout (request: RequestOf<typeof schemas.logout>) {
@@ -286,10 +301,10 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return browser
   }
 
-  function returnToOf (given: string | undefined): string | undefined {
-    const returnTo = readReturnTo(given)
-    return returnTo === undefined || returnTo.length > RETURN_TO_CHARACTERS ? undefined : returnTo
-  }
+  // It becomes a part of the state, whose length providers limit, with its characters encoded as in an address.
+  const returnToOf = (given: string | undefined): string | undefined => readReturnTo(given, () => {
+    throw new InvalidInput(`returnTo must be at most ${RETURN_TO_CHARACTERS} characters`)
+  })
 
   function rejectionOf (provider: string, validationError: unknown): Error {
     if (validationError) app.log.debug({ provider }, 'A provider has sent a malformed response')
