@@ -1554,16 +1554,10 @@ export interface components {
              * @description The id that the authenticator has given the passkey
              */
             id: string;
-            /**
-             * Format: base64url
-             * @description The id that the authenticator has given the passkey
-             */
-            rawId: string;
-            /** @description `public-key` */
-            type: string;
+            rawId?: string | "" | null;
+            type?: string | null;
             authenticatorAttachment?: string | null;
-            /** @description Ignored */
-            clientExtensionResults?: Record<string, never>;
+            clientExtensionResults?: Record<string, never> | null;
             response: {
                 /**
                  * Format: base64url
@@ -1575,8 +1569,7 @@ export interface components {
                  * @description The public key, and what the authenticator says about it
                  */
                 attestationObject: string;
-                /** @description How the browser reaches the authenticator */
-                transports?: string[];
+                transports?: string[] | null;
             };
         };
         /** AddPasskey */
@@ -1641,16 +1634,10 @@ export interface components {
              * @description The id that the authenticator has given the passkey
              */
             id: string;
-            /**
-             * Format: base64url
-             * @description The id that the authenticator has given the passkey
-             */
-            rawId: string;
-            /** @description `public-key` */
-            type: string;
+            rawId?: string | "" | null;
+            type?: string | null;
             authenticatorAttachment?: string | null;
-            /** @description Ignored */
-            clientExtensionResults?: Record<string, never>;
+            clientExtensionResults?: Record<string, never> | null;
             response: {
                 /**
                  * Format: base64url
@@ -1667,7 +1654,7 @@ export interface components {
                  * @description The signature of both
                  */
                 signature: string;
-                userHandle?: string | null;
+                userHandle?: string | "" | null;
             };
         };
         /** PasskeyLogin */
@@ -1813,7 +1800,7 @@ export interface components {
         };
         /** BeginProvider */
         BeginProvider: {
-            /** @description Where the browser goes at the end: a path of this origin, or a URL of `publicUrl` or an allowed origin */
+            /** @description Where the browser goes at the end: a path of this origin, or a URL of `publicUrl` or an allowed origin, of at most 2048 characters with those encoded that are not ASCII */
             returnTo?: string;
         };
         /**
@@ -8074,7 +8061,7 @@ export interface operations {
     getAuthProvidersByIdStart: {
         parameters: {
             query?: {
-                /** @description Where the browser goes at the end: a path of this origin, or a URL of `publicUrl` or an allowed origin */
+                /** @description Where the browser goes at the end: a path of this origin, or a URL of `publicUrl` or an allowed origin, of at most 2048 characters with those encoded that are not ASCII */
                 returnTo?: string;
             };
             header?: never;

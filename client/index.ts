@@ -6,6 +6,7 @@ import { addKey, mayRepeat, repeat, type RetryOptions } from './retry.ts'
 import { Session, type SessionState, type User } from './session.ts'
 
 export { UsherError, unwrap } from './error.ts'
+export { createPasskey, usePasskey } from './passkeys.ts'
 export type { components, paths } from './api.ts'
 export type { CacheOptions, RetryOptions, SessionState, User }
 

@@ -10,6 +10,7 @@ const random = () => Math.random().toString(36).slice(2)
 
 /** Returns a signal that is aborted after a time. */
 export function timeoutSignal (milliseconds: number): AbortSignal {
+  // eslint-disable-next-line no-restricted-properties -- If there is one, it lets the process end before.
   if ('timeout' in AbortSignal) return AbortSignal.timeout(milliseconds)
   const aborter = new AbortController()
   setTimeout(() => aborter.abort(), milliseconds)

@@ -80,14 +80,14 @@ export class Session {
   }
 
   /**
-   * Returns what `PublicKeyCredential.parseRequestOptionsFromJSON` takes, for `loginWithPasskey` or `completeLogin` in
-   * this browser. Throws an `UsherError`.
+   * Returns the options for `usePasskey`, whose result `loginWithPasskey` or `completeLogin` takes in this browser.
+   * Throws an `UsherError`.
    */
   passkeyOptions (): Promise<components['schemas']['PasskeyRequestOptions']> {
     return this.#send<'PasskeyRequestOptions'>('login/passkey/options')
   }
 
-  /** Logs in with what `navigator.credentials.get` has returned, as its `toJSON` writes it. Throws an `UsherError`. */
+  /** Logs in with what `usePasskey` has returned. Throws an `UsherError`. */
   loginWithPasskey (credential: components['schemas']['PasskeyLogin']['credential']): Promise<User> {
     return this.#authenticate('login/passkey', { credential })
   }

@@ -12,6 +12,7 @@ import type { Shell } from './terminal/shell.ts'
 import drain from './http/drain.ts'
 import { createFirstAdminNotice } from './terminal/first-admin-notice.ts'
 import home from './pages/home.ts'
+import { createMissingPage } from './pages/missing.ts'
 import httpDefaults from './http/defaults.ts'
 import { createListeners, type Listeners } from './http/listeners.ts'
 import { serverOptions, trustProxy } from './http/server.ts'
@@ -134,7 +135,11 @@ async function serve (
   await app.register(pipelining)
   await app.register(emptyBody)
   await app.register(memory)
-  await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
+  const options = serviceOptions(settings)
+  const shownPages = { pages: readOptions({ databaseUrl: data.url, pages: options.pages }).pages }
+  await app.register(httpDefaults, {
+    origins: CORS_ORIGIN, setHeaders, renderMissing: await createMissingPage(shownPages),
+  })
   // For those who build pages, and for pictures of the components.
   if (settings.NODE_ENV !== 'production') {
     await app.register(import('./pages/design.ts'), { color: settings.PRODUCT_COLOR ?? '#1d4ed8' })
@@ -152,7 +157,6 @@ async function serve (
   const notice = createFirstAdminNotice(messages)
   const shown = settings.CONSOLE ? await listShownSettings(shell) : []
   const { mailer, close } = await openMailer(settings, messages)
-  const options = serviceOptions(settings)
   // `onClose` hooks run in reverse order. This one is added before Usher is registered, so it runs after Usher has
   // closed.
   app.addHook('onClose', async () => close())
@@ -184,7 +188,7 @@ async function serve (
   })
   if (settings.file) await addRoutes(app, settings.file, deadlines)
   // Beside those of the file, which may have a page of its own at /.
-  await app.register(home, { pages: readOptions({ databaseUrl: data.url, pages: options.pages }).pages })
+  await app.register(home, shownPages)
   const url = await listen(app, listeners, settings, deadlines, handover?.port)
   const served = `Usher listens on ${url}`
   if (!announces) return served

@@ -8,9 +8,9 @@ import { translate } from '../plugins/http/errors.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import { addVary } from '../plugins/http/vary.ts'
 import {
-  BackChannelLogout, BeginProvider, BegunProvider, EmailUnproven, IdentityList,
-  LoggedOut, ProviderList, ProviderNotFound, ProviderRejected,
-  ProviderResponse, StartProvider, STATE_SECONDS, type Provider,
+  BackChannelLogout, BeginProvider, BegunProvider, EmailUnproven, IdentityList, InvalidState, LoggedOut, ProviderList,
+  ProviderNotFound, ProviderRejected, ProviderResponse, RETURN_TO_CHARACTERS, StartProvider, STATE_SECONDS,
+  type Provider,
 } from '../schema/auth/provider.ts'
 import { SecondFactorRequired } from '../schema/auth/second-factor.ts'
 import { combinedTag, pageTag } from '../schema/http/entity-tag.ts'
@@ -29,12 +29,12 @@ import { createSignUpCookie } from './sign-up-cookie.ts'
 
 // More than the schemas of all members together.
 const BODY_BYTES = 64 * 1024
-// It becomes a part of the state, whose length providers limit.
-const RETURN_TO_CHARACTERS = 1024
 const CHALLENGE_SECONDS = 300
 // It becomes a part of an address again.
 const USER_CHARACTERS = 4096
 const REASON_CHARACTERS = 500
+// An attempt has the time of the node's estimate of the clock of the database.
+const CLOCK_TOLERANCE_MS = 1000
 
 /** What is known about an attempt that has failed. */
 type Begun = Pick<OpenedAttempt, 'intent' | 'returnTo'>
@@ -132,7 +132,9 @@ const schemas = {
 const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherOptions: options, usherAudit: audit, usherAccounts: { newUsers },
-    usherAuth: { actorOf, allow, authenticateAny, authenticateSession, callerOf, confirmReader, providers },
+    usherAuth: {
+      actorOf, allow, authenticateAny, authenticateSession, callerOf, confirmReader, providers, sessions,
+    },
   } = app
   const { publicPath } = options
   const hasPages = options.pages.enabled && !options.without.includes('pages')
@@ -184,10 +186,13 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onStart (request: RequestOf<typeof schemas.start>, reply: ReplyOf<typeof schemas.start>) {
-    const returnTo = request.validationError ? undefined : returnToOf(request.query.returnTo)
+    const { id } = request.params
     const browser = browserOf(request)
+    // Nobody is kept from logging in by where they would be led afterwards.
+    const tooLong = () => app.log.debug({ provider: id }, 'A login goes on without its returnTo, which is too long')
+    const returnTo = request.validationError ? tooLong() : readReturnTo(request.query.returnTo, tooLong)
     try {
-      const url = await providers.begin(request.params.id, browser, returnTo)
+      const url = await providers.begin(id, browser, returnTo ?? undefined)
       browsers.set(reply, browser, STATE_SECONDS)
       return redirect(reply, url)
     } catch (error) {
@@ -239,8 +244,21 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
       return succeed(reply, completed)
     } catch (error) {
       if (!(error instanceof CallbackFailure)) throw error
-      return fail(request, reply, error.cause, error.attempt)
+      const { cause, attempt } = error
+      if (attempt && cause instanceof InvalidState && await hasSucceeded(attempt, request)) {
+        return succeed(reply, { intent: attempt.intent, returnTo: attempt.returnTo, loggedIn: undefined })
+      }
+      return fail(request, reply, cause, attempt)
     }
+  }
+
+  // A browser may open the address twice: by a second click at the provider, a reload, or going back. The attempt is
+  // used up then, but what it was for has happened if the session of the browser was authenticated since it began.
+  async function hasSucceeded ({ intent, begunAt, sessionId }: OpenedAttempt, request: FastifyRequest) {
+    const cookie = intent === 'link' ? undefined : cookies.read(request)
+    const session = cookie && await sessions.find(cookie)
+    if (!session || (intent === 'step-up' && session.sessionId !== sessionId)) return false
+    return session.authTime.getTime() >= begunAt - CLOCK_TOLERANCE_MS
   }
 
   async function onLogout (request: RequestOf<typeof schemas.logout>) {
@@ -293,10 +311,10 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return browser
   }
 
-  function returnToOf (given: string | undefined): string | undefined {
-    const returnTo = readReturnTo(given)
-    return returnTo === undefined || returnTo.length > RETURN_TO_CHARACTERS ? undefined : returnTo
-  }
+  // It becomes a part of the state, whose length providers limit, with its characters encoded as in an address.
+  const returnToOf = (given: string | undefined): string | undefined => readReturnTo(given, () => {
+    throw new InvalidInput(`returnTo must be at most ${RETURN_TO_CHARACTERS} characters`)
+  })
 
   function rejectionOf (provider: string, validationError: unknown): Error {
     if (!providers.ids.includes(provider)) return new ProviderNotFound()

@@ -3,6 +3,7 @@ import { ExpectationFailed, InvalidInput, MethodNotAllowed, NotFound } from '../
 import { takeOverConnection } from '../../plugins/http/raw/connections.ts'
 import errors from '../../plugins/http/errors.ts'
 import { rejectPreflight } from '../../plugins/http/preflight.ts'
+import type { RenderMissing } from '../pages/missing.ts'
 import crossOrigin from './cors.ts'
 import { reduceForwardedProtocol } from './forwarded-protocol.ts'
 import { sendRaw } from './server.ts'
@@ -13,10 +14,12 @@ export interface HttpDefaultsOptions {
   origins: readonly string[]
   /** Sets the security headers: the result of `createHeaders`. */
   setHeaders: SetHeaders
+  /** Renders what browsers get on a path that does not exist. */
+  renderMissing?: RenderMissing
 }
 
 /** Does what a host does for itself elsewhere: security headers, CORS, and a response for every path. */
-export default fp<HttpDefaultsOptions>(async function httpDefaults (app, { origins, setHeaders }) {
+export default fp<HttpDefaultsOptions>(async function httpDefaults (app, { origins, setHeaders, renderMissing }) {
   app.addHook('onRequest', (request, reply, done) => {
     reduceForwardedProtocol(request)
     setHeaders(request, reply)
@@ -39,9 +42,11 @@ export default fp<HttpDefaultsOptions>(async function httpDefaults (app, { origi
   })
   if (origins.length > 0) await app.register(crossOrigin, { origins })
   await app.register(errors)
-  app.setNotFoundHandler((request) => {
+  app.setNotFoundHandler((request, reply) => {
     rejectPreflight(request)
-    throw new NotFound()
+    const page = renderMissing?.(request, reply)
+    if (page === undefined) throw new NotFound()
+    return reply.code(404).send(page)
   })
 }, { name: 'usher-http-defaults' })
 

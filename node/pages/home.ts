@@ -12,7 +12,8 @@ import type { Texts } from '../../schema/texts/en.ts'
 import { directionOf } from '../../schema/texts/languages.ts'
 
 const STYLE = '/design.css'
-const policy = [
+/** The content security policy of the node's pages. */
+export const policy = [
   "default-src 'none'", "style-src 'self'", "img-src 'self'", "base-uri 'none'", "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ')

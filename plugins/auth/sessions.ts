@@ -166,13 +166,13 @@ export function createSessions (
     },
 
     /** Returns the session that a cookie is of, with its user as stored now, or undefined. The cookie stays valid. */
-    async find (cookie: SessionCookie): Promise<{ sessionId: string, user: UserRow } | undefined> {
+    async find (cookie: SessionCookie): Promise<{ sessionId: string, user: UserRow, authTime: Date } | undefined> {
       const { id, secret } = cookie
       if (ended.has(id)) return undefined
       const found = await findSession(db, { id, secretHash: hashSecret(secret) }, options.userFields)
       const isCurrent = found && isGenuine(cookie, found.rotationKey) &&
         found.rotations - cookie.rotations <= found.recentRotations
-      return isCurrent ? { sessionId: id, user: found.user } : undefined
+      return isCurrent ? { sessionId: id, user: found.user, authTime: found.authTime } : undefined
     },
 
     /**

@@ -8,6 +8,7 @@ import {
   HookTimeout, type HookContext, type HookName, type Hooks, type TransactionContext,
 } from '../../schema/options/hooks.ts'
 import type { Options } from '../../schema/options/options.ts'
+import { REJECTED } from '../../schema/options/page-texts.ts'
 import { withoutEmpty } from '../../schema/users/user-fields.ts'
 import type { Caller } from '../auth/caller.ts'
 import { runInTransaction } from './transaction.ts'
@@ -145,7 +146,7 @@ function toFailure (thrown: unknown, name: HookName): Failure {
   }
   return Object.assign(new Error(message as string, { cause: thrown }), {
     statusCode: statusCode as number,
-    code: typeof code === 'string' ? code : 'REJECTED',
+    code: typeof code === 'string' ? code : REJECTED,
   })
 }
 

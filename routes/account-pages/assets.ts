@@ -9,7 +9,7 @@ import { failureTexts, type PageText } from '../../schema/options/page-texts.ts'
 import { describeUserAgent } from '../../schema/text/user-agent.ts'
 import type { Texts } from '../../schema/texts/en.ts'
 import { describeInput, inputText } from '../../schema/texts/describe-input.ts'
-import { formatText } from '../../schema/texts/format.ts'
+import { formatText, toSentence } from '../../schema/texts/format.ts'
 
 const FOLDER = join(import.meta.dirname, 'assets')
 const TYPES: Readonly<Record<string, string>> = {
@@ -35,7 +35,7 @@ export function serveAssets (
     readdirSync(FOLDER).sort().map((name) => [name, withColors(readFileSync(join(FOLDER, name), 'utf8'))])
   )
   assets.set('design.css', readDesign(color))
-  const functions = [formatText, describeUserAgent, describeInput, inputText]
+  const functions = [formatText, toSentence, describeUserAgent, describeInput, inputText]
   assets.set('functions.js', functions.map((given) => `export ${given}\n`).join('\n'))
   const texts = new Map([...languages].map(([language, given]) => [
     language, `export const { texts, failures } = ${JSON.stringify(textsOfScripts(given))}\n`,

@@ -4,10 +4,10 @@ import { escapeHtml, parseTemplate, type Template } from '../../plugins/support/
 import type { Options } from '../../schema/options/options.ts'
 import type { Provider } from '../../schema/auth/provider.ts'
 import { TooManyRequests } from '../../schema/http/errors.ts'
-import { failureTexts, pageTexts } from '../../schema/options/page-texts.ts'
+import { failureTexts, pageTexts, REJECTED } from '../../schema/options/page-texts.ts'
 import type { Texts } from '../../schema/texts/en.ts'
 import { inputText } from '../../schema/texts/describe-input.ts'
-import { formatText } from '../../schema/texts/format.ts'
+import { formatText, toSentence } from '../../schema/texts/format.ts'
 import { directionOf } from '../../schema/texts/languages.ts'
 import type { MailLink, Page } from './page-list.ts'
 import { fieldErrors, valueNames, type PageValues } from './page-values.ts'
@@ -144,8 +144,9 @@ function explainEach (
     const [, first = ''] = /^(\w+) /.exec(sentence) ?? []
     const isField = Object.hasOwn(fieldErrors, first) && error.code === 'INVALID_INPUT'
     return {
-      text: textOf(error.code) ?? textOf(sentence) ?? inputText(sentence, texts, language) ??
-        `${sentence.slice(0, 1).toUpperCase()}${sentence.slice(1)}.`,
+      // What a hook of the host says is a better reason than that one has rejected something.
+      text: (error.code === REJECTED ? undefined : textOf(error.code)) ?? textOf(sentence) ??
+        inputText(sentence, texts, language) ?? toSentence(sentence),
       field: isField ? first as keyof typeof fieldErrors : undefined,
     }
   })

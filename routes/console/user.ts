@@ -187,7 +187,7 @@ ${keys.length === 0
     }),
   })))}
 ${user.kind === 'service' && caller.allows('api-keys:create', user.id) && html`<form method="post" action="${base}/keys">
-${field({ name: 'keyName', label: 'Name of a new key', required: true, value: isOwn && !result ? typed['keyName'] : '', attributes: { autocomplete: 'off', maxlength: 100 } })}
+${field({ name: 'keyName', label: 'Name of a new key', required: true, value: isOwn && !result ? typed['keyName'] : '', attributes: { autocomplete: 'off' } })}
 ${field({
   name: 'actions',
   label: 'Actions',

@@ -52,7 +52,7 @@ ${field({
   label: 'Name or address',
   type: 'search',
   value: q,
-  attributes: { placeholder: 'begins with …', minlength: 2, maxlength: 100 },
+  attributes: { placeholder: 'begins with …', minlength: 2 },
 })}
 ${field({ name: 'role', label: 'Role', value: role ?? '', options: choice(['', 'any'], ['admin', 'admin'], ['user', 'user']) })}
 ${field({ name: 'kind', label: 'Kind', value: kind ?? '', options: choice(['', 'any'], ['person', 'person'], ['service', 'service']) })}

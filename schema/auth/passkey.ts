@@ -1,4 +1,4 @@
-import { Type, type Static } from '@sinclair/typebox'
+import { Type, type Static, type TSchema } from '@sinclair/typebox'
 import { defineError } from '../http/errors.ts'
 import { Id, Instant, line } from '../text/text.ts'
 
@@ -34,13 +34,20 @@ const CREDENTIAL_ID_BYTES = 1023
 const CredentialId = bytes(CREDENTIAL_ID_BYTES, 'The id that the authenticator has given the passkey')
 const ClientData = bytes(4096, 'What the browser says about the ceremony, as JSON')
 
+/** A member that browsers and password managers send empty, null or not at all if they have nothing to say. */
+const maybe = <Schema extends TSchema>(schema: Schema) => Type.Optional(Type.Union([schema, Type.Literal(''), Type.Null()]))
+
 const common = {
   id: CredentialId,
-  rawId: CredentialId,
-  type: Type.String({ maxLength: 32, description: '`public-key`' }),
+  rawId: maybe(CredentialId),
+  type: Type.Optional(Type.Union([Type.String({ maxLength: 32, description: '`public-key`' }), Type.Null()])),
   authenticatorAttachment: Type.Optional(Type.Union([Type.String({ maxLength: 32 }), Type.Null()])),
-  clientExtensionResults: Type.Optional(Type.Object({}, { description: 'Ignored' })),
+  clientExtensionResults: Type.Optional(Type.Union([Type.Object({}, { description: 'Ignored' }), Type.Null()])),
 }
+
+const Transports = Type.Array(Type.String({ maxLength: 32, pattern: '^[a-z-]*$' }), {
+  maxItems: 10, description: 'How the browser reaches the authenticator',
+})
 
 /** What `navigator.credentials.create()` returns, as `toJSON()` writes it (WebAuthn Level 3, 5.1). */
 export const RegistrationResponse = Type.Object({
@@ -48,9 +55,7 @@ export const RegistrationResponse = Type.Object({
   response: Type.Object({
     clientDataJSON: ClientData,
     attestationObject: bytes(8192, 'The public key, and what the authenticator says about it'),
-    transports: Type.Optional(Type.Array(Type.String({ maxLength: 32, pattern: '^[a-z-]*$' }), {
-      maxItems: 10, description: 'How the browser reaches the authenticator',
-    })),
+    transports: Type.Optional(Type.Union([Transports, Type.Null()])),
   }),
 }, { title: 'RegistrationResponse', description: 'A `RegistrationResponseJSON`' })
 
@@ -61,7 +66,7 @@ export const AuthenticationResponse = Type.Object({
     clientDataJSON: ClientData,
     authenticatorData: bytes(2048, 'What the authenticator says about the ceremony'),
     signature: bytes(1024, 'The signature of both'),
-    userHandle: Type.Optional(Type.Union([bytes(64, 'The user of the passkey'), Type.Null()])),
+    userHandle: maybe(bytes(64, 'The user of the passkey')),
   }),
 }, { title: 'AuthenticationResponse', description: 'An `AuthenticationResponseJSON`' })
 

@@ -99,9 +99,12 @@ export const Identity = Type.Object({
 
 export const IdentityList = Type.Array(Identity, { description: 'Identities, newest first' })
 
+/** The longest address of where a browser goes, also with its characters encoded. */
+export const RETURN_TO_CHARACTERS = 2048
+
 const ReturnTo = Type.Optional(Type.String({
-  maxLength: 2048,
-  description: 'Where the browser goes at the end: a path of this origin, or a URL of `publicUrl` or an allowed origin',
+  maxLength: RETURN_TO_CHARACTERS,
+  description: `Where the browser goes at the end: a path of this origin, or a URL of \`publicUrl\` or an allowed origin, of at most ${RETURN_TO_CHARACTERS} characters with those encoded that are not ASCII`,
 }))
 
 /** The query of GET /api/auth/providers/{id}/start. */

@@ -5,6 +5,9 @@ export const pageTexts = en
 
 export type PageText = keyof typeof pageTexts
 
+/** The code of what a hook of the host has rejected without a code of its own. */
+export const REJECTED = 'REJECTED'
+
 /** The texts for failures: by the code of an error, or by the sentence about an input (contract 1.2, 1.3). */
 export const failureTexts: Readonly<Record<string, PageText>> = {
   INVALID_CREDENTIALS: 'wrongCredentials',
@@ -39,7 +42,8 @@ export const failureTexts: Readonly<Record<string, PageText>> = {
   PROVIDER_TOO_WEAK: 'providerTooWeak',
   IDENTITY_NOT_FOUND: 'identityGone',
   TOO_MANY_IDENTITIES: 'tooManyIdentities',
-  REJECTED: 'loginRejected',
+  // If there is no sentence of the hook.
+  [REJECTED]: 'loginRejected',
   TOO_MANY_LINKS: 'tooManyLinks',
   TOTP_ACTIVE: 'totpExists',
   TOTP_NOT_FOUND: 'totpGone',

@@ -12,6 +12,7 @@ export const en = {
   showPassword: 'Show password',
   passwordRules: '8 to 256 characters. Common passwords are rejected.',
   needsJavaScript: 'This page needs JavaScript.',
+  scriptsMissing: 'The scripts of this page have not loaded. Load it again, and if that does not help, allow them in the browser or its extensions.',
   linkMissing: 'Open this page with the link from your e-mail.',
   linkInvalid: 'This link has expired or was used already.',
   logIn: 'Log in',
@@ -37,6 +38,8 @@ export const en = {
   otherAccount: 'To use another account, log in below.',
 
   homeUp: 'This service is running.',
+  pageMissing: 'There is no such page',
+  pageMissingHint: 'The address may be mistyped, or the page may have moved.',
   homeReference: 'API reference',
   homeReferenceHint: 'What programs can do here, to read and to try.',
   homeGraphiqlHint: 'Queries, mutations and subscriptions, to try.',

@@ -21,3 +21,11 @@ export function formatText (
     })
     .replace(/\{(\w+)\}/g, (whole, name) => Object.hasOwn(values, name) ? `${values[name]}` : whole)
 }
+
+/**
+ * Returns the message of an error as a sentence. Pages send this function to browsers as well.
+ */
+export function toSentence (message: string): string {
+  const end = /[.!?…。！？؟]$/.test(message) ? '' : '.'
+  return `${message.slice(0, 1).toUpperCase()}${message.slice(1)}${end}`
+}

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { codeOf } from '../../plugins/auth/totp/codes.ts'
 import { createUsher } from '../helpers/app.ts'
-import { checkLooks, openPage, type Watched } from '../helpers/browser.ts'
+import { addAuthenticator, checkLooks, openPage, withoutOffers, type Watched } from '../helpers/browser.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
@@ -18,35 +18,6 @@ async function logIn (page: Page, { email, password }: { email: string, password
   await page.getByLabel('E-mail address').fill(email)
   await page.getByLabel('Password', { exact: true }).fill(password)
   await button(page, 'Log in').first().click()
-}
-
-/**
- * Lets pages that are opened from now on see a browser that offers no passkeys in fields. There, the authenticator of
- * these tests approves of the offer before the test can do anything else.
- */
-async function withoutOffers (page: Page): Promise<void> {
-  await page.addInitScript(() => Object.assign(PublicKeyCredential, { isConditionalMediationAvailable: undefined }))
-}
-
-/** Adds an authenticator whose user approves of everything at once. */
-async function addAuthenticator (page: Page) {
-  const session = await page.context().newCDPSession(page)
-  await session.send('WebAuthn.enable', { enableUI: false })
-  const { authenticatorId } = await session.send('WebAuthn.addVirtualAuthenticator', {
-    options: {
-      protocol: 'ctap2',
-      transport: 'internal',
-      hasResidentKey: true,
-      hasUserVerification: true,
-      isUserVerified: true,
-      automaticPresenceSimulation: true,
-    },
-  })
-  return {
-    /** Whether the user can prove to be the one whose device it is. */
-    verify: (isUserVerified: boolean) => session.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified }),
-    count: async () => (await session.send('WebAuthn.getCredentials', { authenticatorId })).credentials.length,
-  }
 }
 
 const step = () => Math.floor(Date.now() / 30_000)

@@ -79,6 +79,35 @@ export async function openPage (t: Test, url: string, options?: BrowserContextOp
   return watched
 }
 
+/**
+ * Lets pages that are opened from now on see a browser that offers no passkeys in fields. There, the authenticator of
+ * these tests approves of the offer before the test can do anything else.
+ */
+export async function withoutOffers (page: Page): Promise<void> {
+  await page.addInitScript(() => Object.assign(PublicKeyCredential, { isConditionalMediationAvailable: undefined }))
+}
+
+/** Adds an authenticator whose user approves of everything at once. */
+export async function addAuthenticator (page: Page) {
+  const session = await page.context().newCDPSession(page)
+  await session.send('WebAuthn.enable', { enableUI: false })
+  const { authenticatorId } = await session.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true,
+    },
+  })
+  return {
+    /** Whether the user can prove to be the one whose device it is. */
+    verify: (isUserVerified: boolean) => session.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified }),
+    count: async () => (await session.send('WebAuthn.getCredentials', { authenticatorId })).credentials.length,
+  }
+}
+
 /** Returns the brightness of the colour behind a page, from 0 to 255, and by how many pixels the page is too wide. */
 export function look (page: Page): Promise<{ brightness: number, excess: number }> {
   return page.evaluate(() => {

@@ -2,6 +2,7 @@ import Fastify from 'fastify'
 import t from 'tap'
 import design from '../../node/pages/design.ts'
 import home from '../../node/pages/home.ts'
+import { createMissingPage } from '../../node/pages/missing.ts'
 import httpDefaults from '../../node/http/defaults.ts'
 import { createHeaders } from '../../node/http/security-headers.ts'
 import type { GivenPages } from '../../schema/options/pages.ts'
@@ -15,7 +16,9 @@ const withPages = (pages?: GivenPages) =>
 const app = Fastify({ pluginTimeout: 0 })
 t.teardown(() => app.close())
 const origins = ['https://app.example.com']
-await app.register(httpDefaults, { origins, setHeaders: createHeaders(origins) })
+await app.register(httpDefaults, {
+  origins, setHeaders: createHeaders(origins), renderMissing: await createMissingPage(withPages()),
+})
 await app.register(home, withPages())
 
 t.test('15.1 / is a page for browsers, with links to the other pages', async (t) => {
@@ -70,7 +73,7 @@ t.test('15.1 other clients still get 404 at /', async (t) => {
     t.equal(headers.vary, 'Origin, Accept')
   }
   for (const [method, url] of [
-    ['POST', '/'], ['DELETE', '/'], ['GET', '/index.html'], ['POST', '/favicon.ico'],
+    ['POST', '/'], ['DELETE', '/'], ['POST', '/favicon.ico'],
   ] as const) {
     const { statusCode, body } = await app.inject({ method, url, headers: { accept: HTML } })
     t.strictSame([statusCode, JSON.parse(body)], [404, { error: 'Not found', code: 'NOT_FOUND' }], `${method} ${url}`)
@@ -96,4 +99,35 @@ t.test('15.2 in development, /console/design shows all components of pages with 
   t.strictSame(files, ['/console/design/design.css', '/console/design/ui.js'])
   for (const file of files) t.equal((await node.inject(file)).statusCode, 200, file)
   t.match((await node.inject(files[0]!)).body, '--color: #0f766e;')
+})
+
+t.test('15.1 a browser gets a page in its language on a path that does not exist, and every other client JSON', async (t) => {
+  const get = (url: string, accept?: string, more: object = {}) =>
+    app.inject({ url, headers: { ...accept !== undefined && { accept }, ...more } })
+  for (const [url, root] of [['/logn', './'], ['/a/b/c?d=/e', '../../'], ['/a/', '../'], [`/${'x/'.repeat(30)}`, '/']] as const) {
+    const { statusCode, headers, body } = await get(url, HTML, { 'accept-language': 'de' })
+    t.equal(statusCode, 404, url)
+    t.match(headers, {
+      'content-type': 'text/html; charset=utf-8',
+      'content-language': 'de',
+      vary: 'Origin, Accept, Accept-Language',
+      'content-security-policy': /^default-src 'none'/,
+    })
+    t.match(body, '<h1>Diese Seite gibt es nicht</h1>')
+    t.strictSame(
+      [...body.matchAll(/href="(.*?)"/g)].map(([, link]) => link), [`${root}favicon.svg`, `${root}design.css`, '#main', root]
+    )
+  }
+  const head = await app.inject({ method: 'HEAD', url: '/logn', headers: { accept: HTML } })
+  t.strictSame([head.statusCode, head.body], [404, ''])
+  const asJson = { error: 'Not found', code: 'NOT_FOUND' }
+  for (const response of [
+    await get('/logn'), await get('/logn', 'application/json'), await get('/logn', '*/*'), await get('/logn', 'image/avif,*/*'),
+    await get('/api', HTML), await get('/api/logn', HTML),
+    await app.inject({ method: 'POST', url: '/logn', headers: { accept: HTML } }),
+  ]) {
+    t.equal(response.statusCode, 404)
+    t.match(response.headers['content-type'], /^application\/json/)
+    t.match(response.json(), { error: asJson.error })
+  }
 })

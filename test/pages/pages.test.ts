@@ -601,3 +601,33 @@ t.test('15.2 every input that a form can reject is rejected in the language of t
     }
   }
 })
+
+t.test('15.2 a page says the reason of a hook that has rejected something, in the words of the host', async (t) => {
+  const reason = 'Only people with an invitation may sign up!'
+  const { inject } = await createUsher(t, {
+    mailer: createMailer().mailer,
+    signUp: true,
+    hooks: {
+      beforeUserCreate: ({ email }) => {
+        if (email === 'ada@example.com') throw Object.assign(new Error(reason), { statusCode: 403 })
+      },
+    },
+  })
+  const send = (path: string, payload: Record<string, string>) => inject('POST', path, {
+    payload: `${new URLSearchParams(payload)}`, headers: { 'content-type': form, 'sec-fetch-site': 'same-origin' },
+  })
+  const signUp = await send('/sign-up', { name: 'Ada', email: 'ada@example.com', password: 'violet engine notes' })
+  t.equal(signUp.statusCode, 403)
+  t.match(signUp.body, `id="alert">${reason}</p>`)
+  t.notMatch(signUp.body, 'The login was not accepted.')
+})
+
+t.test('15.2 no field cuts off in silence what is typed, since browsers count otherwise than the schemas', async (t) => {
+  for (const path of all) t.notMatch((await inject('GET', path)).body, /maxlength/i, path)
+})
+
+t.test('15.2 pages that need scripts say so if these do not run', async (t) => {
+  for (const path of ['/account', '/set-password', '/sign-up/confirm', '/verify-email', '/undo', '/login/mail/confirm']) {
+    t.match((await inject('GET', path)).body, /id="scripts-missing">The scripts of this page have not loaded\./, path)
+  }
+})

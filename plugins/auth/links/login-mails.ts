@@ -14,6 +14,7 @@ import { invalidMailToken } from '../../../schema/auth/mail-token.ts'
 import { InvalidSecondFactor, SecondFactorMissing, SecondFactorRequired } from '../../../schema/auth/second-factor.ts'
 import { TooManyRequests } from '../../../schema/http/errors.ts'
 import { networkOf } from '../../../schema/http/network.ts'
+import { foldCode } from '../../../schema/text/code.ts'
 import type { Audit } from '../../audit/index.ts'
 import { createAfterResponse } from '../../support/after-response.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
@@ -317,6 +318,6 @@ const createCode = (): string => `${randomInt(10 ** CODE_DIGITS)}`.padStart(CODE
 const showCode = (code: string): string => `${code.slice(0, CODE_DIGITS / 2)} ${code.slice(CODE_DIGITS / 2)}`
 
 // With the secret, because whoever could read the hash of eight digits alone would find them at once.
-const hashCode = (secret: string, code: string): Uint8Array => hashSecret(`${secret}.${code.replaceAll(/[\s-]/g, '')}`)
+const hashCode = (secret: string, code: string): Uint8Array => hashSecret(`${secret}.${foldCode(code)}`)
 
 const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')

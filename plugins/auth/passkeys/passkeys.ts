@@ -101,10 +101,10 @@ export function createPasskeys (dependencies: Dependencies) {
     const found = await findPasskey(db, Buffer.from(credential.id, 'base64url'), options.userFields)
     if (!found) throw new Rejected('there is no such passkey')
     const { passkeyId: id, publicKey, user } = found
-    const { userHandle } = credential.response
+    const userHandle = credential.response.userHandle || undefined
     // Without a list of passkeys, the authenticator says whose it is (WebAuthn Level 3, 7.2, step 6).
-    const isNamed = userHandle != null && Buffer.from(userHandle, 'base64url').equals(handleOf(user.id))
-    if (!isNamed && (purpose === 'login' || userHandle != null)) {
+    const isNamed = userHandle !== undefined && Buffer.from(userHandle, 'base64url').equals(handleOf(user.id))
+    if (!isNamed && (purpose === 'login' || userHandle !== undefined)) {
       throw new Rejected('the passkey is that of another user', user.id)
     }
     const { counter, isSynced, backedUp } = await verifier.verifyAssertion(expect(party, text), credential, publicKey)
@@ -177,7 +177,8 @@ export function createPasskeys (dependencies: Dependencies) {
     ): Promise<PasskeyRow> {
       const { id: userId } = caller.getActor()
       await stepUp.require(caller)
-      const { clientDataJSON, transports = [] } = credential.response
+      const { clientDataJSON } = credential.response
+      const transports = credential.response.transports ?? []
       const text = challengeOf(clientDataJSON)
       const challenge = await challenges.open('registration', [sessionOf(caller)], text)
       if (!challenge) {

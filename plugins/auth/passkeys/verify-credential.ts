@@ -89,8 +89,9 @@ export async function verifyAssertion (
   return { counter, isSynced: credentialDeviceType === 'multiDevice', backedUp: credentialBackedUp }
 }
 
+// Older browsers do not say what follows from the rest.
 const parts = ({ id, rawId, type }: RegistrationResponse | AuthenticationResponse) =>
-  ({ id, rawId, type: type as 'public-key', clientExtensionResults: {} })
+  ({ id, rawId: rawId || id, type: (type || 'public-key') as 'public-key', clientExtensionResults: {} })
 
 const expectations = ({ challenge, origins, rpId, userVerification }: Expected) => ({
   expectedChallenge: challenge,

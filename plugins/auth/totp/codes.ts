@@ -1,4 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { foldCode } from '../../../schema/text/code.ts'
 
 // What all authenticator apps know (RFC 6238). Many ignore other parameters of an address.
 const DIGITS = 6
@@ -27,7 +28,7 @@ export function codeOf (secret: string, step: number): string {
  * @param now milliseconds since 1970
  */
 export function findStep (secret: string, given: string, now: number, lastStep: number): number | undefined {
-  const code = Buffer.from(given.replaceAll(/[\s-]/g, ''))
+  const code = Buffer.from(foldCode(given))
   if (code.length !== DIGITS) return undefined
   const current = Math.floor(now / 1000 / PERIOD_SECONDS)
   for (let step = Math.max(current - DRIFT, lastStep + 1); step <= current + DRIFT; step++) {
@@ -36,10 +37,16 @@ export function findStep (secret: string, given: string, now: number, lastStep: 
   return undefined
 }
 
-/** Returns the address from which authenticator apps read a secret. */
+/**
+ * Returns the address from which authenticator apps read a secret. In its label, a colon separates the issuer from the
+ * account, also an encoded one, so neither may have one
+ * (https://github.com/google/google-authenticator/wiki/Key-Uri-Format).
+ */
 export function totpUri ({ secret, issuer, account }: { secret: string, issuer: string, account: string }): string {
-  const [name, label] = [encodeURIComponent(issuer), encodeURIComponent(account)]
-  return `otpauth://totp/${name}:${label}?secret=${secret}&issuer=${name}&algorithm=SHA1&digits=${DIGITS}&period=${PERIOD_SECONDS}`
+  const [name, label] = [issuer, account].map((text) => encodeURIComponent(text.replaceAll(/\s*:\s*/g, ' ').trim()))
+  // A name of colons only is none.
+  const [prefix, parameter] = name === '' ? ['', ''] : [`${name}:`, `&issuer=${name}`]
+  return `otpauth://totp/${prefix}${label}?secret=${secret}${parameter}&algorithm=SHA1&digits=${DIGITS}&period=${PERIOD_SECONDS}`
 }
 
 /** Returns bytes in base32 (RFC 4648 6). Five bytes have eight characters; other lengths are not needed. */

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { foldCode } from '../../../schema/text/code.ts'
 import { toBase32 } from './codes.ts'
 
 const CODES = 10
@@ -11,4 +12,4 @@ export const createRecoveryCodes = (): string[] => Array.from({ length: CODES },
 
 /** Returns the hash of a recovery code, which is what the database stores, however the code is spelled. */
 export const hashRecoveryCode = (code: string): Uint8Array =>
-  createHash('sha256').update(code.replaceAll(/[\s\p{Pd}]/gu, '').toUpperCase()).digest()
+  createHash('sha256').update(foldCode(code).toUpperCase()).digest()

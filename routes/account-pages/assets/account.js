@@ -1,7 +1,7 @@
 import { showKeys } from './keys.js'
 import { showData } from './data.js'
 import { describeUserAgent } from './functions.js'
-import { ago, announce, Failure, format, onSubmit, onUse, texts } from './page.js'
+import { ago, announce, Failure, format, onSubmit, onUse, showRunning, texts } from './page.js'
 import { explainReturn, showIdentities } from './identities.js'
 import { showFiles } from './files.js'
 import { call, leave, refresh, takeTyped } from './session.js'
@@ -158,6 +158,7 @@ function restoreTyped () {
   if (typed.length > 0) find('#typed-kept').textContent = texts.typedKept
 }
 
+showRunning()
 find('#loading').hidden = false
 try {
   user = await refresh()

@@ -1,5 +1,5 @@
 import { forgetToken, showState, takeToken } from './mail-token.js'
-import { announce, Failure, format, onSubmit, onUse, send, texts } from './page.js'
+import { announce, Failure, format, onSubmit, onUse, send, showRunning, texts } from './page.js'
 import { isConditional, isSupported, usePasskey } from './passkeys.js'
 import { offerAgain } from './send-again.js'
 import { recallUsername, rememberUsername } from './username.js'
@@ -122,6 +122,7 @@ if (passkey && isSupported) {
   })
 }
 
+showRunning()
 const whoIsHere = showWhoIsHere()
 
 // A visitor who has a session may go on with it. Only the service sees its cookie.

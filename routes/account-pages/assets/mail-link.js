@@ -1,6 +1,6 @@
 // The pages to which mails link, apart from that for logins.
 import { forgetToken, showState, takeToken } from './mail-token.js'
-import { Failure, onSubmit, request, send } from './page.js'
+import { Failure, onSubmit, request, send, showRunning } from './page.js'
 import { recallUsername } from './username.js'
 
 const INVALID = 400
@@ -97,4 +97,5 @@ async function isValid () {
     status !== INVALID && (status !== NOT_FOUND || form.querySelector('input:enabled') !== null))
 }
 
+showRunning()
 await open(token)

@@ -1,6 +1,6 @@
 // What the scripts of all pages use. Texts from users and from the service are set as `textContent` and as values of
 // fields only.
-import { formatText, inputText } from './functions.js'
+import { formatText, inputText, toSentence } from './functions.js'
 import { failures, texts } from './texts.js'
 
 export { texts }
@@ -21,6 +21,7 @@ export function ago (instant) {
 }
 
 const root = new URL('../../', import.meta.url)
+const textsOfFailures = new Map(Object.entries(failures))
 const TIMEOUT_MS = 30_000
 const TOO_MANY = 429
 
@@ -36,6 +37,9 @@ export class Failure extends Error {
 
 /** The user has cancelled an action, which therefore says nothing. */
 export class Cancelled extends Error {}
+
+/** Removes the sentence that the page shows unless its scripts run. */
+export const showRunning = () => document.querySelector('#scripts-missing')?.remove()
 
 /** Returns the address of a page. */
 export const pageUrl = (path) => new URL(path, root).href
@@ -54,15 +58,18 @@ export async function request (method, path, body, token, more = {}) {
   }
   let response
   let data = {}
+  const aborter = new AbortController()
+  const timer = setTimeout(() => aborter.abort(), TIMEOUT_MS)
   try {
-    const signal = AbortSignal.timeout(TIMEOUT_MS)
     response = await fetch(
-      new URL(`api/${path}`, root), { method, headers, body: body && JSON.stringify(body), signal }
+      new URL(`api/${path}`, root), { method, headers, body: body && JSON.stringify(body), signal: aborter.signal }
     )
     if (response.status !== 204) data = await response.json()
   } catch {
     // What is no JSON does not come from the service, but from a proxy in front of it.
     throw new Failure(texts.unreachable, response?.status)
+  } finally {
+    clearTimeout(timer)
   }
   if (!response.ok) throw failureOf(response, data)
   return { data, headers: response.headers }
@@ -74,10 +81,11 @@ const FIELDS = { EMAIL_TAKEN: 'email', WRONG_PASSWORD: 'currentPassword', PASSWO
 function failureOf (response, data) {
   const { code, error, errors = [error] } = data
   const wait = Number(response.headers.get('retry-after'))
-  const textOf = (name) => Object.hasOwn(failures, name) ? failures[name] : undefined
+  const textOf = (name) => textsOfFailures.get(name)
   const parts = errors.map((sentence) => ({
-    text: textOf(code) ?? textOf(sentence) ?? inputText(sentence ?? '', texts, lang) ??
-      (sentence ? `${sentence[0].toUpperCase()}${sentence.slice(1)}.` : texts.failed),
+    // What a hook of the service says is a better reason than that one has rejected something.
+    text: (code === 'REJECTED' ? undefined : textOf(code)) ?? textOf(sentence) ??
+      inputText(sentence ?? '', texts, lang) ?? (sentence ? toSentence(sentence) : texts.failed),
     field: FIELDS[code] ?? (data.errors ? /^\w+/.exec(sentence)?.[0] : undefined),
   }))
   if (response.status === TOO_MANY && wait > 0) parts.splice(0, parts.length, { text: waitText(wait) })
@@ -94,7 +102,7 @@ function waitText (seconds) {
 }
 
 /** Returns the text for the code of a failure, which may be anything. */
-export const failureText = (code) => Object.hasOwn(failures, code) ? failures[code] : texts.failed
+export const failureText = (code) => textsOfFailures.get(code) ?? texts.failed
 
 /** Runs an action, once at a time, when a button is used. Shows its failure in an element. */
 export function onUse (target, event, alert, action) {

@@ -254,6 +254,45 @@ t.test('16.3 what is malformed or too large is rejected before anything is verif
   }
 })
 
+t.test('16.3 members that older browsers send empty, null or not at all are accepted', async (t) => {
+  const { createUser, creationOptions, add, begin, finish } = await open()
+  const shapes: Record<string, { rest: object, transports?: null | string[] }> = {
+    'no members that follow from others': {
+      rest: {
+        rawId: undefined, type: undefined, clientExtensionResults: undefined, authenticatorAttachment: undefined,
+      },
+    },
+    null: {
+      rest: { rawId: null, type: null, clientExtensionResults: null, authenticatorAttachment: null }, transports: null,
+    },
+    'empty texts and lists': { rest: { rawId: '', type: '', authenticatorAttachment: '' }, transports: [] },
+  }
+  for (const [name, { rest, transports }] of Object.entries(shapes)) {
+    const user = await createUser()
+    const authenticator = new Authenticator({ origin: ORIGIN })
+    const created = authenticator.create(await creationOptions(user))
+    const added = await add(user, { ...created, ...rest, response: { ...created.response, transports } })
+    t.equal(added.statusCode, 201, `${name}: ${added.body}`)
+    const { options, cookie } = await begin()
+    const loggedIn = await finish({ ...authenticator.get(options), ...rest }, cookie)
+    t.equal(loggedIn.json().user?.id, user.id, `${name}: ${loggedIn.body}`)
+  }
+})
+
+t.test('16.3 a handle that is empty names nobody: it confirms a session, and logs nobody in', async (t) => {
+  const { createUser, register, begin, finish, inject } = await open()
+  const user = await createUser()
+  const { authenticator } = await register(user)
+  const { options, cookie } = await begin()
+  const nobody = await finish(authenticator.get(options, { userHandle: '' }), cookie)
+  t.strictSame([nobody.statusCode, nobody.json()], [401, REFUSED])
+  const { headers } = user
+  const stepUp = (await inject('POST', '/api/auth/step-up/options', { headers })).json()
+  const credential = authenticator.get(stepUp, { userHandle: '' })
+  const confirmed = await inject('POST', '/api/auth/step-up', { headers, payload: { credential } })
+  t.equal(confirmed.statusCode, 200, confirmed.body)
+})
+
 t.test('16.3 a flood of options stores nothing, and failed logins of a network are limited', async (t) => {
   const limit = { burst: 10_000, perMinute: 10_000 }
   const usher = await openPasskeys(t, { throttle: { address: { burst: 5, perMinute: 0.01 }, account: limit } })

@@ -295,6 +295,7 @@ t.test('16.3 another library accepts and rejects the same assertions', async (t)
       const theirs = await server.verifyAuthentication(
         {
           ...response,
+          rawId: response.id,
           type: 'public-key',
           clientExtensionResults: {},
           authenticatorAttachment: 'platform',

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { foldCode } from '../../../schema/text/code.ts'
 import { codeOf, createTotpSecret, findStep, toBase32, totpUri } from '../../../plugins/auth/totp/codes.ts'
 
 // RFC 6238, appendix B: the last six of the eight digits.
@@ -43,6 +44,27 @@ t.test('16.4 a code may be typed in groups, and whatever else is typed is no cod
   for (const given of wrong) t.notOk(accepts(given), given)
 })
 
+t.test('16.4 a code may be typed in full width, in the digits of another script, and with marks of direction', async (t) => {
+  const code = codeOf(SECRET, 1000)
+  const writeFrom = (zero: number) => Array.from(code, (digit) => String.fromCodePoint(zero + Number(digit))).join('')
+  // Arabic-Indic, Persian, Devanagari, Thai, full width, mathematical monospace, and one between others.
+  for (const zero of [0x660, 0x6f0, 0x966, 0xe50, 0xff10, 0x1d7f6, 0x1d7e2]) {
+    const written = writeFrom(zero)
+    const grouped = `\u200f${written.slice(0, written.length / 2)}\u3000${written.slice(written.length / 2)}\u200e`
+    for (const given of [written, grouped]) t.equal(findStep(SECRET, given, 1000 * 30_000, 0), 1000, given)
+  }
+  t.equal(findStep(SECRET, writeFrom(0x2460), 1000 * 30_000, 0), undefined, 'circled numbers are no digits')
+})
+
+t.test('16.4 every digit of every script is the digit that it stands for', async (t) => {
+  for (const numberingSystem of Intl.supportedValuesOf('numberingSystem')) {
+    const { format } = new Intl.NumberFormat('en', { numberingSystem, useGrouping: false })
+    const digits = Array.from({ length: 10 }, (_, digit) => format(digit))
+    if (!digits.every((digit) => /^\p{Nd}$/u.test(digit))) continue
+    t.equal(foldCode(digits.join('')), '0123456789', numberingSystem)
+  }
+})
+
 t.test('16.4 secrets have 160 bits, and each is another one', async (t) => {
   const secrets = Array.from({ length: 100 }, createTotpSecret)
   for (const secret of secrets) t.match(secret, /^[A-Z2-7]{32}$/)
@@ -50,11 +72,21 @@ t.test('16.4 secrets have 160 bits, and each is another one', async (t) => {
 })
 
 t.test('16.4 the address for apps keeps whatever the name of the product and the account are', async (t) => {
-  const issuer = 'Büro & Co: 100% ? #1'
+  const issuer = 'Büro & Co 100% ? #1'
   const uri = new URL(totpUri({ secret: SECRET, issuer, account: "o'ada+1@example.com" }))
   t.same(
     [uri.protocol, uri.host, decodeURIComponent(uri.pathname)], ['otpauth:', 'totp', `/${issuer}:o'ada+1@example.com`]
   )
   const { searchParams: parameters } = uri
   t.strictSame(Object.fromEntries(parameters), { secret: SECRET, issuer, algorithm: 'SHA1', digits: '6', period: '30' })
+})
+
+t.test('16.4 the address for apps has one colon in its label, whatever the names have', async (t) => {
+  const read = (issuer: string, account: string) => {
+    const { pathname, searchParams } = new URL(totpUri({ secret: SECRET, issuer, account }))
+    return [decodeURIComponent(pathname), searchParams.get('issuer')]
+  }
+  t.same(read('Acme: Cloud', 'ada@example.com'), ['/Acme Cloud:ada@example.com', 'Acme Cloud'])
+  t.same(read('::a:b:', '"a:b"@example.com'), ['/a b:"a b"@example.com', 'a b'])
+  t.same(read(':', 'ada@example.com'), ['/ada@example.com', null])
 })
