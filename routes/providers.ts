@@ -189,10 +189,12 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const { id } = request.params
     const browser = browserOf(request)
     // Nobody is kept from logging in by where they would be led afterwards.
-    const tooLong = () => app.log.debug({ provider: id }, 'A login goes on without its returnTo, which is too long')
-    const returnTo = request.validationError ? tooLong() : readReturnTo(request.query.returnTo, tooLong)
+    const returnTo = request.validationError ? undefined : readReturnTo(request.query.returnTo)
+    if (returnTo === undefined && request.query.returnTo !== undefined) {
+      app.log.debug({ provider: id }, 'A login goes on without its returnTo, which is malformed, not allowed or too long')
+    }
     try {
-      const url = await providers.begin(id, browser, returnTo ?? undefined)
+      const url = await providers.begin(id, browser, returnTo)
       browsers.set(reply, browser, STATE_SECONDS)
       return redirect(reply, url)
     } catch (error) {
