@@ -26,7 +26,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   t.ok(paths.includes('docs/settings.md'), 'to which `npx fastify-usher --help` refers')
   t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), [
     'dist/app.d.ts',
-    ...['api', 'cache', 'error', 'graphql', 'index', 'posts', 'react', 'retry', 'session']
+    ...['api', 'cache', 'error', 'graphql', 'index', 'passkeys', 'posts', 'react', 'retry', 'session']
       .map((name) => `dist/client/${name}.d.ts`),
     'dist/plugins/database/migrate.d.ts',
     ...[
@@ -58,7 +58,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   t.strictSame(
     paths.filter((path) => /\/pages\/.*\.js$/.test(path)).sort(),
     [
-      'node/pages/design', 'node/pages/home',
+      'node/pages/design', 'node/pages/home', 'node/pages/missing',
       ...['components', 'design-page', 'docs', 'graphiql', 'html', 'pages', 'sign-in', 'ui']
         .map((name) => `routes/pages/${name}`),
     ]
@@ -99,11 +99,14 @@ t.test('12.10 a start imports no ES module that a CommonJS plugin would get by r
 import { createRequire, registerHooks } from 'node:module'
 const imported = []
 registerHooks({
-  load (url, context, nextLoad) {
-    const loaded = nextLoad(url, context)
+  resolve (specifier, context, nextResolve) {
+    const resolved = nextResolve(specifier, context)
+    const { url, format } = resolved
     const [, name] = /.*\\/node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(url) ?? []
-    if (name && name !== 'fastify-usher' && loaded.format === 'module') imported.push({ name, url })
-    return loaded
+    // What plugins of Usher require, only they load.
+    const isImport = context.conditions.includes('import')
+    if (isImport && name && name !== 'fastify-usher' && format === 'module') imported.push({ name, url })
+    return resolved
   },
 })
 const { default: Fastify } = await import('fastify')

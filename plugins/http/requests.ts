@@ -52,12 +52,17 @@ export default fp(async function requests (app) {
 }, { name: 'usher-requests', dependencies: ['usher-options', 'usher-auth'] })
 
 // A response may repeat one of an earlier release (contract 10.4), whose record has not all members that this release
-// requires. It is sent without them, as it was then.
+// requires. It is sent without them, as it was then. The members keep their order: fast-json-stringify writes those
+// that are required first.
 function withoutRequired<Node> (node: Node): Node {
   if (typeof node !== 'object' || node === null) return node
   if (Array.isArray(node)) return node.map(withoutRequired) as Node
-  const entries = Object.entries(node).filter(([key, value]) => key !== 'required' || !Array.isArray(value))
-  return Object.fromEntries(entries.map(([key, value]) => [key, withoutRequired(value)])) as Node
+  const { required, properties, ...others } = node as { required?: unknown, properties?: Record<string, unknown> }
+  const names = Array.isArray(required) ? required : []
+  const isOptional = ([name]: [string, unknown]) => names.includes(name) ? 0 : 1
+  const members = Object.entries(properties ?? {}).sort((one, other) => isOptional(one) - isOptional(other))
+  return Object.fromEntries(Object.entries({ ...others, ...properties && { properties: Object.fromEntries(members) } })
+    .map(([key, value]) => [key, withoutRequired(value)])) as Node
 }
 
 // The schema of such a body is for the reference. The route validates the body once it has read it.
