@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the programs that the release tests need (nginx, PgBouncer, Redis, PostgreSQL, Prometheus, libfaketime,
-# systemd, Python, oathtool, Glewlwyd and Ceph's radosgw) from Debian's packages, if they are missing.
+# systemd, Python, oathtool, Glewlwyd, Patroni, etcd, HAProxy and Ceph's radosgw) from Debian's packages, if they are missing.
 set -euo pipefail
 missing=()
 [ -x /usr/sbin/nginx ] || missing+=(nginx-light)
@@ -13,6 +13,9 @@ compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(libf
 [ -x /usr/bin/oathtool ] || missing+=(oathtool)
 [ -x /usr/bin/glewlwyd ] || missing+=(glewlwyd)
 [ -x /usr/bin/radosgw ] || missing+=(ceph-mon ceph-osd ceph-common radosgw)
+[ -x /usr/bin/patroni ] || missing+=(patroni)
+[ -x /usr/bin/etcd ] || missing+=(etcd-server)
+[ -x /usr/sbin/haproxy ] || missing+=(haproxy)
 command -v python3 >/dev/null || missing+=(python3)
 [ "${#missing[@]}" -eq 0 ] && exit 0
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then

@@ -5,6 +5,7 @@ import { createRoute } from '../driver/route.ts'
 import type { Database } from '../tables/index.ts'
 import { createFences } from './fences.ts'
 import { findMark, findNewestMark } from './marks.ts'
+import { Patience } from './patience.ts'
 import { NotRead, StandbyConnection } from './standby-connection.ts'
 
 /** What can be said about a standby at a moment. */
@@ -21,7 +22,7 @@ export type StandbyStatus =
  */
 export async function inspectStandby (db: Database, url: string, deadlines = DEADLINES): Promise<StandbyStatus> {
   const { unshared } = createRoute(readClientOptions(url, deadlines.statement, deadlines))
-  const connection = new StandbyConnection(unshared, deadlines)
+  const connection = new StandbyConnection(unshared, deadlines, new Patience(deadlines))
   try {
     const { rows: [primary] } = await sql<{ system: string, database: string }>`
       select system_identifier::text as system, current_database() as database from pg_control_system()`.execute(db)

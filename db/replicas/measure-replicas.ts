@@ -29,6 +29,11 @@ export function measureReplicas ({ metrics }: Telemetry, standbys: readonly Stan
     { label: 'standby', combine: 'max' }
   )
   metrics.gauge(
+    'usher_replica_patience_seconds', 'For how long a read waits until a standby has replayed the WAL',
+    () => new Map(standbys.map(({ name, patienceMs }) => [name, patienceMs / 1000])),
+    { label: 'standby', combine: 'max' }
+  )
+  metrics.gauge(
     'usher_replica_connections', 'Open connections to a standby',
     () => new Map(standbys.map(({ name, open }) => [name, open])), { label: 'standby' }
   )

@@ -8,6 +8,7 @@ import type { ObserveStatement } from '../telemetry/observe-statements.ts'
 import type { Shown } from './certificate.ts'
 import type { Fence } from './fences.ts'
 import type { Mark } from './marks.ts'
+import type { Patience } from './patience.ts'
 import {
   findDetached, findForeign, FOLLOWING, FOLLOWING_FROM, IS_PRIMARY, type Identity,
 } from './standby-problems.ts'
@@ -48,8 +49,10 @@ export interface ReadOnStandby {
 
 /** How long a standby may take, in milliseconds. */
 export interface StandbyDeadlines {
-  /** To replay the WAL, and the primary to show what the standby has shown. */
+  /** To replay the WAL. */
   readonly replicaReplay: number
+  /** The same if it usually takes longer, and the primary to show what the standby has shown. */
+  readonly replicaReplayMax: number
   /** To answer. */
   readonly replicaAnswer: number
   /** To answer for the first time. */
@@ -98,15 +101,20 @@ export interface Introduction {
 export class StandbyConnection {
   readonly #connection: TransactionConnection
   readonly #deadlines: StandbyDeadlines
+  readonly #patience: Patience
   readonly #observe: ObserveStatement | undefined
   /** Up to where the standby had replayed the WAL when it last answered. */
   position: string | undefined
   /** Resolves when its statements have been answered. Never rejects. */
   settled: Promise<unknown> = Promise.resolve()
 
-  constructor (options: ClientOptions, deadlines: StandbyDeadlines, observe?: ObserveStatement) {
+  /** @param patience that of the standby, which its connections share */
+  constructor (
+    options: ClientOptions, deadlines: StandbyDeadlines, patience: Patience, observe?: ObserveStatement
+  ) {
     this.#connection = new TransactionConnection(options)
     this.#deadlines = deadlines
+    this.#patience = patience
     this.#observe = observe
   }
 
@@ -162,7 +170,9 @@ export class StandbyConnection {
   async read (
     fence: Fence, query: { text: string, parameters: readonly unknown[], prepare: boolean }
   ): Promise<ReadOnStandby> {
-    const { replicaReplay, replicaAnswer } = this.#deadlines
+    const { replicaAnswer } = this.#deadlines
+    const limit = this.#patience.ms
+    const sent = performance.now()
     const { running } = fence.snapshot
     const answered: string[] = []
     const note = <Result>(name: string, work: Promise<Result>) => work.then((result) => {
@@ -170,18 +180,19 @@ export class StandbyConnection {
       return result
     })
     // All are sent before the first is answered. The server executes them one after the other.
-    const replay = note('replay', this.#run(REPLAY, [fence.lsn, String(SHARE * replicaReplay)], true))
+    const replay = note('replay', this.#run(REPLAY, [fence.lsn, String(SHARE * limit)], true))
     const read = note('read', this.#run(query.text, query.parameters, query.prepare))
     const certificate = note('certificate', this.#certify(fence, running))
     this.settled = Promise.allSettled([replay, read, certificate])
     // An answer that arrived while this process was busy is read after the timers.
-    if (!await settlesWithin(replay, replicaReplay)) {
+    if (!await settlesWithin(replay, limit)) {
       await turn()
-      if (answered.length === 0) throw new NotRead('late', 'it does not answer in time')
+      if (answered.length === 0) throw this.#late(limit, 'it does not answer in time')
     }
     const { replayed, took, lsn } = (await replay)[0]!
     this.position = lsn
-    if (replayed !== true) throw new NotRead('late', 'it has not replayed the WAL in time')
+    if (replayed !== true) throw this.#late(limit, 'it has not replayed the WAL in time')
+    this.#patience.note(performance.now() - sent)
     const [rows, { xmax, committed }] = await inTime(Promise.all([read, certificate]), replicaAnswer, noAnswer)
     // postgres.js returns an empty result for a statement that it accepted on a lost connection and never sent.
     if (!rows.command || answered.join(' ') !== 'replay read certificate') {
@@ -196,6 +207,11 @@ export class StandbyConnection {
     this.settled = certificate.catch(() => {})
     const { committed } = await inTime(certificate, this.#deadlines.replicaAnswer, noAnswer)
     for (const xid of xids) if (!committed.has(xid)) shown.invisible.add(xid)
+  }
+
+  #late (limit: number, problem: string): NotRead {
+    this.#patience.noteLate(limit)
+    return new NotRead('late', problem)
   }
 
   async #certify (

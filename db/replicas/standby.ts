@@ -8,6 +8,7 @@ import type { ObserveStatement } from '../telemetry/observe-statements.ts'
 import { findUnconfirmed, type Shown } from './certificate.ts'
 import type { Fence, Fences } from './fences.ts'
 import type { Marks } from './marks.ts'
+import { Patience } from './patience.ts'
 import { NotRead, noAnswer, StandbyConnection, type Introduction, type StandbyDeadlines } from './standby-connection.ts'
 
 // After so many reads in a row that it has not answered, it rests.
@@ -59,6 +60,7 @@ export interface Query {
 export class Standby {
   readonly name: string
   readonly #options: StandbyOptions
+  readonly #patience: Patience
   #idle: StandbyConnection[] = []
   readonly #open = new Set<StandbyConnection>()
   /** What it was verified with; undefined while it rests. */
@@ -74,6 +76,7 @@ export class Standby {
   constructor (options: StandbyOptions) {
     this.name = options.name
     this.#options = options
+    this.#patience = new Patience(options.deadlines)
   }
 
   /** Whether reads go there. */
@@ -84,6 +87,11 @@ export class Standby {
   /** How many bytes of the WAL it lacked at its last answer; undefined if there was none. */
   get lag (): number | undefined {
     return this.#lag
+  }
+
+  /** For how long its next read waits, in milliseconds, until it has replayed the WAL. */
+  get patienceMs (): number {
+    return this.#patience.ms
   }
 
   get open (): number {
@@ -142,7 +150,7 @@ export class Standby {
   // read asks the primary.
   async #confirm (connection: StandbyConnection, fence: Fence, shown: Shown): Promise<void> {
     const { fences, deadlines } = this.#options
-    const until = performance.now() + deadlines.replicaReplay
+    const until = performance.now() + deadlines.replicaReplayMax
     for (let now = fence, round = 0; ; round++) {
       const before = findUnconfirmed(shown, now.snapshot)
       // Those of which the standby was not asked, because they are newer than the fence.
@@ -158,7 +166,7 @@ export class Standby {
   // Opens and verifies one more connection. The first one after a rest decides whether reads go there again.
   async #connect (): Promise<void> {
     const { options, deadlines, fences, marks, findMark, observe } = this.#options
-    const connection = new StandbyConnection(options, deadlines, observe)
+    const connection = new StandbyConnection(options, deadlines, this.#patience, observe)
     this.#open.add(connection)
     this.#isOpening = true
     try {
@@ -193,8 +201,12 @@ export class Standby {
   // Beside what makes a standby unusable at once, there are reads that are late, conflicts with the recovery, and
   // errors that only the standby has, such as a missing permission. If it gives no answer in between, it rests.
   #fail (error: Failure): void {
+    if (error instanceof NotRead && error.fallback === 'late') {
+      if (this.#patience.late >= MAX_FAILURES) this.#rest(error)
+      return
+    }
     const isOfMoment = error instanceof NotRead
-      ? error.fallback === 'late' || error.fallback === 'ahead'
+      ? error.fallback === 'ahead'
       : error instanceof postgres.PostgresError && error.severity !== 'FATAL'
     // The primary has the same error, and clients can cause it.
     if (error instanceof postgres.PostgresError && error.code.startsWith('22')) return

@@ -26,7 +26,8 @@ export const Deadlines = Type.Object({
   idleInTransaction: ms(3000, 'PostgreSQL ends a transaction whose node does not go on'),
   transaction: ms(5000, 'A transaction waits for a connection'),
   notificationDelivery: ms(5000, 'The first notification arrives at a start'),
-  replicaReplay: ms(20, 'A standby replays what a read needs, and the primary shows what the standby has shown'),
+  replicaReplay: ms(20, 'A standby replays what a read needs, at least'),
+  replicaReplayMax: ms(200, 'The same if it usually takes longer, and the primary shows what the standby has shown'),
   replicaAnswer: ms(300, 'A standby answers a read'),
   migrationLock: ms(300_000, 'A migration waits for a lock'),
 

@@ -88,7 +88,7 @@ t.test('14.7 a standby answers each kind of read, also right after a switch of s
   t.equal((await fallbacks(usher)).failed, failed, 'the standby has no errors')
   const metrics = (await usher.app.usher.metrics()).filter(({ name }) => name.startsWith('usher_replica'))
   t.strictSame(metrics.map(({ name }) => name.slice('usher_replica_'.length)), [
-    'reads_total', 'fallbacks_total', 'replay_seconds', 'used', 'lag_bytes', 'connections',
+    'reads_total', 'fallbacks_total', 'replay_seconds', 'used', 'lag_bytes', 'patience_seconds', 'connections',
   ])
 })
 

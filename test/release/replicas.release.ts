@@ -19,6 +19,8 @@ const READS = 1_000_000
 // Reads between two faults.
 const LONGEST_STEP = 10_000
 const MEASURED_MS = 5000
+// By which the shares of standbys are compared.
+const SHARED_READS = 3000
 // Of Linux.
 const MS_PER_TICK = 10
 
@@ -386,3 +388,41 @@ t.test('14.7 the CPU time of reads, with and without standbys', async (t) => {
     }
   }
 })
+
+// Of the reads of users and lists, beside writes.
+for (const delayMs of [0, 30]) {
+  const title = `14.7 standbys that get the WAL ${delayMs} ms late beside all that runs: a limit that follows them, and a fixed one`
+  t.test(title, async (t) => {
+    const group = await startStandbys(t, folderOf(t), { count: 2 })
+    for (const { link } of group.standbys) link.delayReplies(delayMs)
+    const schema = 'usher'
+    const deadlines = { ...slow, replicaReplay: 20 }
+    const fixed = await open(t, { ...optionsOf(group), schema, deadlines: { ...deadlines, replicaReplayMax: 20 } })
+    const following = await open(t, { ...optionsOf(group), schema, deadlines })
+    const nodes = [fixed, following]
+    const ids = await Promise.all(Array.from({ length: 8 }, async () => (await fixed.createUser({ name: '0' })).id))
+    const { history, stop } = startHistory(nodes, {
+      ids, readers: 8, writers: 2, rename: async (node, id, name) => await nodes[node]!.rename(id, name) === 200,
+    })
+    t.teardown(stop)
+    const untilRead = (more: number) => {
+      const since = history.reads
+      return until('reads go on', () => history.reads > since + more || history.faults.length > 0)
+    }
+    // The first answers are what it learns from.
+    await untilRead(500)
+    const before = await Promise.all(nodes.map(readsOf))
+    await untilRead(SHARED_READS)
+    const shares = await Promise.all(nodes.map(async (node, index) => {
+      const { standby = 0, primary = 0 } = await readsOf(node)
+      const [there, here] = [standby - before[index]!.standby!, primary - before[index]!.primary!]
+      return there / (there + here)
+    }))
+    await stop()
+    const patience = await countsOf(following, 'usher_replica_patience_seconds')
+    t.comment({ delayMs, shares, patience, fallbacks: await Promise.all(nodes.map(fallbacks)) })
+    t.strictSame(history.faults, [])
+    t.ok(shares[1]! > 0.5, `standbys answer ${shares[1]}`)
+    if (delayMs > 0) t.ok(shares[0]! < 0.1, `with a fixed limit they answer ${shares[0]}`)
+  })
+}
