@@ -32,7 +32,8 @@ export function folder (t: Test, content?: Parameters<Test['testdir']>[0]): stri
 
 /** Runs a query on a separate connection and returns its rows. */
 export async function query (url: string, text: string): Promise<Record<string, unknown>[]> {
-  const sql = createClient(url, { max: 1, onnotice: () => {}, connect_timeout: 30 })
+  // A connection that is lost while it asks for types causes an unhandled rejection (porsager/postgres#1192).
+  const sql = createClient(url, { max: 1, onnotice: () => {}, connect_timeout: 30, fetch_types: false })
   try {
     return [...await sql.unsafe(text)]
   } finally {
