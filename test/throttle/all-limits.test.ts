@@ -119,6 +119,7 @@ const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
   },
   'plugins/database/database.ts': { createSampler: SERVICE },
   'plugins/http/errors.ts': { createSampler: SERVICE },
+  'plugins/http/preflight.ts': { createSampler: SERVICE },
   'plugins/http/raw/pipelining.ts': { WAITING: ONE },
   'plugins/idempotency/index.ts': { 'new TokenBuckets': OWNERS },
   'plugins/outbox/mails/mailer.ts': { RECIPIENTS: SERVICE, createSampler: OWNERS },
