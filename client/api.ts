@@ -1795,7 +1795,7 @@ export interface components {
             iss?: string;
             /** @description Why the provider has not logged the user in */
             error?: string;
-            /** @description What Apple says about the user the first time */
+            /** @description What Apple says about the user the first time; left out if the address of the callback would have more than 12 KiB */
             user?: unknown;
         };
         /** BeginProvider */
@@ -8194,7 +8194,7 @@ export interface operations {
                 iss?: string;
                 /** @description Why the provider has not logged the user in */
                 error?: string;
-                /** @description What Apple says about the user the first time */
+                /** @description What Apple says about the user the first time; left out if the address of the callback would have more than 12 KiB */
                 user?: unknown;
             };
             header?: never;

@@ -30,8 +30,8 @@ import { createSignUpCookie } from './sign-up-cookie.ts'
 // More than the schemas of all members together.
 const BODY_BYTES = 64 * 1024
 const CHALLENGE_SECONDS = 300
-// It becomes a part of an address again.
-const USER_CHARACTERS = 4096
+// The head of a request may have 16 KiB, and the cookies and other headers of a browser need some of them.
+const CALLBACK_CHARACTERS = 12 * 1024
 const REASON_CHARACTERS = 500
 // An attempt has the time of the node's estimate of the clock of the database.
 const CLOCK_TOLERANCE_MS = 1000
@@ -227,10 +227,16 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const { params: { id }, body, validationError } = request
     if (!providers.ids.includes(id) || validationError) return fail(request, reply, rejectionOf(id, validationError))
     const { state, code, iss, error, user } = body
-    const name = typeof user === 'string' && user.length <= USER_CHARACTERS ? user : undefined
-    const given = Object.entries({ state, code, iss, error, user: name }).filter(([, value]) => value !== undefined)
-    const query = new URLSearchParams(given as [string, string][])
-    return redirect(reply, `${publicPath}/api/auth/providers/${id}/callback?${query}`)
+    const urlOf = (user?: string) =>
+      `${publicPath}/api/auth/providers/${id}/callback${queryOf({ state, code, iss, error, user })}`
+    // A login does not need the name: without it, a new user gets one from the address.
+    const urls = [...typeof user === 'string' ? [urlOf(user)] : [], urlOf()]
+    const url = urls.find(({ length }) => length <= CALLBACK_CHARACTERS)
+    if (url === undefined) {
+      const cause = new Error(`the members of the form are an address of more than ${CALLBACK_CHARACTERS} characters`)
+      return fail(request, reply, new ProviderRejected({ cause }))
+    }
+    return redirect(reply, url)
   }
 
   async function onCallback (request: RequestOf<typeof schemas.callback>, reply: ReplyOf<typeof schemas.callback>) {

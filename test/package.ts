@@ -97,15 +97,15 @@ t.test('9 a host in JavaScript can install, import and mount the plugin, and get
 t.test('12.10 a start imports no ES module that a CommonJS plugin would get by require', async (t) => {
   await writeFile(join(folder, 'shared.js'), `
 import { createRequire, registerHooks } from 'node:module'
-const imported = []
+const [imported, modules] = [[], new Set()]
 registerHooks({
   resolve (specifier, context, nextResolve) {
     const resolved = nextResolve(specifier, context)
     const { url, format } = resolved
     const [, name] = /.*\\/node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(url) ?? []
-    // What plugins of Usher require, only they load.
-    const isImport = context.conditions.includes('import')
-    if (isImport && name && name !== 'fastify-usher' && format === 'module') imported.push({ name, url })
+    if (format === 'module') modules.add(url)
+    // What CommonJS requires, such as plugins that Usher uses, is loaded by one loader only.
+    if (modules.has(context.parentURL) && name && name !== 'fastify-usher' && format === 'module') imported.push({ name, url })
     return resolved
   },
 })

@@ -128,7 +128,7 @@ export const ProviderResponse = Type.Object({
   code: parameter(8192, 'The authorization code'),
   iss: parameter(2048, 'The issuer (RFC 9207)'),
   error: parameter(256, 'Why the provider has not logged the user in'),
-  user: Type.Optional(Type.Unsafe<unknown>({ description: 'What Apple says about the user the first time' })),
+  user: Type.Optional(Type.Unsafe<unknown>({ description: 'What Apple says about the user the first time; left out if the address of the callback would have more than 12 KiB' })),
 }, { title: 'ProviderResponse', examples: [{ error: 'access_denied' }] })
 
 export type ProviderResponse = Static<typeof ProviderResponse>

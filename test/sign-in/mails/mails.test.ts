@@ -124,6 +124,17 @@ t.test('16.6 clients without cookies send the id of the response with the code, 
   t.equal(await statusOf(confirm({ code: ` ${code.replace(' ', '-')} `, loginId })), 200)
 })
 
+t.test('16.6 the code may be typed in Arabic-Indic, Persian and full-width digits, with spaces', async (t) => {
+  const user = await createVerified()
+  for (const [index, zero] of [0x660, 0x6f0, 0xff10].entries()) {
+    const { cookie, code } = await ask(user.email, { count: index + 1 })
+    const written = code.replaceAll(/\d/g, (digit) => String.fromCodePoint(zero + Number(digit)))
+    const another = written.replace(/.$/u, (last) => String.fromCodePoint(zero + (last.codePointAt(0)! - zero + 1) % 10))
+    t.equal(await statusOf(confirm({ code: another }, { cookie })), 401, another)
+    t.equal(await statusOf(confirm({ code: ` ${written.replace(' ', '\u3000')} ` }, { cookie })), 200, written)
+  }
+})
+
 t.test('16.6 programs that scan mails, and even run scripts, use nothing up', async (t) => {
   const user = await createVerified()
   const { token } = await ask(user.email)

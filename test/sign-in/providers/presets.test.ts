@@ -147,6 +147,24 @@ t.test('16.5 Apple: a form of another site works without cookies, the name is in
     })
     t.match(longer.headers.location, /^\/api\/auth\/providers\/apple\/callback\?state=/, `a user that is ${what}`)
   }
+  for (const [member, length] of Object.entries({ state: 8192, code: 8192, iss: 2048, error: 256 })) {
+    const one = await inject('POST', '/api/auth/providers/apple/callback', {
+      headers: { 'content-type': FORM }, payload: new URLSearchParams({ [member]: 'x'.repeat(length) }).toString(),
+    })
+    t.equal(one.headers.location, `/api/auth/providers/apple/callback?${member}=${'x'.repeat(length)}`)
+  }
+  const largest = { state: 'x'.repeat(8192), code: 'x'.repeat(8192), iss: 'x'.repeat(2048), user }
+  const refused = await inject('POST', '/api/auth/providers/apple/callback', {
+    headers: { 'content-type': FORM }, payload: new URLSearchParams(largest).toString(),
+  })
+  t.equal(errorIn(refused), 'PROVIDER_REJECTED', 'no browser is sent to an address that no node accepts')
+  const encoded = await inject('POST', '/api/auth/providers/apple/callback', {
+    headers: { 'content-type': FORM }, payload: new URLSearchParams({ ...response, user: '愛'.repeat(4000) }).toString(),
+  })
+  t.strictSame(
+    Object.fromEntries(new URL(encoded.headers.location!, 'http://localhost').searchParams), { ...response },
+    'a user that is too long once it is encoded'
+  )
   const forged = await inject('GET', posted.headers.location!)
   t.equal(errorIn(forged), 'INVALID_STATE', 'another browser')
   const session = await sessionOf(await inject('GET', posted.headers.location!, { headers: { cookie } }))
@@ -190,7 +208,7 @@ t.test('16.5 without pages, returnTo gets the result, and the API answers withou
   const failed = await begin('fake', { returnTo })
   const wrong = await finish('fake', { ...fake.authorize(failed.url, { sub: 'x' }) }, failed.cookie)
   t.equal(wrong.headers.location, 'https://app.example.org/in?x=1&error=PROVIDER_EMAIL_MISSING#y')
-  for (const target of ['https://evil.example/', '//evil.example', 'javascript:alert(1)', `/${'x'.repeat(2100)}`]) {
+  for (const target of ['https://evil.example/', '//evil.example', 'javascript:alert(1)', `/${'x'.repeat(2048)}`]) {
     const { url, cookie } = await begin('fake', { returnTo: target })
     t.equal((await finish('fake', fake.authorize(url, claims), cookie)).headers.location, '/', target.slice(0, 30))
   }

@@ -58,6 +58,21 @@ t.test('16.4 a recovery code completes a login, also if ten clients send it at o
   t.strictSame((await inject('GET', '/api/auth/second-factor', { headers: user.headers })).json().recoveryCodesLeft, 9)
 })
 
+t.test('16.4 a recovery code may be typed in the digits of another script and in full width, with spaces', async (t) => {
+  const user = await createProtected()
+  const withDigits = user.recoveryCodes.filter((code) => /\d/.test(code))
+  const writeFrom = (zero: number) => (code: string) =>
+    code.replaceAll(/\d/g, (digit) => String.fromCodePoint(zero + Number(digit))).replaceAll('-', ' ')
+  const toFullWidth = (code: string) =>
+    code.replaceAll(/[a-z\d]/g, (character) => String.fromCodePoint(character.codePointAt(0)! + 0xfee0))
+      .replaceAll('-', '\u3000')
+  for (const [index, write] of [writeFrom(0x660), writeFrom(0x6f0), toFullWidth].entries()) {
+    const recoveryCode = ` ${write(withDigits[index]!)} `
+    const { statusCode } = await complete({ challenge: await challengeOf(user), recoveryCode })
+    t.equal(statusCode, 200, recoveryCode)
+  }
+})
+
 t.test('16.4 a challenge has five attempts', async (t) => {
   const user = await createProtected()
   const challenge = await challengeOf(user)
