@@ -88,14 +88,12 @@ export async function startFakeS3 (t: Test): Promise<FakeS3> {
     const refusal = refuse(request, pathname, query, bytes) ??
       (bucket === BUCKET ? undefined : [404, 'NoSuchBucket'] as const)
     if (refusal) return fail(response, ...refusal)
-    if (fault && typeof fault === 'object' && 'answer' in fault) {
-      // Nobody gets the usual one.
-      act({ method, key, query, headers }, bytes, new ServerResponse(request))
-      return fault.answer(response)
-    }
-    if (fault === 'cut after') response.socket!.cork()
-    act({ method, key, query, headers }, bytes, response)
+    const { answer } = typeof fault === 'object' && 'answer' in fault ? fault : {}
+    // With such a fault, nobody gets the usual answer.
+    const usual = answer || fault === 'cut after' ? new ServerResponse(request) : response
+    act({ method, key, query, headers }, bytes, usual)
     if (fault === 'cut after') request.socket.destroy()
+    answer?.(response)
   }
 
   function refuse (
