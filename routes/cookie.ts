@@ -1,7 +1,7 @@
 import fastifyCookie from '@fastify/cookie'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { readCookies } from '../plugins/auth/cookie-value.ts'
-import { attributesOf } from '../plugins/auth/session-cookie.ts'
+import { attributesOf, isHttps } from '../plugins/auth/session-cookie.ts'
 
 const DROPPED = 'A cookie with Secure was set over http, so the browser drops it and nobody stays logged in, unless a ' +
   'proxy in front has https. Open the address in publicUrl (PUBLIC_URL of a node), or give it the one that you open'
@@ -13,9 +13,9 @@ const warned = new WeakSet<object>()
 /** Warns once if a browser will drop the cookie of a response: `publicUrl` has https, and the request has not. */
 export function warnIfDropped ({ usherOptions }: FastifyInstance, { request }: FastifyReply): void {
   const { protocol, hostname, headers: { 'x-forwarded-proto': forwarded = '', origin, host }, log } = request
-  if (!usherOptions.publicUrl?.startsWith('https:') || protocol === 'https' || warned.has(usherOptions)) return
+  if (!usherOptions.publicUrl?.startsWith('https:') || isHttps(protocol) || warned.has(usherOptions)) return
   // The header of a proxy that is not trusted, and the page that has sent the request, tell it, too.
-  if (`${forwarded}`.includes('https') || origin?.startsWith('https:') || OWN_MACHINE.test(hostname)) return
+  if (/https/i.test(`${forwarded}`) || origin?.startsWith('https:') || OWN_MACHINE.test(hostname)) return
   warned.add(usherOptions)
   log.warn({ host, publicUrl: usherOptions.publicUrl }, DROPPED)
 }

@@ -27,9 +27,15 @@ export const CHALLENGE_COOKIE = 'usher_challenge'
 export const RETURN_COOKIE = 'usher_return'
 
 /**
- * Returns the attributes of the cookies, which only the auth routes receive (contract 4).
+ * Returns whether a request came by https, as far as is known.
  * @param protocol that of the request. It is `http` behind a proxy that terminates TLS and is not trusted. Fastify
  * leaves it in the case in which a proxy has sent it
+ */
+export const isHttps = (protocol: string | undefined): boolean => protocol?.toLowerCase() === 'https'
+
+/**
+ * Returns the attributes of the cookies, which only the auth routes receive (contract 4).
+ * @param protocol that of the request
  * @param now the time by the clock of the database. Browsers prefer the remaining time to the date, which they compare
  * with their own clock, or correct by the header `Date`, which is by the clock of this machine
  */
@@ -37,7 +43,7 @@ export function attributesOf (
   { publicPath, publicUrl }: Pick<Options, 'publicPath' | 'publicUrl'>, protocol: string | undefined, expires: Date,
   now: number
 ) {
-  const secure = publicUrl?.startsWith('https:') === true || protocol?.toLowerCase() === 'https'
+  const secure = publicUrl?.startsWith('https:') === true || isHttps(protocol)
   const maxAge = Math.max(0, Math.floor((expires.getTime() - now) / 1000))
   return { path: `${publicPath}/api/auth`, httpOnly: true, sameSite: 'lax', secure, expires, maxAge } as const
 }

@@ -17,6 +17,7 @@ t.test('4 the log says once that a browser drops a Secure cookie, which names th
   t.same(await login({ host: 'localhost:3000' }), [], 'a browser keeps that of its own machine')
   t.same(await login({ host: '127.0.0.1:3000' }), [])
   t.same(await login({ host: 'example.com', 'x-forwarded-proto': 'https' }), [], 'a proxy that is not trusted has https')
+  t.same(await login({ host: 'example.com', 'x-forwarded-proto': 'HTTPS' }), [], 'in any case')
   t.same(await login({ host: 'example.com', origin: 'https://example.com' }), [], 'a page by https')
   const warnings = await login({ host: '192.0.2.1:3000' })
   t.match(warnings, [{ level: 40, host: '192.0.2.1:3000', publicUrl: 'https://example.com' }])
