@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { CallbackFailure, type Completed } from '../plugins/auth/providers/index.ts'
 import type { OpenedAttempt } from '../plugins/auth/providers/attempts.ts'
+import { reasonOf } from '../plugins/auth/providers/reasons.ts'
 import { CHALLENGE_COOKIE } from '../plugins/auth/session-cookie.ts'
 import { translate } from '../plugins/http/errors.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
@@ -17,6 +18,7 @@ import { combinedTag, pageTag } from '../schema/http/entity-tag.ts'
 import { InvalidInput, TooManyRequests } from '../schema/http/errors.ts'
 import { IdParams, UserIdentityParams } from '../schema/http/params.ts'
 import { failures, HEADERS, NoContent, NotModified, Redirect, STEP_UP } from '../schema/http/reply.ts'
+import { REJECTED } from '../schema/options/page-texts.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
 import { createCookie } from './cookie.ts'
 import { addFormParser, FORM, rejectOtherForms } from './form-parser.ts'
@@ -344,7 +346,8 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const target = targetOf(error, attempt)
     if (!(error instanceof SecondFactorRequired)) {
       const { id: provider } = request.params as { id: string }
-      const details = { provider, intent: attempt?.intent, code: codeOf(error), reason: reasonOf(error) }
+      const reason = reasonOf(error, REASON_CHARACTERS)
+      const details = { provider, intent: attempt?.intent, code: codeOf(error), reason }
       request.log.info(details, 'A login at a provider has stopped')
     }
     if (target === undefined) throw error
@@ -376,16 +379,7 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
 }
 
 // A hook of the host may have thrown anything.
-const codeOf = ({ code }: { code?: string }): string => /^\w{1,100}$/.test(`${code ?? ''}`) ? `${code}` : 'REJECTED'
-
-/** Returns what an error and its causes say, for the log. */
-function reasonOf (error: Error): string {
-  const texts: string[] = []
-  for (let cause: unknown = error; cause instanceof Error && texts.length < 10; cause = cause.cause) {
-    texts.push(cause.message)
-  }
-  return texts.join(': ').replace(/\p{Cc}/gu, ' ').slice(0, REASON_CHARACTERS)
-}
+const codeOf = ({ code }: { code?: string }): string => /^\w{1,100}$/.test(`${code ?? ''}`) ? `${code}` : REJECTED
 
 function queryOf (parameters: Record<string, string | undefined>): string {
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined) as [string, string][]

@@ -12,6 +12,7 @@ import { isComplete, isVerified, mergeClaims } from './claims.ts'
 import { createFetch, type Fetch } from './fetch.ts'
 import { endpointsOf, primaryOf, profileOf } from './github.ts'
 import type { Claims, Preset, Profile } from './preset.ts'
+import { causes, reasonOf } from './reasons.ts'
 import { emailOf } from './texts.ts'
 import { tolerateTokens } from './token-response.ts'
 
@@ -25,7 +26,6 @@ const KEYS_COOLDOWN_MS = 1000
 const KEYS_MS = 600_000
 const LOGOUT_SECONDS = 300
 const SUBJECT_CHARACTERS = 255
-const TEXT_CHARACTERS = 300
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 // What a provider answers if it knows the app otherwise (RFC 6749 4.1.2.1 and 5.2), also as GitHub writes it.
 const MISCONFIGURED: ReadonlySet<unknown> = new Set([
@@ -349,21 +349,3 @@ const isTransient = (error: unknown): boolean => error === 'server_error' || err
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
-
-// Returns an error and its causes. Those of the libraries may be anything.
-function causes (error: unknown): unknown[] {
-  const found: unknown[] = []
-  for (let cause = error; isError(cause) && found.length < 10; cause = cause.cause) found.push(cause)
-  return found
-}
-
-const isError = (value: unknown): value is Error => value instanceof Error || (isObject(value) && 'message' in value)
-
-// The messages of the libraries have no tokens and no codes. What the provider says about an error is cut.
-function reasonOf (error: unknown): string {
-  const texts = causes(error).flatMap((cause) => {
-    const { message, error: code, error_description: description } = cause as Record<string, unknown>
-    return [message, code, description].filter((text) => typeof text === 'string' && text !== '')
-  })
-  return texts.join(': ').replace(/\p{Cc}/gu, ' ').slice(0, TEXT_CHARACTERS)
-}
