@@ -13,14 +13,15 @@ export default {
   options: { yes: { type: 'boolean' }, ...fileOptions },
 
   async run (values, args, shell) {
-    const mayDelete = async (whom: string) =>
-      values['yes'] === true || confirm(shell, `Delete ${whom} with all posts and uploads?`)
+    const isConfirmed = async (users: string) =>
+      values['yes'] === true || confirm(shell, `Delete ${users} with all posts and uploads?`)
     if (values['file'] !== undefined) {
       return changeMany(values, args, shell, {
         task: 'users delete',
         label: 'Deleting',
         done: 'deleted',
-        mayBegin: () => mayDelete(`all users in ${values['file'] as string}`),
+        deletes: true,
+        mayBegin: () => isConfirmed(`all users in ${values['file'] as string}`),
         async change ({ app, caller }, { id }) {
           await app.usherAccounts.delete(caller, id)
           return true
@@ -29,7 +30,7 @@ export default {
     }
     return withService(shell, async ({ app, db, caller }) => {
       const { id, email } = await findUser(db, args[0] ?? '')
-      const deleted = await mayDelete(email)
+      const deleted = await isConfirmed(email)
       if (deleted) await app.usherAccounts.delete(caller, id)
       return { text: `${email} was ${deleted ? '' : 'not '}deleted.`, json: { id, email, deleted } }
     })

@@ -41,6 +41,8 @@ export interface ManyChanges {
   mayBegin? (): Promise<boolean>
   /** Throws an `Error` with a sentence if no user can be changed. */
   require? (context: ServiceContext): void
+  /** Whether a user who is gone is done: the run that was interrupted has deleted them. */
+  readonly deletes?: boolean
   /** Changes a user. Returns whether there was anything to change. */
   change (context: ServiceContext, user: UserRow): Promise<boolean>
 }
@@ -138,7 +140,7 @@ export async function changeMany (
     } catch (error) {
       if (!(error instanceof UnknownUser)) throw error
       // An earlier run may have deleted the user of the line at which it was interrupted.
-      return isResumed && changes.task === 'users delete' ? true : (error as Error).message
+      return isResumed && changes.deletes ? true : (error as Error).message
     }
     try {
       return await changes.change(context, user)
