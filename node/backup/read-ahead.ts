@@ -51,7 +51,7 @@ export async function * readAhead<Item extends { readonly size: number }> (
   }
 }
 
-// Reads a little more than an item should have, so that whoever compares its bytes notices it.
+// Stops at the first chunk beyond the size of an item: that there are more bytes is enough to know that they differ.
 async function load<Item extends { readonly size: number }> (
   item: Item, read: (item: Item) => Promise<Readable | undefined>
 ): Promise<Uint8Array[] | undefined> {

@@ -35,8 +35,8 @@ export default fp<{ origins: readonly string[] }>(async function crossOrigin (ap
   }
   const plain = { ...options, preflight: false }
   await app.register(cors, {
-    // An OPTIONS request that is not a preflight is handled like any other method. A preflight of another origin is
-    // rejected by whoever has the path.
+    // An OPTIONS request that is not a preflight is handled like any other method. A preflight of another origin goes
+    // on to the handlers for unknown paths and methods, which reject it.
     delegator: ({ headers }: FastifyRequest, done: (error: null, options: FastifyCorsOptions) => void) => {
       const { origin, 'access-control-request-method': method } = headers
       done(null, origin && method && (any || isNamed(origin)) ? options : plain)

@@ -10,7 +10,7 @@ const isNew = createSampler()
 
 /**
  * Throws `OriginNotAllowed` for a preflight request, with which a browser asks whether a page of another origin may
- * send a request. It is called when nothing has answered it, because whoever allows origins answers first.
+ * send a request. Plugins that allow origins have answered the others by then.
  */
 export function rejectPreflight ({ method, headers, log }: FastifyRequest): void {
   const { origin } = headers

@@ -59,8 +59,8 @@ function withoutRequired<Node> (node: Node): Node {
   if (Array.isArray(node)) return node.map(withoutRequired) as Node
   const { required, properties, ...others } = node as { required?: unknown, properties?: Record<string, unknown> }
   const names = Array.isArray(required) ? required : []
-  const isOptional = ([name]: [string, unknown]) => names.includes(name) ? 0 : 1
-  const members = Object.entries(properties ?? {}).sort((one, other) => isOptional(one) - isOptional(other))
+  const rankOf = ([name]: [string, unknown]) => names.includes(name) ? 0 : 1
+  const members = Object.entries(properties ?? {}).sort((one, other) => rankOf(one) - rankOf(other))
   return Object.fromEntries(Object.entries({ ...others, ...properties && { properties: Object.fromEntries(members) } })
     .map(([key, value]) => [key, withoutRequired(value)])) as Node
 }

@@ -14,7 +14,7 @@ export const ProviderRejected =
  * does not offer what the app asks for.
  */
 export const ProviderMisconfigured = defineError(
-  'PROVIDER_MISCONFIGURED', 'The provider does not accept this app: whoever runs the app finds the reason in the log', 503
+  'PROVIDER_MISCONFIGURED', 'The provider does not accept this app: the reason is in the log of its operator', 503
 )
 /** The provider does not say what a login needs to know of the user, besides who it is. Only the log says more. */
 export const ProviderUserInfoRejected = defineError(

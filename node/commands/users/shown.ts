@@ -13,7 +13,7 @@ export function showUser ({ rowVersion, ...user }: UserRow): Omit<UserRow, 'rowV
 /** Returns a user as commands show it to people. */
 export const describeUser = (user: UserRow): string => formatRecord(showUser(user))
 
-/** There is no user whom an operator names. */
+/** No user has the id or the address that an operator has given. */
 export class UnknownUser extends Error {}
 
 /** Returns the user with an id or an address. Throws `UnknownUser` with a sentence if there is none. */

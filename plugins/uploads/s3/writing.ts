@@ -124,7 +124,7 @@ export class Writing {
     this.#sending.catch((error: unknown) => { this.#failure = { error } })
   }
 
-  // Whoever publishes the bytes later must find the upload that has them.
+  // Another process that publishes the bytes looks for an upload with this key, and must find the one that has them.
   async #abortOthers (): Promise<void> {
     const { store, key } = this.#options
     const others = (await uploadsOf(store, key)).filter((uploadId) => uploadId !== this.#uploadId)

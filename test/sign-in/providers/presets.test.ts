@@ -107,7 +107,7 @@ t.test('16.5 GitHub: the id says who it is, and the verified primary address is 
   }
 })
 
-t.test('16.5 GitHub: addresses that the app may not read stop only those of whom nothing else is known', async (t) => {
+t.test('16.5 GitHub: if the app may not read addresses, linked users log in, and newcomers are refused', async (t) => {
   const logIn = async (given: GithubUser) => {
     const { url, cookie } = await begin('github')
     return finish('github', github.authorize(url, given), cookie)

@@ -21,7 +21,7 @@ const { begin, beginFor, finish, inject, logIn, sessionOf } = usher
 const sql = openSql(t, usher)
 const address = () => `${randomUUID()}@example.com`
 
-/** Logs in somebody of whom the ID token says one thing, and the userinfo endpoint another. */
+/** Logs in with claims of the ID token and other claims of the userinfo endpoint. */
 async function attempt (token: object, info: object | undefined, misbehaviour: Misbehaviour = {}) {
   const sub = randomUUID()
   const asked = fake.requests.length
