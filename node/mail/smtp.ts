@@ -2,6 +2,10 @@ import { createTransport } from 'nodemailer'
 import type { Mailer } from '../../schema/options/options.ts'
 import { NODE_DEADLINES, type NodeDeadlines } from '../process/deadlines.ts'
 
+// RFC 5321 4.2: three digits, and then a space, a hyphen or the end. nodemailer looks at the first digit only.
+const ACCEPTANCE = /^2\d\d(?:[ -]|$)/
+const REPLY_CHARACTERS = 200
+
 export interface SmtpMailer {
   mailer: Mailer
   close: () => void
@@ -33,7 +37,12 @@ export function createSmtpMailer (
   })
   return {
     // As an object, the address is not parsed. A string could be parsed as a list of addresses.
-    mailer: async ({ to, ...mail }) => { await transport.sendMail({ ...mail, to: { name: '', address: to } }) },
+    mailer: async ({ to, ...mail }) => {
+      const { response } = await transport.sendMail({ ...mail, to: { name: '', address: to } })
+      if (ACCEPTANCE.test(response)) return
+      const said = response.slice(0, REPLY_CHARACTERS)
+      throw new Error(`the mail server has not accepted the mail in a reply of SMTP: ${JSON.stringify(said)}`)
+    },
     close: () => transport.close(),
     verify: () => transport.verify(),
   }

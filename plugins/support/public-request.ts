@@ -51,6 +51,8 @@ export function createPublicRequest (
     request.on('close', connected)
     request.on('response', resolve)
     request.on('error', reject)
+    // After 101, which nothing here asks for, Node.js closes the connection without an error.
+    request.on('close', () => reject(new Error('the connection was closed without a response')))
     request.end(body)
     return promise
   }

@@ -109,3 +109,12 @@ t.test('4.7 a complete reply with 2 as its first digit is the acceptance of a ma
   const slowly = async (socket: Socket) => { for (const char of '250 ok\r\n') socket.write(char) }
   t.equal(await send(t, await start(t, 'message', slowly), false), undefined, 'in pieces')
 })
+
+t.test('4.7 a number that only begins like a code is no acceptance of a mail', async (t) => {
+  for (const reply of ['2500000 ok', '2', '25', '25 ok', '2xx ok', '250ok', '250.2 ok', '200000', `2${'0'.repeat(10_000)}`]) {
+    const error = await send(t, await start(t, 'message', line(reply)), false)
+    t.match(error, { message: /not accepted the mail in a reply of SMTP/ }, reply.slice(0, 20))
+    t.ok(`${error}`.length < 300, 'what it has said is cut')
+    t.notOk(isRefusedForGood(error), 'the mail is sent again')
+  }
+})

@@ -64,6 +64,7 @@ const failed: Readonly<Record<string, (socket: Socket) => unknown>> = {
   'half a status line': say('HTTP/1.1 20'),
   'half a head': say('HTTP/1.1 200 OK\r\nContent-Le'),
   'a head without an end': say('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n'),
+  'another protocol': say(head('101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: websocket')),
   'only 103': say(head('103 Early Hints')),
   'no HTTP': say('220 mail.example.com ESMTP\r\n'),
   'a page without a head': say('<html></html>\r\n\r\n'),

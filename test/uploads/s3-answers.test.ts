@@ -59,13 +59,15 @@ const answers: Readonly<Record<string, Answer>> = {
   }),
   'a head that is cut off': failure((response) => response.socket!.end('HTTP/1.1 200 OK\r\nETag: "1')),
   'no HTTP': failure((response) => response.socket!.end('220 mail.example.com ESMTP\r\n')),
+  'another protocol': failure((response) =>
+    response.socket!.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')),
   nothing: failure((response) => response.socket!.end()),
 }
 
 /** The answers to requests that have no document, and say by a tag, or by 204, what was done. */
 const withoutDocument = Object.keys(answers)
 /** For HEAD, which has no body: what there is without one. */
-const ofHead = ['an empty body', 'an HTML page', 'a head that is cut off', 'no HTTP', 'nothing']
+const ofHead = ['an empty body', 'an HTML page', 'a head that is cut off', 'no HTTP', 'another protocol', 'nothing']
 
 /** Starts a store, and a backend that uses it. Faults are set by the id of an upload in the key. */
 async function open (t: Test) {

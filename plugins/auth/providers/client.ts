@@ -80,24 +80,34 @@ export function createProviderClient (
     ? option.preset !== 'microsoft'
     : option.trustEmail === undefined && preset?.isEmailProven !== undefined
   const github = preset?.isOAuth ? endpointsOf(issuer) : undefined
-  let connecting: { since: number, connection: Promise<Connection>, hasFailed: boolean } | undefined
+  let known: Connection | undefined
+  let connecting: { connection: Promise<Connection>, since: number, lifeMs: number } | undefined
 
   function connect (): Promise<Connection> {
-    const age = connecting && performance.now() - connecting.since
-    if (connecting && age! < (connecting.hasFailed ? FAILURE_MS : CONFIGURATION_MS)) return connecting.connection
-    const former = connecting
-    const current = { since: performance.now(), connection: open(), hasFailed: false }
+    if (connecting && performance.now() - connecting.since < connecting.lifeMs) return connecting.connection
+    const current = {
+      since: performance.now(),
+      lifeMs: CONFIGURATION_MS,
+      connection: open().then((connection) => {
+        known = connection
+        return connection
+      }, (error: unknown) => {
+        report(error, 'The configuration of a provider could not be read')
+        current.since = performance.now()
+        current.lifeMs = FAILURE_MS
+        // What is known still works, such as while the provider restarts.
+        if (!known) throw error
+        return known
+      }),
+    }
     connecting = current
-    current.connection.catch((error) => {
-      current.hasFailed = true
-      current.since = performance.now()
-      report(error, 'The configuration of a provider could not be read')
-      // What is known still works, such as while the provider restarts.
-      if (former && !former.hasFailed) {
-        connecting = { ...former, since: performance.now() - CONFIGURATION_MS + FAILURE_MS }
-      }
-    })
     return current.connection
+  }
+
+  // The configuration and the keys may be what is wrong with a login that has failed, so they are read again for the
+  // next one.
+  function doubt (): void {
+    if (connecting) connecting.lifeMs = FAILURE_MS
   }
 
   async function open (): Promise<Connection> {
@@ -120,8 +130,10 @@ export function createProviderClient (
     if (allowPrivateAddresses) library.allowInsecureRequests(configuration)
     const { jwks_uri: jwksUri, authorization_endpoint: authorization, token_endpoint: token } =
       configuration.serverMetadata()
-    if (authorization === undefined || token === undefined) throw new Rejected('it has no authorization or token endpoint')
-    if (!github && jwksUri === undefined) throw new Rejected('it has no jwks_uri')
+    const needed = { authorization_endpoint: authorization, token_endpoint: token, ...!github && { jwks_uri: jwksUri } }
+    for (const [name, url] of Object.entries(needed)) {
+      if (!isHttpUrl(url)) throw new Rejected(`its ${name} is missing or no address`)
+    }
     const keys = jwksUri === undefined
       ? undefined
       : jose.createRemoteJWKSet(new URL(jwksUri), {
@@ -148,8 +160,9 @@ export function createProviderClient (
     return (server, client, body, headers) => {
       // In a header, the secret is encoded (RFC 6749, 2.3.1), which not all providers decode. Those that say nothing
       // know only the header.
-      const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
-      const authenticate = github || methods.includes('client_secret_post') ? post : basic
+      const methods: unknown = server.token_endpoint_auth_methods_supported
+      const isPost = github || (Array.isArray(methods) && methods.includes('client_secret_post'))
+      const authenticate = isPost ? post : basic
       authenticate(server, client, body, headers)
     }
   }
@@ -290,6 +303,7 @@ export function createProviderClient (
         const profile = await readProfile(connection, tokens, nonce)
         return option.keepTokens ? { ...profile, tokens: toTokens(tokens) } : profile
       } catch (error) {
+        doubt()
         return reject(error, 'The response of a provider is not accepted')
       }
     },
@@ -346,6 +360,9 @@ const isSubject = (value: unknown): value is string =>
 const isOutage = (error: unknown): boolean => causes(error).some((cause) => cause instanceof ProviderUnavailable)
 
 const isTransient = (error: unknown): boolean => error === 'server_error' || error === 'temporarily_unavailable'
+
+const isHttpUrl = (value: unknown): value is string =>
+  typeof value === 'string' && ['https:', 'http:'].includes(URL.parse(value)?.protocol ?? '')
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

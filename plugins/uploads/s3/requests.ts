@@ -185,6 +185,10 @@ export function createRequests ({ s3, timeoutMs, connectMs, counts }: RequestsOp
     limit(sending, body?.size ?? 0)
     sending.on('error', reject)
     sending.on('response', resolve)
+    // After 101, which nothing here asks for, Node.js closes the connection without an error.
+    sending.on('close', () => reject(
+      Object.assign(new Error('The store has closed the connection without an answer'), { code: 'ECONNRESET' })
+    ))
     // The error of the request says what has happened.
     if (bytes) pipeline(bytes, sending, () => {})
     else sending.end()
