@@ -176,6 +176,8 @@ function problem ({ keyword, params, parentSchema, message, data }: ErrorObject)
     case 'minLength': return params.limit === 1 ? 'must not be blank' : `must be at least ${params.limit} characters`
     case 'minItems': return params.limit === 1 ? 'must not be empty' : `must have at least ${params.limit} items`
     case 'maxItems': return `must have at most ${params.limit} items`
+    case 'minProperties': return `must have at least ${params.limit} members`
+    case 'maxProperties': return `must have at most ${params.limit} members`
     case 'maxLength': return `must be at most ${params.limit} characters`
     case 'maxBytes': return `must be at most ${parentSchema!.maxBytes} bytes`
     case 'uncommon': return 'is too common'
