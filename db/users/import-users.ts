@@ -84,14 +84,16 @@ async function insertImported (
   // The names have underscores, which names of fields cannot have.
   type Given = Pick<
     UsersTable, keyof typeof writableUserColumns | 'id' | 'password_hash'
-  > & Record<'entry_id', string> & { kind: UserKind, is_verified: boolean, is_disabled: boolean, was_created: Date }
+  > & Record<'entry_id', string> & {
+    kind: UserKind, is_verified: boolean, is_disabled: boolean, was_created: Date, place_given: string
+  }
   const statement = trx
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
       ${ids}::uuid[], ${all('passwordHash')}::text[], ${all('kind')}::text[], ${all('emailVerified').map(String)}::boolean[],
       ${all('disabled').map(String)}::boolean[], ${all('createdAt').map((at) => at ?? null)}::timestamptz[],
       ${users.map(() => newId(trx))}::uuid[], ${sql.join(values)}
-    )`.as<'given'>(sql`given(id, password_hash, kind, is_verified, is_disabled, was_created, entry_id,
-      ${sql.join(names.map(sql.ref))})`)).selectAll())
+    ) with ordinality`.as<'given'>(sql`given(id, password_hash, kind, is_verified, is_disabled, was_created, entry_id,
+      ${sql.join(names.map(sql.ref))}, place_given)`)).selectAll())
     .with('created', (cte) => cte.insertInto('users')
       .columns(['id', 'password_hash', 'account_kind', 'email_verified', 'disabled', 'created_at', ...names])
       .expression(({ selectFrom }) => selectFrom('given')
@@ -100,7 +102,9 @@ async function insertImported (
         // Their posts and uploads are still there, and would become those of the new user.
         .where(({ not, exists, selectFrom }) => not(exists(
           selectFrom('deleted_users').select('user_id').whereRef('user_id', '=', 'given.id')
-        ))))
+        )))
+        // Of several users with one value that is unique for the host, the first is created, whatever the plan is.
+        .orderBy('place_given'))
       .onConflict((conflict) => conflict.doNothing())
       .returning(userColumns(fields)))
     .with('noted', (cte) => cte.insertInto('audit')
