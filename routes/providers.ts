@@ -263,12 +263,15 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   // A browser may open the address twice: by a second click at the provider, a reload, or going back. The attempt is
-  // used up then, but what it was for has happened if the session of the browser was authenticated since it began.
-  async function hasSucceeded ({ intent, begunAt, sessionId }: OpenedAttempt, request: FastifyRequest) {
-    const cookie = intent === 'link' ? undefined : cookies.read(request)
+  // used up then, but what it was for has happened if the session of the browser was authenticated, or its user got an
+  // identity, since it began.
+  async function hasSucceeded (attempt: OpenedAttempt, request: FastifyRequest): Promise<boolean> {
+    const { intent, begunAt, sessionId } = attempt
+    const cookie = cookies.read(request)
     const session = cookie && await sessions.find(cookie)
-    if (!session || (intent === 'step-up' && session.sessionId !== sessionId)) return false
-    return session.authTime.getTime() >= begunAt - CLOCK_TOLERANCE_MS
+    if (!session || (intent !== 'login' && session.sessionId !== sessionId)) return false
+    const since = begunAt - CLOCK_TOLERANCE_MS
+    return intent === 'link' ? providers.hasLinked(attempt, since) : session.authTime.getTime() >= since
   }
 
   async function onLogout (request: RequestOf<typeof schemas.logout>) {

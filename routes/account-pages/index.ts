@@ -110,10 +110,13 @@ const pages: FastifyPluginAsync = async (app) => {
     return challenge && /^[\w-]+(\.[a-z-]+)*$/.test(value) ? { challenge, methods: methods.join(' ') } : {}
   }
 
-  // A login at a provider has failed. The parameter may be anything.
+  // A login at a provider has failed. The parameter may be anything. If the browser has opened the address of the
+  // provider twice, the login may wait for the second factor.
   function errorOf (request: FastifyRequest): PageValues {
     const { error } = request.query as { error?: unknown }
     if (typeof error !== 'string' || error === '') return {}
+    const waiting = error === 'INVALID_STATE' ? challengeOf(request) : {}
+    if (waiting.challenge) return waiting
     const texts = textsOf(request)
     return { alert: Object.hasOwn(failureTexts, error) ? texts[failureTexts[error]!] : texts.providerFailed }
   }
@@ -142,7 +145,7 @@ const pages: FastifyPluginAsync = async (app) => {
       // address.
       'referrer-policy': form ? 'same-origin' : 'no-referrer',
       'content-language': languages.of(request),
-      'cache-control': isPersonal ? 'no-store' : 'no-cache',
+      'cache-control': isPersonal || (form?.explainsErrors && errorOf(request).challenge) ? 'no-store' : 'no-cache',
       'x-content-type-options': 'nosniff',
     }
   }

@@ -437,6 +437,12 @@ export async function createProviders (dependencies: Dependencies) {
       }
     },
 
+    /** Returns whether the user of an attempt to link has got an identity of the provider since a time, in ms. */
+    async hasLinked ({ userId, provider }: OpenedAttempt, since: number): Promise<boolean> {
+      const identities = await listIdentities(db, userId!)
+      return identities.some((identity) => identity.provider === provider && identity.createdAt.getTime() >= since)
+    },
+
     /** Returns the identities of a user, newest first. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`. */
     async listIdentities (caller: Caller, userId: string): Promise<IdentityRow[]> {
       caller.authorize('identities:list', userId)

@@ -160,18 +160,40 @@ t.test('16.5 the identity is removed, or the user disabled, while somebody logs 
   }
 })
 
+t.test('16.5 a callback that links, opened twice, leads to where the first one did, if it has linked', async (t) => {
+  const [user, other] = await Promise.all([createUser(), createUser()])
+  const begun = await beginFor(user, 'link', 'fake', '/account?tab=ways')
+  const response = fake.authorize(begun.url, { sub: randomUUID() })
+  const open = ({ cookie }: LoggedIn) => finish('fake', response, `${begun.cookie}; ${cookie}`)
+  const first = await open(user)
+  t.equal(first.headers.location, '/account?tab=ways')
+  t.equal((await open(user)).headers.location, '/account?tab=ways')
+  t.equal(errorIn(await open(other)), 'INVALID_STATE', 'the session of somebody else')
+  await sql`update identities set created_at = now() - interval '1 hour' where user_id = ${user.id}`
+  t.equal(errorIn(await open(user)), 'INVALID_STATE', 'another identity, from before')
+})
+
 t.test('16.5 a second factor is asked for, and the session is one of both', async (t) => {
   const user = await federated()
   const { secret } = (await inject('POST', '/api/auth/totp', { headers: user.headers })).json()
   const step = Math.floor(Date.now() / 30_000)
   await inject('POST', '/api/auth/totp/confirm', { headers: user.headers, payload: { code: codeOf(secret, step) } })
-  const waiting = await logIn('fake', fake, user.claims)
+  const begun = await begin('fake')
+  const response = fake.authorize(begun.url, user.claims)
+  const waiting = await finish('fake', response, begun.cookie)
   t.equal(waiting.headers.location, '/login/second-factor')
   const [{ name, value, path }] = waiting.cookies as unknown as [{ name: string, value: string, path: string }]
   t.strictSame([waiting.cookies.length, name, path], [1, 'usher_challenge', '/login'])
   const page = await inject('GET', '/login/second-factor', { headers: { cookie: `${name}=${value}` } })
   const [challenge, ...methods] = value.split('.')
   t.match(page.body, `name="challenge" value="${challenge}"`)
+  // The path of the cookie keeps it from the callback.
+  const again = await finish('fake', response, begun.cookie)
+  t.equal(again.headers.location, '/login?error=INVALID_STATE', 'the callback is opened twice')
+  const sameStep = await inject('GET', again.headers.location!, { headers: { cookie: `${name}=${value}` } })
+  t.match(sameStep.body, `name="challenge" value="${challenge}"`, 'and the browser is still asked for the second factor')
+  t.equal(sameStep.headers['cache-control'], 'no-store')
+  t.match((await inject('GET', again.headers.location!)).body, 'took too long', 'a browser without it learns why')
   t.strictSame(methods, ['totp', 'recovery-code'])
   const completed = await inject(
     'POST', '/api/auth/login/second-factor', { payload: { challenge, code: codeOf(secret, step + 1) } }
