@@ -21,6 +21,7 @@ const schemas = {
   verify: {
     tags: ['users'],
     security: [{ bearer: [] }],
+    operationId: 'requestEmailVerification',
     summary: 'Send a link to verify the address of a user',
     params: IdParams,
     response: { 202: MailReply, ...failures(401, 403, 404, 409, 429) },
@@ -28,6 +29,7 @@ const schemas = {
   check: {
     tags: ['auth'],
     security: optional,
+    operationId: 'checkEmailVerification',
     summary: 'Check whether the token of a link to verify an address is valid, without using it, and what it needs',
     body: UseToken,
     [HEADERS]: { 204: ['Password-Required', 'Login-Required'] },
@@ -36,18 +38,21 @@ const schemas = {
   confirm: {
     tags: ['auth'],
     security: optional,
+    operationId: 'verifyEmail',
     summary: 'Verify an address with the token of the link, or change it to that address',
     body: ConfirmEmail,
     response: { 204: NoContent, 400: ConfirmationErrors, ...failures(403, 409, 413, 415) },
   },
   checkUndo: {
     tags: ['auth'],
+    operationId: 'checkUndo',
     summary: 'Check whether the token of a link to undo a change is valid, without using it',
     body: UseToken,
     response: { 204: NoContent, ...failures(400, 413, 415) },
   },
   undo: {
     tags: ['auth'],
+    operationId: 'undoChange',
     summary:
       'Undo a change of the address or the password with the token of the link, and end every session of the user',
     body: UseToken,

@@ -17,18 +17,21 @@ const schemas = {
   overview: {
     tags,
     security,
+    operationId: 'getOverview',
     summary: 'Read the state of the service: versions, counts, logins of 30 days, failures, storage',
     response: { 200: Overview, ...failures(401, 403) },
   },
   settings: {
     tags,
     security,
+    operationId: 'listSettings',
     summary: 'List the settings of the node, without secrets',
     response: { 200: SettingList, ...failures(401, 403) },
   },
   keys: {
     tags,
     security,
+    operationId: 'listAllApiKeys',
     summary: 'List the API keys of all users, newest first',
     querystring: ListAllKeys,
     response: { 200: OwnedApiKeyList, ...failures(400, 401, 403) },
@@ -36,6 +39,7 @@ const schemas = {
   deliveries: {
     tags,
     security,
+    operationId: 'listFailedDeliveries',
     summary: 'List events and mails that could not be delivered, newest first',
     querystring: ListDeliveries,
     response: { 200: DeliveryList, ...failures(400, 401, 403) },
@@ -43,6 +47,7 @@ const schemas = {
   retry: {
     tags,
     security,
+    operationId: 'retryDelivery',
     summary: 'Deliver an event or a mail again that could not be delivered',
     params: IdParams,
     response: { 204: NoContent, ...failures(401, 403, 404) },
@@ -50,6 +55,7 @@ const schemas = {
   discard: {
     tags,
     security,
+    operationId: 'deleteDelivery',
     summary: 'Forget an event or a mail that could not be delivered',
     params: IdParams,
     response: { 204: NoContent, ...failures(401, 403, 404) },

@@ -16,23 +16,27 @@ const schemas = {
   create: {
     ...own,
     [HEADERS]: STEP_UP,
+    operationId: 'createApiKey',
     summary: 'Create an API key of the authenticated user',
     body: CreateApiKey,
     response: { 201: CreatedApiKey, ...failures(400, 401, 403, 409, 413, 415) },
   },
   list: {
     ...own,
+    operationId: 'listApiKeys',
     summary: 'List the API keys of the authenticated user, newest first',
     response: { 200: ApiKeyList, 304: NotModified, ...failures(401, 403, 412) },
   },
   read: {
     ...own,
+    operationId: 'getApiKey',
     summary: 'Read an API key of the authenticated user',
     params: IdParams,
     response: { 200: ApiKey, ...failures(401, 403, 404) },
   },
   delete: {
     ...own,
+    operationId: 'deleteApiKey',
     summary: 'Delete an API key, which every node then rejects',
     params: IdParams,
     querystring: DeleteApiKeyQuery,
@@ -41,6 +45,7 @@ const schemas = {
   createOfUser: {
     ...ofUser,
     [HEADERS]: STEP_UP,
+    operationId: 'createUserApiKey',
     summary: 'Create an API key of a service user',
     params: IdParams,
     body: CreateApiKey,
@@ -48,18 +53,21 @@ const schemas = {
   },
   listOfUser: {
     ...ofUser,
+    operationId: 'listUserApiKeys',
     summary: 'List the API keys of a user, newest first',
     params: IdParams,
     response: { 200: ApiKeyList, 304: NotModified, ...failures(401, 403, 404, 412) },
   },
   readOfUser: {
     ...ofUser,
+    operationId: 'getUserApiKey',
     summary: 'Read an API key of a user',
     params: UserKeyParams,
     response: { 200: ApiKey, ...failures(401, 403, 404) },
   },
   deleteOfUser: {
     ...ofUser,
+    operationId: 'deleteUserApiKey',
     summary: 'Delete an API key of a user, which every node then rejects',
     params: UserKeyParams,
     querystring: DeleteApiKeyQuery,

@@ -14,6 +14,7 @@ import { describeTag } from '../plugins/http/docs.ts'
 const schema = {
   tags: ['audit'],
   security: [{ bearer: [] }],
+  operationId: 'listAuditEntries',
   summary: 'List the entries of the account log, newest first',
   querystring: ListAudit,
   response: { 200: AuditList, 304: NotModified, ...failures(400, 401, 403, 412) },

@@ -20,6 +20,7 @@ const SET_COOKIE = ['Set-Cookie']
 const schemas = {
   login: {
     tags,
+    operationId: 'logIn',
     summary: 'Log in',
     body: Login,
     [HEADERS]: { 200: SET_COOKIE },
@@ -28,6 +29,7 @@ const schemas = {
   refresh: {
     tags,
     security: [{ session: [] }],
+    operationId: 'refreshSession',
     summary: 'Get a new access token and a new session cookie',
     [HEADERS]: { 200: SET_COOKIE, 401: SET_COOKIE, 500: SET_COOKIE, 503: SET_COOKIE },
     response: { 200: RefreshReply, ...failures(401, 403, 429) },
@@ -35,12 +37,13 @@ const schemas = {
   logout: {
     tags,
     security: [...security, { session: [] }],
+    operationId: 'logOut',
     summary: 'Log out: end the session on every node',
     [HEADERS]: { 204: SET_COOKIE },
     response: { 204: NoContent, ...failures(401, 403) },
   },
   protected: {
-    tags, security, summary: 'Read the authenticated user', response: { 200: ProtectedReply, ...failures(401, 403) },
+    tags, security, operationId: 'getCurrentUser', summary: 'Read the authenticated user', response: { 200: ProtectedReply, ...failures(401, 403) },
   },
 }
 

@@ -108,7 +108,7 @@ export async function describeRoutes (
   reference: FastifyInstance,
   { usherOptions, usherReference: { routes, tags } }: Pick<FastifyInstance, 'usherOptions' | 'usherReference'>
 ): Promise<void> {
-  const [{ default: swagger }, { describeApi, finishDocument, operationIdOf }] =
+  const [{ default: swagger }, { describeApi, finishDocument }] =
     await Promise.all([import('@fastify/swagger'), import('../schema/http/openapi.ts')])
   // The routes are only described and never called, so their validators, serializers and handlers can be any function.
   reference.setValidatorCompiler(() => Boolean)
@@ -119,11 +119,7 @@ export async function describeRoutes (
     transformObject: (document) => finishDocument((document as { openapiObject: object }).openapiObject as never),
     stripBasePath: false,
   })
-  for (const { method, url, schema } of routes) {
-    reference.route({
-      method, url, schema: { operationId: operationIdOf(`${method}`, url), ...schema }, handler: Boolean,
-    })
-  }
+  for (const { method, url, schema } of routes) reference.route({ method, url, schema: schema!, handler: Boolean })
 }
 
 // URLs are relative to the page, so that it works below a prefix and behind a proxy that changes the path.

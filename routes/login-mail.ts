@@ -18,6 +18,7 @@ const tags = ['auth']
 const schemas = {
   request: {
     tags,
+    operationId: 'requestLoginMail',
     summary: 'Request an e-mail with a link and a code to log in',
     body: RequestLoginMail,
     [HEADERS]: { 202: ['Set-Cookie'] },
@@ -25,12 +26,14 @@ const schemas = {
   },
   check: {
     tags,
+    operationId: 'checkLoginMail',
     summary: 'Check whether the token of the link is valid, without using it, and which account it logs in to',
     body: CheckLoginMail,
     response: { 200: LoginMailAccount, ...failures(400, 413, 415) },
   },
   confirm: {
     tags,
+    operationId: 'logInByMail',
     summary: 'Log in with the token of the link, or with the code',
     body: ConfirmLoginMail,
     [HEADERS]: { 200: ['Set-Cookie'] },
@@ -39,6 +42,7 @@ const schemas = {
   stepUp: {
     tags,
     security: [{ bearer: [] }],
+    operationId: 'requestStepUpMail',
     summary: 'Request an e-mail with a code to confirm that it is you',
     response: { 202: StepUpMailReply, ...failures(401, 403, 409, 429) },
   },

@@ -24,6 +24,7 @@ const schemas = {
   change: {
     tags: ['auth'],
     security,
+    operationId: 'changePassword',
     summary: 'Change the password and end every other session',
     [HEADERS]: STEP_UP,
     body: ChangePassword,
@@ -31,18 +32,21 @@ const schemas = {
   },
   requestReset: {
     tags: ['auth'],
+    operationId: 'requestPasswordReset',
     summary: 'Request an e-mail with a link to set a password',
     body: RequestReset,
     response: { 202: MailReply, ...failures(400, 413, 415, 429) },
   },
   checkReset: {
     tags: ['auth'],
+    operationId: 'checkPasswordReset',
     summary: 'Check whether the token of a link is valid, without using it, and what the reset removes',
     body: CheckReset,
     response: { 200: ResetCheck, ...failures(400, 413, 415) },
   },
   confirmReset: {
     tags: ['auth'],
+    operationId: 'resetPassword',
     summary: 'Set a password with the token of the link and end every session of the user',
     body: ConfirmReset,
     response: { 204: NoContent, ...failures(400, 413, 415) },
@@ -50,6 +54,7 @@ const schemas = {
   invite: {
     tags: ['users'],
     security,
+    operationId: 'inviteUser',
     summary: 'Invite a user who has no password: send a link to set one',
     [IDEMPOTENT]: true,
     params: IdParams,

@@ -46,11 +46,13 @@ const security = [{ bearer: [] }]
 const schemas = {
   list: {
     tags,
+    operationId: 'listProviders',
     summary: 'List the providers with which users sign in',
     response: { 200: ProviderList, 304: NotModified, ...failures(412) },
   },
   start: {
     tags,
+    operationId: 'startProviderLogin',
     summary: 'Send the browser to a provider, to log in there',
     params: IdParams,
     querystring: StartProvider,
@@ -59,6 +61,7 @@ const schemas = {
   },
   callback: {
     tags,
+    operationId: 'completeProviderLogin',
     summary: 'Take what a provider says about a login, and send the browser to where it began',
     params: IdParams,
     querystring: ProviderResponse,
@@ -67,6 +70,7 @@ const schemas = {
   },
   post: {
     tags,
+    operationId: 'receiveProviderForm',
     summary: 'Take the same from a provider that sends a form, and send the browser to GET with it',
     params: IdParams,
     consumes: [FORM],
@@ -77,6 +81,7 @@ const schemas = {
     tags,
     security,
     [HEADERS]: { 200: ['Set-Cookie'], ...STEP_UP },
+    operationId: 'startProviderLink',
     summary: 'Get the address at a provider that links an identity to the account of the authenticated user',
     params: IdParams,
     body: BeginProvider,
@@ -86,6 +91,7 @@ const schemas = {
     tags,
     security,
     [HEADERS]: { 200: ['Set-Cookie'] },
+    operationId: 'startProviderStepUp',
     summary: 'Get the address at a provider that authenticates the user of the session once more',
     params: IdParams,
     body: BeginProvider,
@@ -93,6 +99,7 @@ const schemas = {
   },
   logout: {
     tags,
+    operationId: 'receiveProviderLogout',
     summary: 'End the sessions that a provider has ended (OpenID Connect Back-Channel Logout)',
     params: IdParams,
     consumes: [FORM],
@@ -102,6 +109,7 @@ const schemas = {
   listIdentities: {
     tags,
     security,
+    operationId: 'listIdentities',
     summary: 'List the identities of the authenticated user at providers, newest first',
     response: { 200: IdentityList, 304: NotModified, ...failures(401, 403, 412) },
   },
@@ -109,6 +117,7 @@ const schemas = {
     tags,
     security,
     [HEADERS]: STEP_UP,
+    operationId: 'removeIdentity',
     summary: 'Remove an identity at a provider',
     params: IdParams,
     response: { 204: NoContent, ...failures(401, 403, 404, 409) },
@@ -116,6 +125,7 @@ const schemas = {
   listOfUser: {
     tags: ['users'],
     security,
+    operationId: 'listUserIdentities',
     summary: 'List the identities of a user at providers, newest first',
     params: IdParams,
     response: { 200: IdentityList, 304: NotModified, ...failures(401, 403, 404, 412) },
@@ -124,6 +134,7 @@ const schemas = {
     tags: ['users'],
     security,
     [HEADERS]: STEP_UP,
+    operationId: 'removeUserIdentity',
     summary: 'Remove an identity of a user at a provider, and end all sessions of that user',
     params: UserIdentityParams,
     response: { 204: NoContent, ...failures(401, 403, 404, 409) },

@@ -11,6 +11,7 @@ const redirect: FastifyPluginAsync = async (app) => {
   app.get('/redirect', {
     schema: {
       tags: ['redirect'],
+      operationId: 'redirect',
       summary: 'Redirect to the users list',
       response: { 302: Type.Null({ description: 'The header `Location` has the address of the users list' }), ...failures() },
     },

@@ -38,6 +38,7 @@ const PROGRESS = ['Upload-Offset', 'Upload-Expires']
 const schemas = {
   options: {
     tags,
+    operationId: 'getResumableUploadSupport',
     summary: 'Get what resumable uploads support',
     [HEADERS]: headersOf([204], {
       204: ['Tus-Version', 'Tus-Extension', 'Tus-Checksum-Algorithm', 'Tus-Max-Size'],
@@ -47,6 +48,7 @@ const schemas = {
   create: {
     tags,
     security,
+    operationId: 'createResumableUpload',
     summary: 'Begin a resumable upload (tus 1.0)',
     description: 'The bytes follow with PATCH. The first of them may be the body of this request.',
     [IDEMPOTENT]: true,
@@ -61,6 +63,7 @@ const schemas = {
   list: {
     tags,
     security,
+    operationId: 'listResumableUploads',
     summary: 'List your unfinished uploads, newest first',
     headers: ResumableHeaders,
     [HEADERS]: headersOf([200], {}),
@@ -69,6 +72,7 @@ const schemas = {
   get: {
     tags,
     security,
+    operationId: 'getResumableUpload',
     summary: 'Read how far a resumable upload is; HEAD is that of tus',
     params: IdParams,
     headers: ResumableHeaders,
@@ -78,6 +82,7 @@ const schemas = {
   append: {
     tags,
     security,
+    operationId: 'continueResumableUpload',
     summary: 'Add bytes to a resumable upload; the response to the last of them is that of an upload',
     consumes: [OFFSET_TYPE],
     params: IdParams,
@@ -93,6 +98,7 @@ const schemas = {
   delete: {
     tags,
     security,
+    operationId: 'deleteResumableUpload',
     summary: 'Give up a resumable upload, which removes its bytes',
     description: 'Once the upload is complete, only its state is removed. The upload itself stays.',
     params: IdParams,

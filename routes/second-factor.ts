@@ -19,6 +19,7 @@ const PASSWORD = ['pwd'] as const
 const schemas = {
   complete: {
     tags: ['auth'],
+    operationId: 'completeLogin',
     summary: 'Complete a login with the second factor',
     body: CompleteLogin,
     [HEADERS]: { 200: ['Set-Cookie'] },
@@ -27,6 +28,7 @@ const schemas = {
   stepUp: {
     tags: ['auth'],
     security: [{ bearer: [] }],
+    operationId: 'stepUp',
     summary: 'Confirm that it is you: authenticate the user of the session once more',
     body: StepUp,
     response: { 200: StepUpReply, ...failures(400, 401, 403, 409, 413, 415, 429) },

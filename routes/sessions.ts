@@ -16,12 +16,14 @@ const schemas = {
   list: {
     tags,
     security,
+    operationId: 'listSessions',
     summary: 'List the sessions of the authenticated user, newest first',
     response: { 200: SessionList, 304: NotModified, ...failures(401, 403, 412) },
   },
   end: {
     tags,
     security,
+    operationId: 'endSession',
     summary: 'End a session on every node',
     params: IdParams,
     response: { 204: NoContent, ...failures(401, 403, 404) },
@@ -29,12 +31,14 @@ const schemas = {
   endOthers: {
     tags,
     security,
+    operationId: 'endOtherSessions',
     summary: 'End all sessions of the authenticated user except the current one',
     response: { 204: NoContent, ...failures(401, 403) },
   },
   listOfUser: {
     tags: ['users'],
     security,
+    operationId: 'listUserSessions',
     summary: 'List the sessions of a user, newest first',
     params: IdParams,
     response: { 200: SessionList, 304: NotModified, ...failures(401, 403, 404, 412) },
@@ -42,6 +46,7 @@ const schemas = {
   endOfUser: {
     tags: ['users'],
     security,
+    operationId: 'endUserSession',
     summary: 'End a session of a user on every node',
     params: UserSessionParams,
     response: { 204: NoContent, ...failures(401, 403, 404) },
@@ -49,6 +54,7 @@ const schemas = {
   endAllOfUser: {
     tags: ['users'],
     security,
+    operationId: 'endUserSessions',
     summary: 'End all sessions of a user, the current one included',
     params: IdParams,
     response: { 204: NoContent, ...failures(401, 403, 404) },

@@ -14,6 +14,7 @@ const tags = ['auth']
 const schemas = {
   signUp: {
     tags,
+    operationId: 'signUp',
     summary: 'Sign up: request an e-mail with a link that creates the user',
     body: SignUp,
     [HEADERS]: { 202: ['Set-Cookie'] },
@@ -21,6 +22,7 @@ const schemas = {
   },
   check: {
     tags,
+    operationId: 'checkSignUp',
     summary: 'Check whether the token of the link is valid, without using it, and whether it needs a password',
     body: CheckSignUp,
     [HEADERS]: { 204: ['Password-Required'] },
@@ -28,6 +30,7 @@ const schemas = {
   },
   confirm: {
     tags,
+    operationId: 'confirmSignUp',
     summary: 'Create the user of a sign-up with the token of the link',
     body: ConfirmSignUp,
     [HEADERS]: { 201: ['Set-Cookie'] },

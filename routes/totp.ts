@@ -9,18 +9,21 @@ const route = { tags: ['auth'], security: [{ bearer: [] }] }
 const schemas = {
   read: {
     ...route,
+    operationId: 'getSecondFactors',
     summary: 'Read which second factors the authenticated user has',
     response: { 200: SecondFactor, ...failures(401, 403) },
   },
   start: {
     ...route,
     [HEADERS]: STEP_UP,
+    operationId: 'createTotp',
     summary: 'Create a secret for an authenticator app, which has no effect until it is confirmed',
     response: { 200: NewTotp, ...failures(401, 403, 409) },
   },
   confirm: {
     ...route,
     [HEADERS]: STEP_UP,
+    operationId: 'confirmTotp',
     summary: 'Activate the authenticator app with its first code, and end every other session',
     body: ConfirmTotp,
     response: { 200: ConfirmedTotp, ...failures(400, 401, 403, 404, 409, 413, 415) },
@@ -28,12 +31,14 @@ const schemas = {
   remove: {
     ...route,
     [HEADERS]: STEP_UP,
+    operationId: 'removeTotp',
     summary: 'Remove the authenticator app and the recovery codes',
     response: { 204: NoContent, ...failures(401, 403, 404) },
   },
   createCodes: {
     ...route,
     [HEADERS]: STEP_UP,
+    operationId: 'createRecoveryCodes',
     summary: 'Create new recovery codes, which make the earlier ones void',
     response: { 200: RecoveryCodes, ...failures(401, 403, 404) },
   },

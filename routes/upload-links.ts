@@ -17,6 +17,7 @@ const schemas = {
   create: {
     tags,
     security,
+    operationId: 'createUploadLink',
     summary: 'Create a link that serves an upload without a token',
     params: IdParams,
     body: CreateUploadLink,
@@ -25,6 +26,7 @@ const schemas = {
   list: {
     tags,
     security,
+    operationId: 'listUploadLinks',
     summary: 'List the links of an upload, newest first',
     params: IdParams,
     response: { 200: UploadLinkList, ...failures(401, 403, 404) },
@@ -32,6 +34,7 @@ const schemas = {
   revoke: {
     tags,
     security,
+    operationId: 'revokeUploadLink',
     summary: 'Revoke a link, which stops the downloads that it serves on every node',
     params: UploadLinkParams,
     response: { 204: NoContent, ...failures(401, 403, 404) },

@@ -55,6 +55,7 @@ const schemas = {
   create: {
     tags,
     security: [{ bearer: [] }],
+    operationId: 'createUpload',
     summary: 'Upload a file',
     [IDEMPOTENT]: true,
     consumes: ['multipart/form-data'],
@@ -63,6 +64,7 @@ const schemas = {
   },
   list: {
     tags,
+    operationId: 'listUploads',
     summary: 'List uploads, newest first, by default your own',
     querystring: ListUploads,
     [HEADERS]: Object.fromEntries([200, 304, 400, 401, 412, 500, 503].map((status) => [status, ['Preference-Applied']])),
@@ -71,11 +73,13 @@ const schemas = {
   usage: {
     tags,
     security: [{ bearer: [] }],
+    operationId: 'getUploadUsage',
     summary: 'Read how much space your uploads take, and may take',
     response: { 200: UploadUsage, ...failures(401, 403) },
   },
   download: {
     tags,
+    operationId: 'downloadUpload',
     summary: 'Download a file, or a range of it',
     params: IdParams,
     querystring: DownloadQuery,
@@ -90,6 +94,7 @@ const schemas = {
   },
   record: {
     tags,
+    operationId: 'getUpload',
     summary: 'Read the record of an upload',
     params: IdParams,
     response: { 200: UploadRecord, 304: NotModified, ...failures(401, 403, 404, 412) },
@@ -97,6 +102,7 @@ const schemas = {
   patch: {
     tags,
     security,
+    operationId: 'updateUpload',
     summary: 'Change the record of an upload: absent members stay as they are',
     description: 'The entity tags of `If-Match` and `If-None-Match` are those of the record.',
     consumes: PATCH_TYPES,
@@ -109,6 +115,7 @@ const schemas = {
   delete: {
     tags,
     security,
+    operationId: 'deleteUpload',
     summary: 'Delete an upload and its file',
     description: 'The entity tags of `If-Match` and `If-None-Match` are those of the record.',
     params: IdParams,

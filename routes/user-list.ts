@@ -20,6 +20,7 @@ const EMAIL: ReadAction[] = ['users:read-email']
 
 const schema = {
   tags: ['users'],
+  operationId: 'listUsers',
   summary: 'List users, by default newest first',
   description: 'With `Prefer: handling=strict`, unknown parameters are errors. A page has an `ETag`; with `If-None-Match`, an unchanged page is 304.',
   querystring: ListUsers,

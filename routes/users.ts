@@ -33,6 +33,7 @@ const security = [{ bearer: [] }]
 const schemas = {
   read: {
     tags,
+    operationId: 'getUser',
     summary: 'Read a user',
     params: IdParams,
     response: { 200: User, 304: NotModified, ...failures(401, 403, 404, 412) },
@@ -40,6 +41,7 @@ const schemas = {
   create: {
     tags,
     security,
+    operationId: 'createUser',
     summary: 'Create a user',
     [IDEMPOTENT]: true,
     body: CreateUser,
@@ -48,6 +50,7 @@ const schemas = {
   replace: {
     tags,
     security,
+    operationId: 'replaceUser',
     summary: 'Replace a user',
     [HEADERS]: STEP_UP,
     params: IdParams,
@@ -58,6 +61,7 @@ const schemas = {
   patch: {
     tags,
     security,
+    operationId: 'updateUser',
     summary: 'Change a user: absent members stay as they are',
     consumes: PATCH_TYPES,
     [HEADERS]: { ...STEP_UP, 415: ['Accept-Patch'] },
@@ -69,6 +73,7 @@ const schemas = {
   delete: {
     tags,
     security,
+    operationId: 'deleteUser',
     summary: 'Delete a user with their sessions, posts and uploads',
     [HEADERS]: STEP_UP,
     params: IdParams,
@@ -78,6 +83,7 @@ const schemas = {
   export: {
     tags,
     security,
+    operationId: 'exportUser',
     summary: 'Export everything that is stored about a user',
     [HEADERS]: { 200: ['Content-Disposition'], ...STEP_UP },
     params: IdParams,

@@ -9,11 +9,13 @@ import type { ReplyOf, RequestOf } from './route-types.ts'
 const schemas = {
   keys: {
     tags: ['auth'],
+    operationId: 'listPublicKeys',
     summary: 'List the public keys that verify access tokens',
     response: { 200: KeySet, 304: NotModified, ...failures(412) },
   },
   origins: {
     tags: ['auth'],
+    operationId: 'listPasskeyOrigins',
     summary: 'List the origins whose pages may use passkeys',
     response: { 200: RelatedOrigins, 304: NotModified, ...failures(412) },
   },

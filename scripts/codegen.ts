@@ -1,6 +1,6 @@
 // Generates types: of the resolvers from the SDL, and of the client from the OpenAPI document of a node. With --check,
-// fails if a file is not current. The document is that of a running app, which needs PostgreSQL: the one of
-// DATABASE_URL, or the embedded one.
+// fails if a file is not current. A document in which the linter finds anything fails, too. It is that of a running
+// app, which needs PostgreSQL: the one of DATABASE_URL, or the embedded one.
 import { readFile, writeFile } from 'node:fs/promises'
 import { codegen } from '@graphql-codegen/core'
 import * as typescript from '@graphql-codegen/typescript'
@@ -8,6 +8,7 @@ import * as resolvers from '@graphql-codegen/typescript-resolvers'
 import { parse } from 'graphql'
 import openapiTypescript, { astToString } from 'openapi-typescript'
 import { createTestUsher } from '../testing/index.ts'
+import { lintApi } from './lint-api.ts'
 
 const sdl = new URL('../schema/graphql/schema.graphql', import.meta.url)
 
@@ -44,7 +45,10 @@ async function generateApi (): Promise<string> {
       databaseUrl: process.env.DATABASE_URL, mailer: () => {}, signUp: true, loginMail: true,
     })
   try {
-    return astToString(await openapiTypescript((await app.inject('/docs/json')).json()))
+    const document = (await app.inject('/docs/json')).json()
+    const problems = await lintApi(document)
+    if (problems.length > 0) throw new Error(`The OpenAPI document is not as it should be:\n${problems.join('\n')}`)
+    return astToString(await openapiTypescript(document))
   } finally {
     await close()
   }

@@ -1,4 +1,5 @@
 import { STATUS_CODES } from 'node:http'
+import { isDeepStrictEqual } from 'node:util'
 import packageJson from 'fastify-usher/package.json' with { type: 'json' }
 import { InvalidCredentials, Unauthenticated } from '../auth/login.ts'
 import {
@@ -17,12 +18,14 @@ type Json = Record<string, unknown>
 
 interface Tag { name: string, description: string }
 
+type Response = Json & { headers?: Json, content?: Record<string, { schema?: Json, example?: Json }> }
+
 interface Operation {
   parameters?: (Json & { required: boolean, schema: Json })[]
   [IDEMPOTENT]?: boolean
   [HEADERS]?: Record<string, string[]>
   security?: object[]
-  responses: Record<string, Json & { headers?: Json, content?: Record<string, { schema?: Json, example?: Json }> }>
+  responses: Record<string, Response>
 }
 
 /**
@@ -87,25 +90,54 @@ function describeGraphql (base: string, hasPosts: boolean): string {
 GraphiQL. The schema is [\`schema.graphql\`](${base}/docs/schema.graphql).`
 }
 
-/** Returns a name for an operation, which client generators use: `getUsersById` for `GET /api/users/:id`. */
-export function operationIdOf (method: string, path: string): string {
-  const words = path.replace(/^\/api\//, '').replaceAll(':', 'by-').split(/\W+/).filter(Boolean)
-  return method.toLowerCase() + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join('')
-}
-
 /**
  * Returns a document of @fastify/swagger in the form in which it is published: schemas that have a title become
- * components with that name, and the keywords that only Usher's validator knows are removed.
+ * components with that name, as do the responses that many operations share, and the keywords that only Usher's
+ * validator knows are removed.
  */
 export function finishDocument (document: Json): Json {
   const schemas: Json = {}
-  for (const path of Object.values(document.paths as Json)) {
-    for (const operation of Object.values(path as Record<string, Operation>)) finishOperation(operation)
-  }
+  for (const operation of operationsOf(document.paths)) finishOperation(operation)
   const paths = publish(document.paths, schemas)
+  const responses: Json = {}
+  for (const operation of operationsOf(paths)) shareResponses(operation, responses)
   // The schemas that @fastify/swagger found are left out, because they are those of the host.
-  return { ...document, paths, components: { ...document.components as Json, schemas } }
+  return { ...document, paths, components: { ...document.components as Json, responses, schemas } }
 }
+
+const operationsOf = (paths: unknown): Operation[] =>
+  Object.values(paths as Record<string, Record<string, Operation>>).flatMap((path) => Object.values(path))
+
+// Responses to conditions and failures say the same in most operations: a generated client has one type for each.
+function shareResponses ({ responses }: Operation, shared: Json): void {
+  for (const [status, response] of Object.entries(responses)) {
+    if (Number(status) < 304 || status === '307') continue
+    const name = nameOfResponse(status, response)
+    const alike = Object.keys(shared).filter((other) => other.replace(/\d+$/, '') === name)
+    const key = alike.find((other) => isDeepStrictEqual(shared[other], response)) ??
+      `${name}${alike.length > 0 ? alike.length + 1 : ''}`
+    shared[key] = response
+    responses[status] = { $ref: `#/components/responses/${key}` }
+  }
+}
+
+// The name of the status, followed by what distinguishes the response from the usual one with it.
+function nameOfResponse (status: string, { headers = {}, content = {} }: Response): string {
+  const { schema, example } = Object.values(content)[0] ?? {}
+  const title = `${schema?.$ref ?? ''}`.split('/').at(-1)!
+  const usual = [byStatus[status]?.[0], ...status === '304' ? ['ETag'] : [], ...status === '415' ? ['Accept-Encoding'] : []]
+  const unusual = Object.keys(headers).filter((name) => !usual.includes(name)).sort()
+  return [
+    reasonOf(status),
+    ...example && (example as Json).code === new InvalidCredentials().code ? [' of Login'] : [],
+    ...['', 'Error', 'Errors'].includes(title) ? [] : [` ${title}`],
+    ...unusual.length > 0 ? [` with ${unusual.join(' and ')}`] : [],
+  ].join('').replaceAll(/(^|\W)(\w)/g, (_, __, letter: string) => letter.toUpperCase())
+}
+
+// Those of tus, and of functions of the host, have no registered name.
+const reasonOf = (status: string): string =>
+  STATUS_CODES[status] ?? (status === '460' ? 'Checksum Mismatch' : 'Client Error')
 
 // The headers of responses, by their names.
 const descriptions: Readonly<Record<string, string>> = {
@@ -204,7 +236,7 @@ function finishOperation (operation: Operation): void {
     if (status === '200' && takes('fields')) addParts(response)
     // All failures have the same schema and thus its description, so the text of the status replaces it.
     if (!(Number(status) >= 400)) continue
-    response.description = STATUS_CODES[status] ?? 'Checksum Mismatch'
+    response.description = reasonOf(status)
     const example = exampleOf(Number(status), operation.security.length === 0)
     for (const media of Object.values(response.content ?? {})) if (example) media.example = example
   }
@@ -216,7 +248,7 @@ function finishOperation (operation: Operation): void {
   if (operation[IDEMPOTENT]) describeKey(operation)
 }
 
-function addHeader (response: { headers?: Json }, name: string, description = descriptions[name]): void {
+function addHeader (response: Response, name: string, description = descriptions[name]): void {
   response.headers = { ...response.headers, [name]: { description, schema: { type: 'string' } } }
 }
 

@@ -20,11 +20,17 @@ export type Check = (answer: Answer) => string | undefined
 
 interface Media { schema?: object }
 interface Reply { headers?: Record<string, object>, content?: Record<string, Media> }
-interface Operation { responses: Record<string, Reply> }
+interface Reference { $ref: string }
+interface Operation { responses: Record<string, Reply | Reference> }
 interface Document {
   paths: Record<string, Record<string, Operation>>
-  components: { schemas: Record<string, object> }
+  components: { schemas: Record<string, object>, responses: Record<string, Reply> }
 }
+
+/** Returns a response of a document, also if the document shares it between operations. */
+export const resolveReply = <Shared extends object>(
+  { components }: { components: { responses: Record<string, Shared> } }, reply: Shared | Reference
+): Shared => '$ref' in reply ? components.responses[reply.$ref.split('/').at(-1)!]! : reply
 
 /** A document of some operations. */
 interface Description {
@@ -121,7 +127,9 @@ function createCheck (described: Described[], hasHost: boolean): Check {
     // Those without parameters come first, as in the router.
     .sort(([one], [other]) => one.split('{').length - other.split('{').length)
     .map(([path, operations]) => ({ path, operations, pattern: patternOf(path) }))
-  const known = new Set(described.flatMap(({ operation }) => Object.values(operation.responses)).flatMap(namesOf))
+  const replies = described.flatMap(({ operation, description: { document } }) =>
+    Object.values(operation.responses).map((reply) => resolveReply(document, reply)))
+  const known = new Set(replies.flatMap(namesOf))
 
   // A request to which no operation belongs gets one of these, in the shape of every failure.
   function problemOfRejection ({ status, body }: Answer): string | undefined {
@@ -135,8 +143,9 @@ function createCheck (described: Described[], hasHost: boolean): Check {
   function problemOf (answer: Answer, { path, method: verb, operation, description }: Described): string | undefined {
     const { method, status, headers, body = '' } = answer
     const name = status in operation.responses ? `${status}` : `${status}`[0] + 'XX'
-    const reply = operation.responses[name]
-    if (!reply) return 'the status is not declared'
+    const given = operation.responses[name]
+    if (!given) return 'the status is not declared'
+    const reply = resolveReply(description.document, given)
     const declared = namesOf(reply)
     const mayLack = (name: string) => GENERAL.has(name) || (hasHost && !known.has(name))
     const undeclared = Object.keys(headers).filter((name) => !declared.includes(name) && !mayLack(name))
@@ -149,7 +158,8 @@ function createCheck (described: Described[], hasHost: boolean): Check {
     const media = reply.content[range]
     if (!media) return `the media type ${type} is not declared`
     if (method === 'HEAD' || answer.body === undefined || !media.schema || !/json$/.test(type)) return
-    const pointer = `/paths/${escape(path)}/${verb}/responses/${name}/content/${escape(range)}/schema`
+    const place = '$ref' in given ? given.$ref.slice(1) : `/paths/${escape(path)}/${verb}/responses/${name}`
+    const pointer = `${place}/content/${escape(range)}/schema`
     return description.problemOfBody(pointer, body)
   }
 
