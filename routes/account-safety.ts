@@ -4,7 +4,8 @@ import type { SessionOf } from '../db/auth/email-tokens.ts'
 import { findAccount } from '../db/auth/password-tokens.ts'
 import { getUndoTokenOwner } from '../db/auth/undo-tokens.ts'
 import type { Caller } from '../plugins/auth/caller.ts'
-import { hashSecret } from '../plugins/auth/cookie-value.ts'
+import { hashSecret } from '../plugins/auth/secrets.ts'
+import { createSessionCookie } from './cookies.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import { UseToken } from '../schema/auth/mail-token.ts'
 import { IdParams } from '../schema/http/params.ts'
@@ -12,7 +13,6 @@ import { ConfirmationErrors, ConfirmEmail, MailReply } from '../schema/auth/pass
 import { failures, HEADERS, NoContent } from '../schema/http/reply.ts'
 import { UserNotFound } from '../schema/users/user.ts'
 import { idOf } from './params.ts'
-import { createCookies } from './session-cookie.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
 // A session of the user makes a difference.
@@ -65,7 +65,7 @@ const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase: { db }, usherAuth: { actors, allow, callerOf, identifyQuietly, sessions }, usherAccounts: accounts,
   } = app
-  const cookies = await createCookies(app)
+  const cookies = await createSessionCookie(app)
   const sendVerification = createSendVerification(app)
   forbidStoring(app)
 

@@ -11,7 +11,7 @@ import { OriginNotAllowed } from '../schema/http/errors.ts'
 import { failures, HEADERS, NoContent } from '../schema/http/reply.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 import { createLogIn } from './log-in.ts'
-import { createCookies } from './session-cookie.ts'
+import { createSessionCookie } from './cookies.ts'
 import { describeTag } from '../plugins/http/docs.ts'
 
 const tags = ['auth']
@@ -56,7 +56,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
       throttle,
     },
   } = app
-  const cookies = await createCookies(app)
+  const cookies = await createSessionCookie(app)
   const { rejectFlood, logIn, show } = createLogIn(app, cookies)
   describeTag(app, 'auth', 'Login, sessions, passwords and tokens')
   forbidStoring(app)

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { LoggedIn } from '../plugins/auth/login.ts'
 import type { Login } from '../schema/auth/login.ts'
-import type { Cookies } from './session-cookie.ts'
+import type { Cookies } from './cookies.ts'
 
 /** Returns the login by address and password, which the API and the page share (contract 4.1, 15.2). */
 export function createLogIn ({ usherAuth: { callerOf, login, policy, throttle } }: FastifyInstance, cookies: Cookies) {

@@ -10,9 +10,8 @@ import { LoginFailure } from '../schema/auth/second-factor.ts'
 import { InvalidInput } from '../schema/http/errors.ts'
 import { failures, HEADERS } from '../schema/http/reply.ts'
 import { createLogIn } from './log-in.ts'
-import { createLoginMailCookie } from './login-mail-cookie.ts'
+import { createLoginMailCookie, createSessionCookie } from './cookies.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
-import { createCookies } from './session-cookie.ts'
 
 const tags = ['auth']
 const schemas = {
@@ -53,7 +52,7 @@ const loginMailRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { usherOptions, usherAuth: { authenticateAny, callerOf, loginMails } } = app
   if (!usherOptions.loginMail) return
   const { read, request: requestMail, logIn } = await createLogInByMail(app)
-  const { rejectFlood, show } = createLogIn(app, await createCookies(app))
+  const { rejectFlood, show } = createLogIn(app, await createSessionCookie(app))
   forbidStoring(app)
 
   app.post('/auth/login/mail', { schema: schemas.request }, onRequestMail)
@@ -85,7 +84,7 @@ const loginMailRoutes: FastifyPluginAsyncTypebox = async (app) => {
 /** Returns the login by mail, which the API and the pages share (contract 15.2, 16.6). */
 export async function createLogInByMail (app: FastifyInstance) {
   const { usherAuth: { callerOf, loginMails } } = app
-  const cookies = await createCookies(app)
+  const cookies = await createSessionCookie(app)
   const cookie = await createLoginMailCookie(app)
 
   /** Returns what proves that the client has asked for mails. */

@@ -18,7 +18,7 @@ import { createOnce } from './idempotency.ts'
 import { createLogIn } from './log-in.ts'
 import { idOf } from './params.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
-import { createCeremonyCookies, createCookies } from './session-cookie.ts'
+import { createCeremonyCookies, createSessionCookie } from './cookies.ts'
 
 /** The maximum size of a body with the response of an authenticator: more than the schemas of all members together. */
 export const BODY_BYTES = 64 * 1024
@@ -116,7 +116,7 @@ const passkeyRoutes: FastifyPluginAsyncTypebox = async (app) => {
     usherOptions: { publicPath },
     usherAuth: { actorOf, allow, authenticateAny, authenticateSession, callerOf, confirmReader, passkeys },
   } = app
-  const cookies = await createCookies(app)
+  const cookies = await createSessionCookie(app)
   const ceremonies = await createCeremonyCookies(app)
   const { rejectFlood, show } = createLogIn(app, cookies)
   const once = createOnce(app)

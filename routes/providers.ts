@@ -4,7 +4,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { CallbackFailure, type Completed } from '../plugins/auth/providers/index.ts'
 import type { OpenedAttempt } from '../plugins/auth/providers/attempts.ts'
 import { reasonOf } from '../plugins/auth/providers/reasons.ts'
-import { CHALLENGE_COOKIE } from '../plugins/auth/session-cookie.ts'
+import { CHALLENGE_COOKIE } from '../plugins/auth/cookies.ts'
+import { createCookie, createProviderCookies, createSessionCookie, createSignUpCookie } from './cookies.ts'
 import { translate } from '../plugins/http/errors.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import { addVary } from '../plugins/http/vary.ts'
@@ -20,14 +21,11 @@ import { IdParams, UserIdentityParams } from '../schema/http/params.ts'
 import { failures, HEADERS, NoContent, NotModified, Redirect, STEP_UP } from '../schema/http/reply.ts'
 import { REJECTED } from '../schema/options/page-texts.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
-import { createCookie } from './cookie.ts'
 import { addFormParser, FORM, rejectOtherForms } from './form-parser.ts'
 import { createLogIn } from './log-in.ts'
 import { idOf } from './params.ts'
 import { createReturnTo } from './return-to.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
-import { createCookies, createProviderCookies } from './session-cookie.ts'
-import { createSignUpCookie } from './sign-up-cookie.ts'
 
 // More than the schemas of all members together.
 const BODY_BYTES = 64 * 1024
@@ -151,7 +149,7 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   } = app
   const { publicPath } = options
   const hasPages = options.pages.enabled && !options.without.includes('pages')
-  const cookies = await createCookies(app)
+  const cookies = await createSessionCookie(app)
   const browsers = await createProviderCookies(app)
   const challenges = await createCookie(app, CHALLENGE_COOKIE, 'login')
   const signUpCookie = await createSignUpCookie(app)

@@ -13,7 +13,7 @@ import { failures, HEADERS } from '../schema/http/reply.ts'
 import { createLogIn } from './log-in.ts'
 import { BODY_BYTES } from './passkeys.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
-import { createCeremonyCookies, createCookies } from './session-cookie.ts'
+import { createCeremonyCookies, createSessionCookie } from './cookies.ts'
 
 const PASSWORD = ['pwd'] as const
 const schemas = {
@@ -43,7 +43,7 @@ const secondFactorRoutes: FastifyPluginAsyncTypebox = async (app) => {
     usherDatabase: { db }, usherAudit: audit,
     usherOptions: options, usherAuth: { authenticateAny, callerOf, login, loginMails, passkeys, stepUp, totp },
   } = app
-  const cookies = await createCookies(app)
+  const cookies = await createSessionCookie(app)
   const ceremonies = await createCeremonyCookies(app)
   const { rejectFlood, show } = createLogIn(app, cookies)
   forbidStoring(app)

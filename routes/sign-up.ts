@@ -8,7 +8,7 @@ import type { Options } from '../schema/options/options.ts'
 import { User } from '../schema/users/user.ts'
 import { withoutProtected } from '../schema/users/user-fields.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
-import { createSignUpCookie, type SignUpCookie } from './sign-up-cookie.ts'
+import { createSignUpCookie, type SignUpCookie } from './cookies.ts'
 
 const tags = ['auth']
 const schemas = {

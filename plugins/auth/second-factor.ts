@@ -10,7 +10,7 @@ import { InvalidChallenge, SecondFactorRequired, type SecondFactorMethod } from 
 import type { Actor } from '../../schema/options/policy.ts'
 import type { Core } from '../core.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
-import { hashSecret } from './cookie-value.ts'
+import { hashSecret } from './secrets.ts'
 
 const LIFETIME_SECONDS = 300
 const PURGE_SECONDS = 60

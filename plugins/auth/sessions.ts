@@ -17,10 +17,8 @@ import type { Role } from '../../schema/users/user.ts'
 import { DatabaseUnavailable, UsherError } from '../../schema/http/errors.ts'
 import type { Core } from '../core.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
-import {
-  consoleSecret, createSecrets, hashSecret, isGenuine, writeConsoleCookie, writeSessionCookie, type ConsoleCookie,
-  type SessionCookie,
-} from './cookie-value.ts'
+import { isGenuine, writeConsoleCookie, writeSessionCookie, type ConsoleCookie, type SessionCookie } from './cookies.ts'
+import { consoleSecret, createSecrets, hashSecret } from './secrets.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { longestLifeOf } from './token-lifetime.ts'
 

@@ -12,8 +12,7 @@ import { createAllowedOrigins } from '../allowed-origins.ts'
 import { createLogIn } from '../log-in.ts'
 import { createLogInByMail } from '../login-mail.ts'
 import type { RequestOf } from '../route-types.ts'
-import { createCookies } from '../session-cookie.ts'
-import { createSignUpCookie } from '../sign-up-cookie.ts'
+import { createSessionCookie, createSignUpCookie } from '../cookies.ts'
 import { createReadSignUp, createSignUp } from '../sign-up.ts'
 
 /** The maximum size of a form. */
@@ -48,7 +47,7 @@ export type FormOperations = Awaited<ReturnType<typeof createFormOperations>>
  */
 export async function createFormOperations (app: FastifyInstance) {
   const { usherAuth: { callerOf, login, passwordLinks, totp } } = app
-  const cookies = await createCookies(app)
+  const cookies = await createSessionCookie(app)
   const { rejectFlood, logIn } = createLogIn(app, cookies)
   const byMail = await createLogInByMail(app)
   const signUp = createSignUp(app, await createSignUpCookie(app))

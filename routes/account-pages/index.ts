@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { PasskeysUnavailable } from '../../schema/auth/passkey.ts'
-import { readCookies } from '../../plugins/auth/cookie-value.ts'
-import { CHALLENGE_COOKIE } from '../../plugins/auth/session-cookie.ts'
+import { CHALLENGE_COOKIE, readCookies } from '../../plugins/auth/cookies.ts'
+import { createReturnCookie } from '../cookies.ts'
 import { failureTexts } from '../../schema/options/page-texts.ts'
 import { sessionActions } from '../../schema/options/policy.ts'
 import { addVary } from '../../plugins/http/vary.ts'
@@ -12,7 +12,6 @@ import { addForm, createFormOperations, createOriginCheck, FORM_BYTES } from './
 import { listPages, type Page } from './page-list.ts'
 import type { PageValues } from './page-values.ts'
 import { createRenderer, explain, explainAtFields } from './render.ts'
-import { createReturnCookie } from './return-cookie.ts'
 import { createLanguages } from './texts.ts'
 
 /**

@@ -1,14 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { requireLiveSession } from '../../db/sessions/live-sessions.ts'
-import { readConsoleCookie, readCookies, type ConsoleCookie } from '../../plugins/auth/cookie-value.ts'
+import { attributesOf, CONSOLE_COOKIE, readConsoleCookie, readCookies, type ConsoleCookie } from '../../plugins/auth/cookies.ts'
+import { createCookie, warnIfDropped } from '../cookies.ts'
 import type { LoggedIn, ToConsole } from '../../plugins/auth/login.ts'
-import { CONSOLE_COOKIE, attributesOf } from '../../plugins/auth/session-cookie.ts'
 import { createOriginCheck } from '../../schema/http/origin.ts'
 import { InvalidToken } from '../../schema/auth/login.ts'
 import { NotFound, OriginNotAllowed } from '../../schema/http/errors.ts'
 import type { Actor } from '../../schema/options/policy.ts'
 import { isAtOwnHost } from '../allowed-origins.ts'
-import { createCookie, warnIfDropped } from '../cookie.ts'
 
 export type ConsoleSessions = Awaited<ReturnType<typeof createConsoleSessions>>
 

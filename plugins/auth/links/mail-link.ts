@@ -4,7 +4,7 @@ import type { Options } from '../../../schema/options/options.ts'
 import { baseUrlOf } from '../../../schema/options/public-url.ts'
 import type { Core } from '../../core.ts'
 import type { Mails } from '../../outbox/mails/index.ts'
-import { hashSecret } from '../cookie-value.ts'
+import { hashSecret } from '../secrets.ts'
 
 /** The pages to which links in mails lead. */
 export type MailPage =

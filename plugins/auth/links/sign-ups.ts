@@ -5,7 +5,7 @@ import {
 import { createAfterResponse } from '../../support/after-response.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'
-import { hashSecret } from '../cookie-value.ts'
+import { hashSecret } from '../secrets.ts'
 import type { LinkDependencies } from './mail-link.ts'
 
 /** How long a sign-up is pending. */
