@@ -1,9 +1,11 @@
 import fastifyCookie from '@fastify/cookie'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import {
-  attributesOf, CEREMONY_COOKIE, isHttps, LOGIN_MAIL_COOKIE, PROVIDER_COOKIE, readCookies, readSessionCookie,
-  RETURN_COOKIE, SESSION_COOKIE, SIGN_UP_COOKIE, type SessionCookie,
+  attributesOf, CEREMONY_COOKIE, CHALLENGE_COOKIE, CONSOLE_COOKIE, isHttps, LOGIN_MAIL_COOKIE, PROVIDER_COOKIE,
+  readConsoleCookie, readCookies, readSessionCookie, RETURN_COOKIE, SESSION_COOKIE, SIGN_UP_COOKIE, type ConsoleCookie,
+  type SessionCookie,
 } from '../plugins/auth/cookies.ts'
+import { CHALLENGE_SECONDS } from '../plugins/auth/second-factor.ts'
 import { LIFETIME_SECONDS as SIGN_UP_SECONDS } from '../plugins/auth/links/sign-ups.ts'
 import { LOGIN_MAIL_SECONDS } from '../schema/auth/login-mail.ts'
 import { createAllowedOrigins } from './allowed-origins.ts'
@@ -16,7 +18,7 @@ const OWN_MACHINE = /^(localhost|.*\.localhost|127(\.\d+){3}|\[?::1\]?)$/i
 const warned = new WeakSet<object>()
 
 /** Warns once if a browser will drop the cookie of a response: `publicUrl` has https, and the request has not. */
-export function warnIfDropped ({ usherOptions }: FastifyInstance, { request }: FastifyReply): void {
+function warnIfDropped ({ usherOptions }: FastifyInstance, { request }: FastifyReply): void {
   const { protocol, hostname, headers: { 'x-forwarded-proto': forwarded = '', origin, host }, log } = request
   if (!usherOptions.publicUrl?.startsWith('https:') || isHttps(protocol) || warned.has(usherOptions)) return
   // The header of a proxy that is not trusted, and the page that has sent the request, tell it, too.
@@ -27,9 +29,12 @@ export function warnIfDropped ({ usherOptions }: FastifyInstance, { request }: F
 
 /**
  * Returns functions that read, set and clear a cookie, which only the auth routes receive (contract 4).
- * @param folder which other routes receive it instead
+ * @param options.folder which other routes receive it instead
  */
-export async function createCookie (app: FastifyInstance, name: string, folder = 'api/auth') {
+async function createCookie (
+  app: FastifyInstance, name: string,
+  { folder = 'api/auth', sameSite = 'lax' }: { folder?: string, sameSite?: 'lax' | 'strict' } = {}
+) {
   // If the host has registered @fastify/cookie, that registration is used. Its options for hooks do not matter, because
   // only `serializeCookie` is called.
   if (!app.hasDecorator('serializeCookie')) await app.register(fastifyCookie)
@@ -37,7 +42,9 @@ export async function createCookie (app: FastifyInstance, name: string, folder =
   function set (reply: FastifyReply, value: string, expires: Date): void {
     const { usherOptions: options, usherDatabase: { clock } } = app
     const attributes = {
-      ...attributesOf(options, reply.request.protocol, expires, clock.now()), path: `${options.publicPath}/${folder}`,
+      ...attributesOf(options, reply.request.protocol, expires, clock.now()),
+      path: `${options.publicPath}/${folder}`,
+      sameSite,
     }
     if (value !== '') warnIfDropped(app, reply)
     reply.header('set-cookie', app.serializeCookie(name, value, attributes))
@@ -110,6 +117,28 @@ async function createBrowserCookies (app: FastifyInstance, name: string) {
   }
 }
 
+/**
+ * Returns functions that read and set the cookie with the challenge of a login that waits for the second factor, which
+ * only the pages of the login receive.
+ */
+export async function createChallengeCookie (app: FastifyInstance) {
+  const { valuesIn, set } = await createCookie(app, CHALLENGE_COOKIE, { folder: 'login' })
+
+  return {
+    /** Returns a challenge with the names of its methods, or undefined. It may be anything that has that form. */
+    read (request: FastifyRequest): { challenge: string, methods: string[] } | undefined {
+      const [value = ''] = valuesIn(request)
+      const [challenge, ...methods] = value.split('.')
+      return challenge && /^[\w-]+(\.[a-z-]+)*$/.test(value) ? { challenge, methods } : undefined
+    },
+
+    set (reply: FastifyReply, challenge: string, methods: readonly string[]): void {
+      const expires = new Date(app.usherDatabase.clock.now() + CHALLENGE_SECONDS * 1000)
+      set(reply, [challenge, ...methods].join('.'), expires)
+    },
+  }
+}
+
 export type SignUpCookie = Awaited<ReturnType<typeof createSignUpCookie>>
 
 /** Returns functions that read, set and clear the cookie of the browser that has signed up (contract 11.2). */
@@ -171,6 +200,23 @@ export async function createLoginMailCookie (app: FastifyInstance) {
   }
 }
 
+/** Returns functions that read, set and clear the cookie of a session of the console (contract 18.3). */
+export async function createConsoleCookie (app: FastifyInstance) {
+  const { valuesIn, set, clear } = await createCookie(app, CONSOLE_COOKIE, { folder: 'console', sameSite: 'strict' })
+
+  return {
+    /** Returns the parsed cookie, or undefined if it is missing, malformed or sent with several values. */
+    read (request: FastifyRequest): ConsoleCookie | undefined {
+      // A sibling domain can set a second cookie of this name, and their order does not tell which one is genuine.
+      const [value = '', ...others] = valuesIn(request)
+      return others.length > 0 ? undefined : readConsoleCookie(value)
+    },
+
+    set,
+    clear,
+  }
+}
+
 // As long as the links that mails contain.
 const RETURN_MS = 86_400_000
 
@@ -180,7 +226,7 @@ const RETURN_MS = 86_400_000
  * 15.2). What is read may be anything, and must be checked like the parameter `returnTo`.
  */
 export async function createReturnCookie (app: FastifyInstance) {
-  const { valuesIn, set, clear } = await createCookie(app, RETURN_COOKIE, '')
+  const { valuesIn, set, clear } = await createCookie(app, RETURN_COOKIE, { folder: '' })
 
   return {
     read (request: FastifyRequest): string | undefined {

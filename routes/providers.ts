@@ -4,8 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { CallbackFailure, type Completed } from '../plugins/auth/providers/index.ts'
 import type { OpenedAttempt } from '../plugins/auth/providers/attempts.ts'
 import { reasonOf } from '../plugins/auth/providers/reasons.ts'
-import { CHALLENGE_COOKIE } from '../plugins/auth/cookies.ts'
-import { createCookie, createProviderCookies, createSessionCookie, createSignUpCookie } from './cookies.ts'
+import { createChallengeCookie, createProviderCookies, createSessionCookie, createSignUpCookie } from './cookies.ts'
 import { translate } from '../plugins/http/errors.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import { addVary } from '../plugins/http/vary.ts'
@@ -29,7 +28,6 @@ import type { ReplyOf, RequestOf } from './route-types.ts'
 
 // More than the schemas of all members together.
 const BODY_BYTES = 64 * 1024
-const CHALLENGE_SECONDS = 300
 // The head of a request may have 16 KiB, and the cookies and other headers of a browser need some of them.
 const CALLBACK_CHARACTERS = 12 * 1024
 const REASON_CHARACTERS = 500
@@ -151,7 +149,7 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const hasPages = options.pages.enabled && !options.without.includes('pages')
   const cookies = await createSessionCookie(app)
   const browsers = await createProviderCookies(app)
-  const challenges = await createCookie(app, CHALLENGE_COOKIE, 'login')
+  const challenges = await createChallengeCookie(app)
   const signUpCookie = await createSignUpCookie(app)
   const { rejectFlood } = createLogIn(app, cookies)
   const readReturnTo = createReturnTo(options)
@@ -368,8 +366,7 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     if (error instanceof EmailUnproven) signUpCookie.set(reply, error.signUpId)
     if (error instanceof SecondFactorRequired && hasPages) {
       const { challenge, methods } = error
-      const expires = new Date(app.usherDatabase.clock.now() + CHALLENGE_SECONDS * 1000)
-      challenges.set(reply, [challenge, ...methods].join('.'), expires)
+      challenges.set(reply, `${challenge}`, methods)
     }
     return redirect(reply, target)
   }

@@ -12,7 +12,8 @@ import type { Core } from '../core.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 import { hashSecret } from './secrets.ts'
 
-const LIFETIME_SECONDS = 300
+/** How long a challenge works. */
+export const CHALLENGE_SECONDS = 300
 const PURGE_SECONDS = 60
 
 export type SecondFactor = ReturnType<typeof createSecondFactor>
@@ -56,7 +57,7 @@ export function createSecondFactor (
       const { passwordHash, identity, amr } = first
       const challenge = randomBytes(32).toString('base64url')
       const given = { hash: hashSecret(challenge), userId, passwordHash, identity, amr }
-      await insertLoginChallenge(on, given, LIFETIME_SECONDS)
+      await insertLoginChallenge(on, given, CHALLENGE_SECONDS)
       const { totp, recoveryCodes, passkeys } = await findSecondFactors(on, userId)
       const methods: SecondFactorMethod[] = [
         ...totp ? ['totp' as const] : [], ...recoveryCodes > 0 ? ['recovery-code' as const] : [],

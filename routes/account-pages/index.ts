@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { PasskeysUnavailable } from '../../schema/auth/passkey.ts'
-import { CHALLENGE_COOKIE, readCookies } from '../../plugins/auth/cookies.ts'
-import { createReturnCookie } from '../cookies.ts'
+import { createChallengeCookie, createReturnCookie } from '../cookies.ts'
 import { failureTexts } from '../../schema/options/page-texts.ts'
 import { sessionActions } from '../../schema/options/policy.ts'
 import { addVary } from '../../plugins/http/vary.ts'
@@ -26,6 +25,7 @@ const pages: FastifyPluginAsync = async (app) => {
   const textsOf = (request: FastifyRequest) => texts.get(languages.of(request))!
   const { render } = createRenderer(options, { assets: serveAssets(app, texts), texts, providers: providers.list() })
   const destination = await createReturnCookie(app)
+  const challenges = await createChallengeCookie(app)
   const readReturnTo = createReturnTo(options)
   const checkOrigin = createOriginCheck(app)
   const keyActions = Object.keys(options.policy).filter((action) => !sessionActions.has(action)).sort().join(' ')
@@ -103,10 +103,9 @@ const pages: FastifyPluginAsync = async (app) => {
   }
 
   // A login that has begun at a provider waits for the second factor.
-  function challengeOf ({ headers: { cookie = '' } }: FastifyRequest): PageValues {
-    const [value = ''] = readCookies(cookie, CHALLENGE_COOKIE)
-    const [challenge, ...methods] = value.split('.')
-    return challenge && /^[\w-]+(\.[a-z-]+)*$/.test(value) ? { challenge, methods: methods.join(' ') } : {}
+  function challengeOf (request: FastifyRequest): PageValues {
+    const { challenge, methods = [] } = challenges.read(request) ?? {}
+    return challenge === undefined ? {} : { challenge, methods: methods.join(' ') }
   }
 
   // A login at a provider has failed. The parameter may be anything. If the browser has opened the address of the

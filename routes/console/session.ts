@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { requireLiveSession } from '../../db/sessions/live-sessions.ts'
-import { attributesOf, CONSOLE_COOKIE, readConsoleCookie, readCookies, type ConsoleCookie } from '../../plugins/auth/cookies.ts'
-import { createCookie, warnIfDropped } from '../cookies.ts'
+import { createConsoleCookie } from '../cookies.ts'
 import type { LoggedIn, ToConsole } from '../../plugins/auth/login.ts'
 import { createOriginCheck } from '../../schema/http/origin.ts'
 import { InvalidToken } from '../../schema/auth/login.ts'
@@ -14,12 +13,10 @@ export type ConsoleSessions = Awaited<ReturnType<typeof createConsoleSessions>>
 /** Starts, finds and ends the sessions of the console (contract 18.3). */
 export async function createConsoleSessions (app: FastifyInstance) {
   const {
-    usherAudit: audit, usherDatabase: { clock }, usherOptions: options, usherUsers: users,
+    usherAudit: audit, usherOptions: options, usherUsers: users,
     usherAuth: { actors, callerOf, claims, identify, login, policy, secondFactor, sessions, stepUp, tokens, totp },
   } = app
-  // It registers what serializes cookies.
-  await createCookie(app, CONSOLE_COOKIE)
-  const path = `${options.publicPath}/console`
+  const cookies = await createConsoleCookie(app)
   const isPublicOrigin = createOriginCheck(options.publicUrl ? [new URL(options.publicUrl).origin] : [])
 
   const mayOpen = (actor: Actor): boolean => policy.allows(actor, 'console:open') && !secondFactor.isMissing(actor)
@@ -29,26 +26,14 @@ export async function createConsoleSessions (app: FastifyInstance) {
     admits: (user) => mayOpen({ ...user, sessionId: '', keyId: null, actions: null }),
   }
 
-  function setCookie (reply: FastifyReply, value: string, expires: Date): void {
-    const attributes = attributesOf(options, reply.request.protocol, expires, clock.now())
-    if (value !== '') warnIfDropped(app, reply)
-    reply.header('set-cookie', app.serializeCookie(CONSOLE_COOKIE, value, { ...attributes, path, sameSite: 'strict' }))
-  }
-
-  // A sibling domain can set a second cookie of this name, and their order does not tell which one is genuine.
-  function readCookie ({ headers: { cookie = '' } }: FastifyRequest): ConsoleCookie | undefined {
-    const [value = '', ...others] = new Set(readCookies(cookie, CONSOLE_COOKIE))
-    return others.length > 0 ? undefined : readConsoleCookie(value)
-  }
-
   function open (reply: FastifyReply, { cookie, expiresAt }: LoggedIn): void {
-    setCookie(reply, cookie, expiresAt)
+    cookies.set(reply, cookie, expiresAt)
   }
 
   return {
     /** Returns the actor of the session of the browser, or undefined without one. */
     async find (request: FastifyRequest): Promise<{ actor: Actor, expiresAt: Date } | undefined> {
-      const cookie = readCookie(request)
+      const cookie = cookies.read(request)
       const found = cookie && await sessions.findConsole(cookie)
       if (!found) return undefined
       const { user, expiresAt, amr, authTime } = found
@@ -75,7 +60,7 @@ export async function createConsoleSessions (app: FastifyInstance) {
      */
     async logIn (request: FastifyRequest, reply: FastifyReply, given: { email: string, password: string }) {
       const caller = callerOf(request, { actor: null })
-      open(reply, await login.withPassword(caller, { ...given, replaced: readCookie(request), toConsole }))
+      open(reply, await login.withPassword(caller, { ...given, replaced: cookies.read(request), toConsole }))
     },
 
     /** Completes a login by the second factor. */
@@ -84,7 +69,7 @@ export async function createConsoleSessions (app: FastifyInstance) {
       factor: { code: string } | { recoveryCode: string }
     ) {
       const caller = callerOf(request, { actor: null })
-      const given = { challenge, replaced: readCookie(request), toConsole }
+      const given = { challenge, replaced: cookies.read(request), toConsole }
       open(reply, await login.withSecondFactor(caller, given, (userId) => totp.prove(caller, userId, factor)))
     },
 
@@ -104,7 +89,7 @@ export async function createConsoleSessions (app: FastifyInstance) {
       open(reply, await login.start(caller, user, {
         amr: actor.amr,
         authTime: new Date(actor.authTime * 1000),
-        replaced: readCookie(request),
+        replaced: cookies.read(request),
         toConsole,
         parentId: caller.getSession().sessionId,
         // A repair of the account, for which this may have waited, has ended the session that permits it.
@@ -117,7 +102,7 @@ export async function createConsoleSessions (app: FastifyInstance) {
       const caller = callerOf(request)
       const { sessionId } = caller.getSession()
       await sessions.end({ id: sessionId }, { ...audit.contextOf(caller), action: 'logout', byUser: true })
-      setCookie(reply, '', new Date(0))
+      cookies.clear(reply)
     },
 
     /**
