@@ -186,6 +186,10 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onCreate (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
     cutOff(reply)
+    return storage.receive(() => create(request, reply))
+  }
+
+  async function create (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
     // Before the body is read, so that a repeated request does not send it while the first one is in progress.
     const claim = await claimKey(request)
     const caller = callerOf(request)

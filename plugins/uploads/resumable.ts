@@ -258,7 +258,8 @@ export function createResumableUploads (
       caller: Caller, id: string, offset: number, incoming: IncomingBytes, checksum?: Checksum
     ): Promise<Progress> {
       caller.authorize('uploads:create')
-      return receive(caller, await continueUpload(db, id, caller.getActor().id, offset), incoming, checksum)
+      return storage.receive(async () =>
+        receive(caller, await continueUpload(db, id, caller.getActor().id, offset), incoming, checksum))
     },
 
     /**

@@ -65,6 +65,7 @@ export async function createStorage (core: Core) {
       perNetwork: backend.maxReaders / 4, total: backend.maxReaders, Exceeded: Overloaded,
     })
   let background = Promise.resolve()
+  const receiving = new Set<Promise<unknown>>()
   const closing = new AbortController()
   // The published files whose record is not written yet, because another node writes one under the same key, and may
   // fail.
@@ -150,6 +151,20 @@ export async function createStorage (core: Core) {
   return {
     quota,
     sweep,
+
+    /**
+     * Runs what stores the body of a request. The app only closes, and its database, when it has ended: what arrived of
+     * a body that the end of the node cuts off is then kept or removed, as of any other.
+     */
+    async receive<Result> (job: () => Promise<Result>): Promise<Result> {
+      const running = job()
+      receiving.add(running)
+      try {
+        return await running
+      } finally {
+        receiving.delete(running)
+      }
+    },
 
     /**
      * Writes a temporary file in constant memory and syncs it. If it throws, it leaves no file: the error of
@@ -290,6 +305,7 @@ export async function createStorage (core: Core) {
     async close (): Promise<void> {
       closing.abort()
       await background
+      await Promise.allSettled(receiving)
       backend.close()
     },
   }

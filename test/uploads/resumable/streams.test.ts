@@ -9,6 +9,7 @@ import { createUsherClient } from '../../../client/index.ts'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
 import { startFakeS3 } from '../../helpers/fake-s3.ts'
 import { until } from '../../helpers/until.ts'
+import { END, FORM, filePart } from '../../helpers/uploads.ts'
 
 const MIB = 1024 * 1024
 const VERSION = { 'tus-resumable': '1.0.0' }
@@ -55,8 +56,8 @@ async function offsetOf (url: string, by = usher.admin, node = usher): Promise<n
 }
 
 // Sends the head of a PATCH, whose body follows.
-function open (t: Test, url: string, offset: number, framing: string, by = usher.admin): Socket {
-  const socket = connect(portOf(usher), '127.0.0.1')
+function open (t: Test, url: string, offset: number, framing: string, by = usher.admin, node = usher): Socket {
+  const socket = connect(portOf(node), '127.0.0.1')
   t.teardown(() => socket.destroy())
   socket.on('error', () => {})
   socket.write(`PATCH ${url} HTTP/1.1\r\nHost: usher\r\nAuthorization: Bearer ${by.token}\r\n` +
@@ -102,6 +103,35 @@ t.test('13.5 tus-js-client continues an upload that was cut off, on another node
   const again = await send(file, usher.admin, { uploadUrl })
   t.equal(again.last.getStatus(), 200)
   t.match(again.last.getHeader('content-location'), /\/record$/)
+})
+
+t.test('13.5 what arrived at a node that stops is kept, and an upload that it cuts off leaves nothing', async (t) => {
+  const leaving = await createUsher(t, usher.options)
+  await leaving.app.listen({ port: 0, host: '127.0.0.1' })
+  const file = randomBytes(MIB)
+  const url = await begin(file.length)
+  const before = await parts()
+  const socket = open(t, url, 0, `Content-Length: ${file.length}`, usher.admin, leaving)
+  socket.write(file.subarray(0, 1000))
+  await arrives(before + 1)
+  await leaving.app.close()
+  t.equal(await offsetOf(url), 1000)
+  t.equal(await parts(), before + 1)
+  await usher.inject('DELETE', url, { headers: { ...usher.admin.headers, ...VERSION } })
+
+  const store = await startFakeS3(t)
+  const stored = await createUsher(t, { s3: store.options, uploadMaxBytes: 64 * MIB })
+  await stored.app.listen({ port: 0, host: '127.0.0.1' })
+  const form = Buffer.concat([filePart(randomBytes(20 * MIB)), END])
+  const sending = connect(portOf(stored), '127.0.0.1').on('error', () => {})
+  t.teardown(() => sending.destroy())
+  sending.write(`POST ${stored.prefix}/api/uploads HTTP/1.1\r\nHost: usher\r\nContent-Type: ${FORM}\r\n` +
+    `Authorization: ${stored.admin.headers.authorization}\r\nContent-Length: ${form.length}\r\n\r\n`)
+  sending.write(form.subarray(0, 10 * MIB))
+  await until('some of it is stored', () => [...store.uploads.values()].some(({ parts }) => parts.size > 0))
+  await stored.app.close()
+  t.equal(store.uploads.size, 0)
+  t.equal(store.objects.size, 1, 'only what says that the database has used the bucket')
 })
 
 t.test('13.5 of two clients at one offset the later one continues, and the other gets 423 and adds nothing', async (t) => {
