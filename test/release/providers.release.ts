@@ -5,8 +5,10 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t, { type Test } from 'tap'
+import { createMailer } from '../helpers/mail.ts'
+import { cookiesOf } from '../helpers/passkeys.ts'
 import { findPort } from '../helpers/port.ts'
-import { openProviders, ORIGIN } from '../helpers/provider.ts'
+import { errorIn, openProviders, ORIGIN } from '../helpers/provider.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 import { until } from '../helpers/until.ts'
 
@@ -111,7 +113,9 @@ async function startGlewlwyd (t: Test) {
 t.test('16.5 a login at Glewlwyd, once more, and with a code that was used', async (t) => {
   t.comment(execFileSync('dpkg-query', ['--show', 'glewlwyd']).toString().trim())
   const glewlwyd = await startGlewlwyd(t)
-  const { begin, finish, sessionOf } = await openProviders(t, {
+  const inbox = createMailer()
+  const { begin, finish, inject, sessionOf } = await openProviders(t, {
+    mailer: inbox.mailer,
     providers: {
       glewlwyd: {
         issuer: glewlwyd.issuer,
@@ -123,15 +127,21 @@ t.test('16.5 a login at Glewlwyd, once more, and with a code that was used', asy
       },
     },
   })
+  // It does not say whether the address is verified.
+  const unproved = await begin('glewlwyd')
+  const newcomer = await finish('glewlwyd', await glewlwyd.authorize(unproved.url), unproved.cookie)
+  t.equal(errorIn(newcomer), 'EMAIL_UNPROVEN')
+  const confirmed = await inject('POST', '/api/auth/sign-up/confirm', {
+    headers: { cookie: cookiesOf(newcomer) }, payload: { token: await inbox.token('ada@example.com') },
+  })
+  t.equal(confirmed.statusCode, 201)
   const begun = await begin('glewlwyd', { returnTo: '/notes' })
-  const done = await finish('glewlwyd', await glewlwyd.authorize(begun.url), begun.cookie)
+  const response = await glewlwyd.authorize(begun.url)
+  const done = await finish('glewlwyd', response, begun.cookie)
   t.strictSame([done.statusCode, done.headers.location], [303, '/notes'])
-  const first = await sessionOf(done)
-  t.match(first.user, { name: 'Ada Lovelace', email: 'ada@example.com', emailVerified: false })
-  const again = await begin('glewlwyd')
-  const response = await glewlwyd.authorize(again.url)
-  const second = await sessionOf(await finish('glewlwyd', response, again.cookie))
-  t.equal(second.id, first.id)
+  t.match((await sessionOf(done)).user, {
+    id: confirmed.json().id, name: 'Ada Lovelace', email: 'ada@example.com', emailVerified: true,
+  })
   const third = await begin('glewlwyd')
   const { state } = await glewlwyd.authorize(third.url)
   const replayed = await finish('glewlwyd', { ...response, state: state! }, third.cookie)
