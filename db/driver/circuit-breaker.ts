@@ -133,7 +133,7 @@ export function isUndecided (error: unknown): boolean {
  * statement.
  */
 export function isOutage (error: Failure): boolean {
-  return outages.has(error.code ?? '') && !isRaised(error)
+  return outages.has(error.code ?? '') && !isRaised(error) && !isOfFile(error)
 }
 
 /**
@@ -164,6 +164,10 @@ function isOverload (error: Failure): boolean {
   const { code = '' } = error
   return (overloads.has(code) || /^(08|28|53)...$/.test(code)) && !isRaised(error)
 }
+
+// Returns whether a file or folder cannot be read, for which Node.js has codes of sockets. Errors of sockets have an
+// `address`, no `path`.
+const isOfFile = (error: Failure): boolean => 'path' in error
 
 // Returns whether a statement, such as a trigger of the host, has raised an error that PostgreSQL and poolers only
 // report about the connection, with the severity FATAL.

@@ -63,3 +63,18 @@ export async function runHost (folder: string, module: string, options: object):
   if (stderr !== '') throw new Error(`${module}: ${stderr}`)
   return stdout
 }
+
+/** What the client of test/consumer/session.js gets from its host. */
+export const sessionResponses = {
+  mine: 'admin',
+  users: 200,
+  rejected: 400,
+  created: 201,
+  uploaded: 200,
+  file: 'Hello',
+  query: { data: { users: { nodes: [{ name: 'Ada' }, { name: 'Admin' }] } } },
+  socket: 'Over a socket',
+  graphiql: [200, true],
+  reference: [200, 200, 200],
+  login: 200,
+}
