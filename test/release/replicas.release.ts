@@ -291,7 +291,9 @@ t.test('14.7 a server that is no standby of the primary is not used', async (t) 
   await mkdir(join(folder, 'one'))
   await mkdir(join(folder, 'two'))
   const one = await startStandbys(t, join(folder, 'one'), { count: 1 })
-  const two = await startStandbys(t, join(folder, 'two'), { count: 1 })
+  // Embedded clusters are copies of one, so they have the same identifier.
+  const cluster = await createDebianCluster(join(folder, 'two'))
+  const two = await startStandbys(t, join(folder, 'two'), { count: 1, cluster })
   const usher = await open(t, {
     databaseUrl: one.primary.url, replicaUrls: [one.primary.url, two.standbys[0]!.url], deadlines: slow,
   })
