@@ -132,12 +132,12 @@ function nameOfResponse (status: string, { headers = {}, content = {} }: Respons
     ...example && (example as Json).code === new InvalidCredentials().code ? [' of Login'] : [],
     ...['', 'Error', 'Errors'].includes(title) ? [] : [` ${title}`],
     ...unusual.length > 0 ? [` with ${unusual.join(' and ')}`] : [],
-  ].join('').replaceAll(/(^|\W)(\w)/g, (_, __, letter: string) => letter.toUpperCase())
+  ].join('').replaceAll(/(?:^|\W)(\w)/g, (_, letter: string) => letter.toUpperCase())
 }
 
-// Those of tus, and of functions of the host, have no registered name.
+// That of tus, and those of functions of the host (4XX), have no registered name.
 const reasonOf = (status: string): string =>
-  STATUS_CODES[status] ?? (status === '460' ? 'Checksum Mismatch' : 'Client Error')
+  STATUS_CODES[status] ?? (status === '460' ? 'Checksum Mismatch' : 'Rejected by Host')
 
 // The headers of responses, by their names.
 const descriptions: Readonly<Record<string, string>> = {

@@ -76,9 +76,10 @@ t.test('8 with hooks of the host, changes may have the status with which a hook 
   })
   const { id } = await createUser()
   t.equal((await inject('DELETE', `/api/users/${id}`, { headers: admin.headers })).statusCode, 418)
-  const { paths } = (await inject('GET', '/docs/json')).json()
-  t.match(
-    paths['/api/users/{id}'].delete.responses['4XX'], { description: 'A function of the host has rejected the request' }
+  const { paths, components } = (await inject('GET', '/docs/json')).json()
+  t.strictSame(
+    paths['/api/users/{id}'].delete.responses['4XX'], { $ref: '#/components/responses/RejectedByHost' }
   )
+  t.match(components.responses.RejectedByHost, { description: 'A function of the host has rejected the request' })
   t.notOk('4XX' in paths['/api/users/{id}'].get.responses)
 })

@@ -57,7 +57,7 @@ t.test('15.3 /docs of the node', async (t) => {
 
   await t.test('15.3 a login that is sent from the reference authorizes it, and a session that has ended is reported', async (t) => {
     const { page } = await openPage(t, `${url}/docs`)
-    const login = page.locator('#operations-auth-postAuthLogin')
+    const login = page.locator('#operations-auth-logIn')
     await open(login)
     await login.locator('textarea').first().fill(JSON.stringify({ email: admin.email, password: admin.password }))
     await login.getByRole('button', { name: 'Execute' }).click()
@@ -132,12 +132,12 @@ t.test('15.3 /docs fits, light on a desktop and dark on a phone', async (t) => {
     if (options.colorScheme === 'dark') options.viewport = { ...options.viewport, width: 360 }
     const { page, problems } = await openPage(t, `${url}/docs`, options)
     // All of them would take minutes. These have the widest parameters, bodies, media types and headers.
-    for (const id of ['users-getUsers', 'users-postUsers', 'uploads-postUploads']) {
+    for (const id of ['users-listUsers', 'users-createUser', 'uploads-createUpload']) {
       const operation = page.locator(`#operations-${id}`)
       await operation.locator('.opblock-summary-control').click()
       await operation.locator('.responses-table .response').last().waitFor()
     }
-    const names = await page.locator('#operations-users-getUsers .parameters-col_name')
+    const names = await page.locator('#operations-users-listUsers .parameters-col_name')
       .evaluateAll((cells) => cells.map((cell) => cell.scrollWidth - cell.clientWidth))
     t.ok(names.length > 5 && names.every((excess) => excess <= 0), `${name}: names of parameters fit: ${names}`)
     const { brightness, excess } = await look(page)
@@ -149,7 +149,7 @@ t.test('15.3 /docs fits, light on a desktop and dark on a phone', async (t) => {
 
 // Returns the status of GET /api/protected, and the user's address.
 async function readProtected (page: Page): Promise<[status: string, email: string | undefined]> {
-  const operation = page.locator('#operations-auth-getProtected')
+  const operation = page.locator('#operations-auth-getCurrentUser')
   await open(operation)
   await operation.getByRole('button', { name: 'Execute' }).click()
   const answer = operation.locator('.live-responses-table .response')
