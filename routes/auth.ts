@@ -43,7 +43,11 @@ const schemas = {
     response: { 204: NoContent, ...failures(401, 403) },
   },
   protected: {
-    tags, security, operationId: 'getCurrentUser', summary: 'Read the authenticated user', response: { 200: ProtectedReply, ...failures(401, 403) },
+    tags,
+    security,
+    operationId: 'getCurrentUser',
+    summary: 'Read the authenticated user',
+    response: { 200: ProtectedReply, ...failures(401, 403) },
   },
 }
 

@@ -35,12 +35,19 @@ async function createCookie (
   app: FastifyInstance, name: string,
   { folder = 'api/auth', sameSite = 'lax' }: { folder?: string, sameSite?: 'lax' | 'strict' } = {}
 ) {
+  const { usherOptions: options, usherDatabase: { clock } } = app
   // If the host has registered @fastify/cookie, that registration is used. Its options for hooks do not matter, because
   // only `serializeCookie` is called.
   if (!app.hasDecorator('serializeCookie')) await app.register(fastifyCookie)
 
+  /**
+   * Returns the different values that a request has for the cookie. Not by `parseCookie`, which returns one of several
+   * cookies of a name, and which the host may have set up to decode values otherwise.
+   */
+  const valuesIn = ({ headers: { cookie = '' } }: FastifyRequest): ReadonlySet<string> =>
+    new Set(readCookies(cookie, name))
+
   function set (reply: FastifyReply, value: string, expires: Date): void {
-    const { usherOptions: options, usherDatabase: { clock } } = app
     const attributes = {
       ...attributesOf(options, reply.request.protocol, expires, clock.now()),
       path: `${options.publicPath}/${folder}`,
@@ -51,13 +58,18 @@ async function createCookie (
   }
 
   return {
-    /**
-     * Returns the different values that a request has for the cookie. Not by `parseCookie`, which returns one of
-     * several cookies of a name, and which the host may have set up to decode values otherwise.
-     */
-    valuesIn: ({ headers: { cookie = '' } }: FastifyRequest): ReadonlySet<string> => new Set(readCookies(cookie, name)),
+    valuesIn,
+
+    /** Returns the value of the cookie, or undefined if it is missing or sent with several values. */
+    valueIn (request: FastifyRequest): string | undefined {
+      // A sibling domain can set a second cookie of this name, and their order does not tell which one is genuine.
+      const [value, ...others] = valuesIn(request)
+      return others.length > 0 ? undefined : value
+    },
 
     set,
+    setFor: (reply: FastifyReply, value: string, seconds: number): void =>
+      set(reply, value, new Date(clock.now() + seconds * 1000)),
     clear: (reply: FastifyReply): void => set(reply, '', new Date(0)),
   }
 }
@@ -66,18 +78,14 @@ export type Cookies = Awaited<ReturnType<typeof createSessionCookie>>
 
 /** Returns functions that read, set and clear the session cookie, which only the auth routes receive (contract 4). */
 export async function createSessionCookie (app: FastifyInstance) {
-  const { valuesIn, set, clear } = await createCookie(app, SESSION_COOKIE)
+  const { valuesIn, valueIn, set, clear } = await createCookie(app, SESSION_COOKIE)
 
   return {
     /** Returns whether a request has a session cookie, valid or not. */
     isSent: (request: FastifyRequest): boolean => [...valuesIn(request)].some((value) => value !== ''),
 
     /** Returns the parsed session cookie, or `undefined` if it is missing, malformed or sent with several values. */
-    read (request: FastifyRequest): SessionCookie | undefined {
-      // A sibling domain can set a second cookie of this name, and their order does not tell which one is genuine.
-      const [value = '', ...others] = valuesIn(request)
-      return others.length > 0 ? undefined : readSessionCookie(value)
-    },
+    read: (request: FastifyRequest): SessionCookie | undefined => readSessionCookie(valueIn(request) ?? ''),
 
     /**
      * Returns the parsed session cookies, whichever is genuine: at most four, because each costs a statement to end.
@@ -96,13 +104,13 @@ export async function createSessionCookie (app: FastifyInstance) {
 /**
  * Returns functions that read and set the cookie by which a login by passkey belongs to the browser that has begun it.
  */
-export const createCeremonyCookies = (app: FastifyInstance) => createBrowserCookies(app, CEREMONY_COOKIE)
+export const createCeremonyCookie = (app: FastifyInstance) => createBrowserCookie(app, CEREMONY_COOKIE)
 
 /** Returns the same functions for logins at providers. */
-export const createProviderCookies = (app: FastifyInstance) => createBrowserCookies(app, PROVIDER_COOKIE)
+export const createProviderCookie = (app: FastifyInstance) => createBrowserCookie(app, PROVIDER_COOKIE)
 
-async function createBrowserCookies (app: FastifyInstance, name: string) {
-  const { valuesIn, set } = await createCookie(app, name)
+async function createBrowserCookie (app: FastifyInstance, name: string) {
+  const { valuesIn, setFor } = await createCookie(app, name)
 
   return {
     /**
@@ -112,8 +120,7 @@ async function createBrowserCookies (app: FastifyInstance, name: string) {
     read: (request: FastifyRequest): string[] =>
       [...valuesIn(request)].filter((value) => /^[\w-]{43}$/.test(value)).slice(0, 4),
 
-    set: (reply: FastifyReply, value: string, seconds: number): void =>
-      set(reply, value, new Date(app.usherDatabase.clock.now() + seconds * 1000)),
+    set: setFor,
   }
 }
 
@@ -122,7 +129,7 @@ async function createBrowserCookies (app: FastifyInstance, name: string) {
  * only the pages of the login receive.
  */
 export async function createChallengeCookie (app: FastifyInstance) {
-  const { valuesIn, set } = await createCookie(app, CHALLENGE_COOKIE, { folder: 'login' })
+  const { valuesIn, setFor } = await createCookie(app, CHALLENGE_COOKIE, { folder: 'login' })
 
   return {
     /** Returns a challenge with the names of its methods, or undefined. It may be anything that has that form. */
@@ -132,10 +139,8 @@ export async function createChallengeCookie (app: FastifyInstance) {
       return challenge && /^[\w-]+(\.[a-z-]+)*$/.test(value) ? { challenge, methods } : undefined
     },
 
-    set (reply: FastifyReply, challenge: string, methods: readonly string[]): void {
-      const expires = new Date(app.usherDatabase.clock.now() + CHALLENGE_SECONDS * 1000)
-      set(reply, [challenge, ...methods].join('.'), expires)
-    },
+    set: (reply: FastifyReply, challenge: string, methods: readonly string[]): void =>
+      setFor(reply, [challenge, ...methods].join('.'), CHALLENGE_SECONDS),
   }
 }
 
@@ -143,21 +148,17 @@ export type SignUpCookie = Awaited<ReturnType<typeof createSignUpCookie>>
 
 /** Returns functions that read, set and clear the cookie of the browser that has signed up (contract 11.2). */
 export async function createSignUpCookie (app: FastifyInstance) {
-  const { valuesIn, set, clear } = await createCookie(app, SIGN_UP_COOKIE)
+  const { valuesIn, valueIn, setFor, clear } = await createCookie(app, SIGN_UP_COOKIE)
   // A page of another origin must not make a browser keep the password that the page has chosen.
   const { serveMailCookie: serves } = createAllowedOrigins(app)
 
   return {
     /** Returns the secret in the cookie, or undefined if it is missing or sent with several values. */
-    read (request: FastifyRequest): string | undefined {
-      // A sibling domain can set a second cookie of this name, and their order does not tell which one is genuine.
-      const [value, ...others] = serves(request) ? valuesIn(request) : []
-      return others.length > 0 ? undefined : value
-    },
+    read: (request: FastifyRequest): string | undefined => serves(request) ? valueIn(request) : undefined,
 
     /** Sets the cookie for as long as the sign-up is pending, unless the origin of the request may not use it. */
     set (reply: FastifyReply, secret: string): void {
-      if (serves(reply.request)) set(reply, secret, new Date(app.usherDatabase.clock.now() + SIGN_UP_SECONDS * 1000))
+      if (serves(reply.request)) setFor(reply, secret, SIGN_UP_SECONDS)
     },
 
     /** Removes the cookie from a browser that has sent it. */
@@ -173,7 +174,7 @@ const MAX_SECRETS = 2 * SECRETS
 
 /** Returns functions that read and add to the cookie of the browser that has asked for mails (contract 16.6). */
 export async function createLoginMailCookie (app: FastifyInstance) {
-  const { valuesIn, set } = await createCookie(app, LOGIN_MAIL_COOKIE)
+  const { valuesIn, setFor } = await createCookie(app, LOGIN_MAIL_COOKIE)
   // A page of another origin must not log a browser in.
   const { serveMailCookie: serves } = createAllowedOrigins(app)
 
@@ -195,22 +196,18 @@ export async function createLoginMailCookie (app: FastifyInstance) {
       const { request } = reply
       if (!serves(request)) return
       const secrets = [secret, ...read(request)].slice(0, SECRETS)
-      set(reply, secrets.join('.'), new Date(app.usherDatabase.clock.now() + LOGIN_MAIL_SECONDS * 1000))
+      setFor(reply, secrets.join('.'), LOGIN_MAIL_SECONDS)
     },
   }
 }
 
 /** Returns functions that read, set and clear the cookie of a session of the console (contract 18.3). */
 export async function createConsoleCookie (app: FastifyInstance) {
-  const { valuesIn, set, clear } = await createCookie(app, CONSOLE_COOKIE, { folder: 'console', sameSite: 'strict' })
+  const { valueIn, set, clear } = await createCookie(app, CONSOLE_COOKIE, { folder: 'console', sameSite: 'strict' })
 
   return {
     /** Returns the parsed cookie, or undefined if it is missing, malformed or sent with several values. */
-    read (request: FastifyRequest): ConsoleCookie | undefined {
-      // A sibling domain can set a second cookie of this name, and their order does not tell which one is genuine.
-      const [value = '', ...others] = valuesIn(request)
-      return others.length > 0 ? undefined : readConsoleCookie(value)
-    },
+    read: (request: FastifyRequest): ConsoleCookie | undefined => readConsoleCookie(valueIn(request) ?? ''),
 
     set,
     clear,
@@ -218,7 +215,7 @@ export async function createConsoleCookie (app: FastifyInstance) {
 }
 
 // As long as the links that mails contain.
-const RETURN_MS = 86_400_000
+const RETURN_SECONDS = 86_400
 
 /**
  * Returns functions that read and set the cookie in which a browser keeps where the user wants to go, until a link in a
@@ -226,22 +223,18 @@ const RETURN_MS = 86_400_000
  * 15.2). What is read may be anything, and must be checked like the parameter `returnTo`.
  */
 export async function createReturnCookie (app: FastifyInstance) {
-  const { valuesIn, set, clear } = await createCookie(app, RETURN_COOKIE, { folder: '' })
+  const { valuesIn, valueIn, setFor, clear } = await createCookie(app, RETURN_COOKIE, { folder: '' })
 
   return {
     read (request: FastifyRequest): string | undefined {
-      // A sibling domain can set a second cookie, and nothing tells which one is genuine.
-      const [value, ...others] = valuesIn(request)
-      if (value === undefined || others.length > 0) return undefined
-      return Buffer.from(value, 'base64url').toString()
+      const value = valueIn(request)
+      return value === undefined ? undefined : Buffer.from(value, 'base64url').toString()
     },
 
     /** Keeps an address that was checked, or forgets the former one. */
     set (reply: FastifyReply, returnTo: string | undefined): void {
-      if (returnTo !== undefined) {
-        const expires = new Date(app.usherDatabase.clock.now() + RETURN_MS)
-        set(reply, Buffer.from(returnTo).toString('base64url'), expires)
-      } else if (valuesIn(reply.request).size > 0) clear(reply)
+      if (returnTo !== undefined) setFor(reply, Buffer.from(returnTo).toString('base64url'), RETURN_SECONDS)
+      else if (valuesIn(reply.request).size > 0) clear(reply)
     },
   }
 }

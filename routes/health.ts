@@ -8,8 +8,18 @@ const Health = Type.Object({ status: Type.String() }, { title: 'Health', descrip
 
 const tags = ['health']
 const schemas = {
-  live: { tags, operationId: 'checkLiveness', summary: 'Check whether the node is running', response: { 200: Health, ...failures() } },
-  ready: { tags, operationId: 'checkReadiness', summary: 'Check whether the node can reach its database', response: { 200: Health, ...failures() } },
+  live: {
+    tags,
+    operationId: 'checkLiveness',
+    summary: 'Check whether the node is running',
+    response: { 200: Health, ...failures() },
+  },
+  ready: {
+    tags,
+    operationId: 'checkReadiness',
+    summary: 'Check whether the node can reach its database',
+    response: { 200: Health, ...failures() },
+  },
 }
 
 /** Adds the routes for liveness and readiness (contract 8). */

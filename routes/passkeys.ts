@@ -18,7 +18,7 @@ import { createOnce } from './idempotency.ts'
 import { createLogIn } from './log-in.ts'
 import { idOf } from './params.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
-import { createCeremonyCookies, createSessionCookie } from './cookies.ts'
+import { createCeremonyCookie, createSessionCookie } from './cookies.ts'
 
 /** The maximum size of a body with the response of an authenticator: more than the schemas of all members together. */
 export const BODY_BYTES = 64 * 1024
@@ -117,7 +117,7 @@ const passkeyRoutes: FastifyPluginAsyncTypebox = async (app) => {
     usherAuth: { actorOf, allow, authenticateAny, authenticateSession, callerOf, confirmReader, passkeys },
   } = app
   const cookies = await createSessionCookie(app)
-  const ceremonies = await createCeremonyCookies(app)
+  const ceremonies = await createCeremonyCookie(app)
   const { rejectFlood, show } = createLogIn(app, cookies)
   const once = createOnce(app)
   const ownId = (request: FastifyRequest) => actorOf(request).id

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { CallbackFailure, type Completed } from '../plugins/auth/providers/index.ts'
 import type { OpenedAttempt } from '../plugins/auth/providers/attempts.ts'
 import { reasonOf } from '../plugins/auth/providers/reasons.ts'
-import { createChallengeCookie, createProviderCookies, createSessionCookie, createSignUpCookie } from './cookies.ts'
+import { createChallengeCookie, createProviderCookie, createSessionCookie, createSignUpCookie } from './cookies.ts'
 import { translate } from '../plugins/http/errors.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import { addVary } from '../plugins/http/vary.ts'
@@ -148,7 +148,7 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { publicPath } = options
   const hasPages = options.pages.enabled && !options.without.includes('pages')
   const cookies = await createSessionCookie(app)
-  const browsers = await createProviderCookies(app)
+  const browsers = await createProviderCookie(app)
   const challenges = await createChallengeCookie(app)
   const signUpCookie = await createSignUpCookie(app)
   const { rejectFlood } = createLogIn(app, cookies)

@@ -13,7 +13,7 @@ import { failures, HEADERS } from '../schema/http/reply.ts'
 import { createLogIn } from './log-in.ts'
 import { BODY_BYTES } from './passkeys.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
-import { createCeremonyCookies, createSessionCookie } from './cookies.ts'
+import { createCeremonyCookie, createSessionCookie } from './cookies.ts'
 
 const PASSWORD = ['pwd'] as const
 const schemas = {
@@ -44,7 +44,7 @@ const secondFactorRoutes: FastifyPluginAsyncTypebox = async (app) => {
     usherOptions: options, usherAuth: { authenticateAny, callerOf, login, loginMails, passkeys, stepUp, totp },
   } = app
   const cookies = await createSessionCookie(app)
-  const ceremonies = await createCeremonyCookies(app)
+  const ceremonies = await createCeremonyCookie(app)
   const { rejectFlood, show } = createLogIn(app, cookies)
   forbidStoring(app)
 

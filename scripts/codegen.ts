@@ -1,6 +1,6 @@
 // Generates types: of the resolvers from the SDL, and of the client from the OpenAPI document of a node. With --check,
-// fails if a file is not current. A document in which the linter finds anything fails, too. It is that of a running
-// app, which needs PostgreSQL: the one of DATABASE_URL, or the embedded one.
+// fails if a file is not current. Both fail if a linter finds a problem in the document. The document is that of a
+// running app, which needs PostgreSQL: the one of DATABASE_URL, or the embedded one.
 import { readFile, writeFile } from 'node:fs/promises'
 import { codegen } from '@graphql-codegen/core'
 import * as typescript from '@graphql-codegen/typescript'

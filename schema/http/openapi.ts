@@ -111,7 +111,7 @@ const operationsOf = (paths: unknown): Operation[] =>
 // Responses to conditions and failures say the same in most operations: a generated client has one type for each.
 function shareResponses ({ responses }: Operation, shared: Json): void {
   for (const [status, response] of Object.entries(responses)) {
-    if (Number(status) < 304 || status === '307') continue
+    if (Number(status) < 400 && status !== '304') continue
     const name = nameOfResponse(status, response)
     const alike = Object.keys(shared).filter((other) => other.replace(/\d+$/, '') === name)
     const key = alike.find((other) => isDeepStrictEqual(shared[other], response)) ??
@@ -125,11 +125,10 @@ function shareResponses ({ responses }: Operation, shared: Json): void {
 function nameOfResponse (status: string, { headers = {}, content = {} }: Response): string {
   const { schema, example } = Object.values(content)[0] ?? {}
   const title = `${schema?.$ref ?? ''}`.split('/').at(-1)!
-  const usual = [byStatus[status]?.[0], ...status === '304' ? ['ETag'] : [], ...status === '415' ? ['Accept-Encoding'] : []]
-  const unusual = Object.keys(headers).filter((name) => !usual.includes(name)).sort()
+  const unusual = Object.keys(headers).filter((name) => name !== byStatus[status]?.[0]).sort()
   return [
     reasonOf(status),
-    ...example && (example as Json).code === new InvalidCredentials().code ? [' of Login'] : [],
+    ...example?.code === new InvalidCredentials().code ? [' of Login'] : [],
     ...['', 'Error', 'Errors'].includes(title) ? [] : [` ${title}`],
     ...unusual.length > 0 ? [` with ${unusual.join(' and ')}`] : [],
   ].join('').replaceAll(/(?:^|\W)(\w)/g, (_, letter: string) => letter.toUpperCase())
@@ -172,8 +171,10 @@ const byStatus: Readonly<Record<string, readonly [name: string, description?: st
   201: ['Location', 'The path of the created resource'],
   302: ['Location', 'The address to go to'],
   303: ['Location', 'The address to go to'],
+  304: ['ETag'],
   307: ['Location', 'The address of the bytes, which works for some seconds'],
   401: ['WWW-Authenticate'],
+  415: ['Accept-Encoding'],
   429: ['Retry-After'],
   503: ['Retry-After'],
 }
@@ -231,7 +232,6 @@ function finishOperation (operation: Operation): void {
     if (name) addHeader(response, name, description)
     if (isTagged(status, operation)) addHeader(response, 'ETag')
     if (['200', '304'].includes(status) && takes('after')) addHeader(response, 'Link')
-    if (status === '415') addHeader(response, 'Accept-Encoding')
     for (const header of headers[status] ?? []) addHeader(response, header)
     if (status === '200' && takes('fields')) addParts(response)
     // All failures have the same schema and thus its description, so the text of the status replaces it.

@@ -3,14 +3,17 @@ export interface Schema {
   $ref?: string
   type?: string | string[]
   enum?: unknown[]
+  anyOf?: Schema[]
   properties?: Record<string, Schema>
   required?: string[]
   items?: Schema
   minLength?: number
   maxLength?: number
+  maxItems?: number
   minimum?: number
   maximum?: number
   format?: string
+  pattern?: string
 }
 
 /** An operation of the REST interface. */

@@ -1,5 +1,6 @@
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import t from 'tap'
+import type { Schema } from '../attack/operations.ts'
 import { createUsher } from '../helpers/app.ts'
 import { createMailer } from '../helpers/mail.ts'
 import { startProvider } from '../helpers/provider.ts'
@@ -9,21 +10,6 @@ import { END, fieldPart, filePart, FORM, upload } from '../helpers/uploads.ts'
 // operation is sent at its limit and beyond it. A limit of the service that is smaller than the documented one shows as
 // an error, or as a value that is not stored as it was sent.
 
-interface Schema {
-  $ref?: string
-  type?: string
-  format?: string
-  pattern?: string
-  enum?: unknown[]
-  anyOf?: Schema[]
-  properties?: Record<string, Schema>
-  required?: string[]
-  items?: Schema
-  maxLength?: number
-  maxItems?: number
-  minimum?: number
-  maximum?: number
-}
 type Value = string | number | boolean | null | Value[] | { [name: string]: Value }
 interface Parameter { name: string, in: 'query' | 'path' | 'header', required?: boolean, schema: Schema }
 interface Described { parameters?: Parameter[], requestBody?: { content: Record<string, { schema: Schema }> } }
@@ -166,11 +152,12 @@ function variantsOf (path: string, method: string, { parameters = [], requestBod
     ...(body ? limitsOf(body.schema, type === FORM_TYPE) : []).map((limited): [Limited, Send] => [
       limited, (path, value) => send(address, contentType, write(withMember(body!.schema, example!, path, value))),
     ]),
-    ...parameters.flatMap((parameter) => limitsOf(parameter.schema, parameter.in === 'header', [parameter.name]).map((limited): [Limited, Send] => [
+    ...parameters.flatMap(({ name, in: place, schema }) => limitsOf(schema, place === 'header', [name]).map((
+      limited
+    ): [Limited, Send] => [
       limited,
       (_, value) => {
-        const { name } = parameter
-        if (parameter.in === 'header') {
+        if (place === 'header') {
           return send(address, { ...contentType, ...tus, [name]: `${value}` }, body && write(example!))
         }
         const query = new URLSearchParams([...required, [name, `${value}`]])
