@@ -310,6 +310,8 @@ export async function createProviders (dependencies: Dependencies) {
       if (!isSame || !locked.emailVerified || locked.disabled) {
         throw new LinkRequired(because('the account was changed while its owner logged in'))
       }
+      // Another tab was faster.
+      if (await findIdentity(trx, profile)) throw new IdentityTaken()
       // Adding a way to sign in needs the second factor, and one that the user has linked at the same provider may be
       // somebody else's.
       const { totp } = await findSecondFactors(trx, user.id)

@@ -160,6 +160,25 @@ t.test('16.5 the identity is removed, or the user disabled, while somebody logs 
   }
 })
 
+t.test('16.5 two tabs that log a user in by a new identity at once both succeed', async (t) => {
+  const user = await createUser()
+  await sql`update users set email_verified = true where id = ${user.id}`
+  const claims = { ...person(), email: user.email }
+  const tabs = [await begin('fake'), await begin('fake')]
+  // As an object, because the transaction would wait for an array of promises.
+  const { locations } = await sql.begin(async (trx) => {
+    await trx`select from users where id = ${user.id} for update`
+    const finished = tabs.map(({ url, cookie }) => finish('fake', fake.authorize(url, claims), cookie))
+    await until('both wait for the user', async () => {
+      const [{ count }] = await watch<[{ count: number }]>`select count(*)::int from pg_stat_activity
+        where wait_event_type = 'Lock' and pg_blocking_pids(pid) <> '{}' and query like ${`%${usher.options.schema}%`}`
+      return count >= 2
+    })
+    return { locations: finished }
+  })
+  t.strictSame((await Promise.all(locations)).map(({ headers }) => headers.location), ['/account', '/account'])
+})
+
 t.test('16.5 a callback that links, opened twice, leads to where the first one did, if it has linked', async (t) => {
   const [user, other] = await Promise.all([createUser(), createUser()])
   const begun = await beginFor(user, 'link', 'fake', '/account?tab=ways')
