@@ -8,11 +8,15 @@ import { buildIndexes } from '../../db/migrations/indexes.ts'
 import { inShortTransaction, type MigrationStep } from '../../db/migrations/steps.ts'
 import { migrate, migrations, runMigrations, type Migration, type MigrateOptions } from '../../db/migrations/index.ts'
 import { openConnection } from '../helpers/connection.ts'
-import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { createDatabase, uniqueSchema } from '../helpers/database.ts'
 import { nextMigrations } from '../helpers/next-migrations.ts'
 import { until } from '../helpers/until.ts'
 
 const [FIRST, SECOND] = Object.keys(nextMigrations) as [string, string]
+// The build of an index waits for all transactions of its database, which are those of other tests in the shared one.
+const database = await createDatabase(t, { empty: true })
+const connect = (t: Test) => openConnection(t, { database })
+
 const INDEXES = ['next_users_created', 'next_users_key']
 
 /** Migrates a schema as the next release does. */
@@ -22,9 +26,9 @@ const upgrade = (db: Parameters<typeof migrate>[0], schema: string, options: Mig
 /** Creates a schema of this release. */
 async function createOlder (t: Test) {
   const schema = uniqueSchema(t.name)
-  const { db } = await openConnection(t)
+  const { db } = await connect(t)
   await migrate(db, schema)
-  const sql = postgres(await testDatabaseUrl(), { max: 2, onnotice: () => {}, connection: { search_path: schema } })
+  const sql = postgres(database, { max: 2, onnotice: () => {}, connection: { search_path: schema } })
   t.teardown(() => sql.end())
   return { schema, db, sql }
 }
@@ -38,7 +42,7 @@ const indexesOf = async (sql: Sql, schema: string) => (await sql`
 t.test('14.3 an older database is migrated by several nodes at once, each migration once, and equals a new one', async (t) => {
   const { schema, sql, db } = await createOlder(t)
   const steps: MigrationStep[] = []
-  const others = await Promise.all(Array.from({ length: 3 }, () => openConnection(t)))
+  const others = await Promise.all(Array.from({ length: 3 }, () => connect(t)))
   await Promise.all(
     [db, ...others.map(({ db }) => db)].map((db) => upgrade(db, schema, { report: (step) => steps.push(step) }))
   )
@@ -51,8 +55,8 @@ t.test('14.3 an older database is migrated by several nodes at once, each migrat
 })
 
 t.test('14.4 a restore creates the tables as they were in the release of the backup, and migrates them when they have rows', async (t) => {
-  const [{ db }, schema] = [await openConnection(t), uniqueSchema(t.name)]
-  const sql = postgres(await testDatabaseUrl(), { max: 1, onnotice: () => {} })
+  const [{ db }, schema] = [await connect(t), uniqueSchema(t.name)]
+  const sql = postgres(database, { max: 1, onnotice: () => {} })
   t.teardown(() => sql.end())
   const all = { migrations: { ...migrations, ...nextMigrations } }
   await db.transaction().execute(async (trx) => {
@@ -106,7 +110,7 @@ t.test('14.3 an index whose build was interrupted is built again', async (t) => 
 /** Starts a process that migrates a schema. Returns a function that kills it. */
 async function startMigrating (t: Test, schema: string): Promise<() => Promise<void>> {
   const script = fileURLToPath(new URL('fixtures/migrate.ts', import.meta.url))
-  const child = spawn(process.execPath, [script, await testDatabaseUrl(), schema], { stdio: 'inherit' })
+  const child = spawn(process.execPath, [script, database, schema], { stdio: 'inherit' })
   const ended = once(child, 'exit')
   const kill = async () => {
     child.kill('SIGKILL')
@@ -239,7 +243,7 @@ t.test('14.3 migrations only add, and build no index that blocks writers of a ta
     Object.keys(migrations).map((_, index) => index + 1),
     'they are in order, and none is missing'
   )
-  const { db } = await openConnection(t)
+  const { db } = await connect(t)
   // The rules are those of migrations of tables that exist.
   const [, ...later] = Object.entries({ ...migrations, ...nextMigrations })
   for (const [name, migration] of later) t.same(faultsOf(db, name, migration), [])

@@ -253,10 +253,10 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     t.match(created, {
       userId: user.id, actions: ['posts:create', 'posts:update'], expiresAt: '2999-01-01T00:00:00.000Z',
     })
-    t.equal(await status({ authorization: `Bearer ${key}` }), 200)
     t.match((await run('api-keys create', { name: 'B' }, user.id)).text, /\nusher_[0-9A-Za-z]{49}$/)
     const { apiKeys } = await json<{ apiKeys: object[] }>('api-keys list', { user: 'ci@example.com' })
     t.strictSame(apiKeys.at(-1), created)
+    t.equal(await status({ authorization: `Bearer ${key}` }), 200)
     t.match((await run('api-keys list')).text, new RegExp(`^${created.id} +ci@example.com +GitHub `, 'm'))
     t.strictSame(await json('api-keys delete', {}, created.id), { id: created.id, deleted: true })
     await until401({ authorization: `Bearer ${key}` })
