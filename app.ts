@@ -2,11 +2,11 @@ import './schema/runtime/check-runtime.ts'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import { explainStart } from './db/driver/start-errors.ts'
-import admin from './plugins/admin/index.ts'
+import access from './plugins/access/index.ts'
 import accounts from './plugins/accounts/index.ts'
+import admin from './plugins/admin/index.ts'
 import { createUsher } from './plugins/api/usher.ts'
 import audit from './plugins/audit/index.ts'
-import auth from './plugins/auth/index.ts'
 import { openDatabase, type OpenDatabase } from './plugins/database/database.ts'
 import database from './plugins/database/index.ts'
 import { migrate } from './plugins/database/migrate.ts'
@@ -17,32 +17,35 @@ import pipelining from './plugins/http/raw/pipelining.ts'
 import requests, { addFallbacks, collectMethods } from './plugins/http/requests.ts'
 import { collectRoutes, explainConflict } from './plugins/http/route-conflicts.ts'
 import idempotency from './plugins/idempotency/index.ts'
+import mailLinks from './plugins/mail-links/index.ts'
 import optionsPlugin from './plugins/options.ts'
 import outbox from './plugins/outbox/index.ts'
+import signIn from './plugins/sign-in/index.ts'
 import telemetry from './plugins/telemetry/index.ts'
+import throttle from './plugins/throttle/index.ts'
 import users from './plugins/users/index.ts'
-import accountSafetyRoutes from './routes/account-safety.ts'
-import adminRoutes from './routes/admin.ts'
-import auditRoutes from './routes/audit.ts'
-import authRoutes from './routes/auth.ts'
-import healthRoutes from './routes/health.ts'
-import apiKeyRoutes from './routes/api-keys.ts'
-import loginMailRoutes from './routes/login-mail.ts'
-import passkeyRoutes from './routes/passkeys.ts'
-import passwordRoutes from './routes/passwords.ts'
-import providerRoutes from './routes/providers.ts'
-import redirect from './routes/redirect.ts'
-import sessionRoutes from './routes/sessions.ts'
-import signUpRoutes from './routes/sign-up.ts'
-import secondFactorRoutes from './routes/second-factor.ts'
-import totpRoutes from './routes/totp.ts'
-import userRoutes from './routes/users.ts'
-import wellKnown from './routes/well-known.ts'
+import accountSafetyRoutes from './routes/mail-links/email-links.ts'
+import adminRoutes from './routes/admin/admin.ts'
+import auditRoutes from './routes/audit/audit.ts'
+import authRoutes from './routes/sign-in/login.ts'
+import healthRoutes from './routes/http/health.ts'
+import apiKeyRoutes from './routes/sign-in/api-keys.ts'
+import loginMailRoutes from './routes/sign-in/mails.ts'
+import passkeyRoutes from './routes/sign-in/passkeys.ts'
+import passwordRoutes from './routes/sign-in/passwords.ts'
+import providerRoutes from './routes/sign-in/providers.ts'
+import redirect from './routes/http/redirect.ts'
+import sessionRoutes from './routes/access/sessions.ts'
+import signUpRoutes from './routes/mail-links/sign-ups.ts'
+import secondFactorRoutes from './routes/sign-in/second-factor.ts'
+import totpRoutes from './routes/sign-in/totp.ts'
+import userRoutes from './routes/users/users.ts'
+import wellKnown from './routes/access/well-known.ts'
 import { defineConfig, type ConfigRoutes, type UsherConfig } from './schema/options/config.ts'
 import type { UsherOptions } from './schema/options/options.ts'
 import type { Part } from './schema/options/parts.ts'
 import { readOptions } from './schema/options/read-options.ts'
-import type { TokenClaims } from './schema/auth/claims.ts'
+import type { TokenClaims } from './schema/access/claims.ts'
 import type {
   GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers,
   UsherSubscriptionResolver,
@@ -50,7 +53,7 @@ import type {
 import {
   audiences, type Action, type Actor, type HostAction, type Policy, type ReadAction, type ReadRule, type Rule,
 } from './schema/options/policy.ts'
-import type { Role, ShownUser, UsherUser } from './schema/users/user.ts'
+import type { Role, ShownUser, UsherUser } from './schema/users/users.ts'
 import type { Usher } from './schema/options/usher.ts'
 
 declare module 'fastify' {
@@ -155,7 +158,10 @@ async function service (app: FastifyInstance, opened: OpenDatabase): Promise<voi
   await app.register(idempotency)
   await app.register(users)
   await app.register(audit)
-  await app.register(auth)
+  await app.register(throttle)
+  await app.register(access)
+  await app.register(mailLinks)
+  await app.register(signIn)
   if (has('uploads')) await app.register(import('./plugins/uploads/index.ts'))
   await app.register(accounts)
   await app.register(admin)
@@ -172,11 +178,11 @@ async function rest (app: FastifyInstance): Promise<void> {
   const has = createHas(app)
   await app.register(requests)
   await app.register(docs)
-  if (has('docs')) await app.register(import('./routes/docs.ts'))
+  if (has('docs')) await app.register(import('./routes/pages/docs.ts'))
   await app.register(healthRoutes)
   await app.register(wellKnown)
-  if (has('pages')) await app.register(import('./routes/account-pages/index.ts'))
-  if (app.usherOptions.console) await app.register(import('./routes/console/index.ts'))
+  if (has('pages')) await app.register(import('./routes/pages/account/index.ts'))
+  if (app.usherOptions.console) await app.register(import('./routes/pages/console/index.ts'))
   await app.register(async (api) => {
     const methods = collectMethods(api)
     await api.register(authRoutes)
@@ -193,9 +199,9 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(userRoutes)
     await api.register(auditRoutes)
     await api.register(adminRoutes)
-    if (has('uploads')) await api.register(import('./routes/uploads.ts'))
-    if (has('uploads')) await api.register(import('./routes/upload-links.ts'))
-    if (has('uploads')) await api.register(import('./routes/resumable-uploads.ts'))
+    if (has('uploads')) await api.register(import('./routes/uploads/uploads.ts'))
+    if (has('uploads')) await api.register(import('./routes/uploads/upload-links.ts'))
+    if (has('uploads')) await api.register(import('./routes/uploads/resumable-uploads.ts'))
     await api.register(redirect)
     addFallbacks(api, methods)
   }, { prefix: '/api' })

@@ -19,7 +19,7 @@ export default [
   {
     ...compat.configs['flat/recommended'],
     files: [
-      ...pageScripts, 'client/*.ts', 'schema/text/user-agent.ts', 'schema/texts/{describe-input,format}.ts',
+      ...pageScripts, 'client/*.ts', 'schema/strings/user-agent.ts', 'schema/translations/{describe-input,format}.ts',
     ],
     settings: { lintAllEsApis: true },
     rules: { ...compat.configs['flat/recommended'].rules, 'no-restricted-properties': ['error', ...newMembers] },

@@ -17,9 +17,9 @@ rmSync(dist, { recursive: true, force: true })
 const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
 execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], { stdio: 'inherit' })
 const read = [
-  'schema/graphql/schema.graphql', 'schema/auth/common-passwords.{txt,LICENSE}',
-  '{node,routes}/pages/*.{css,graphql,html,ico,js,svg}', 'routes/account-pages/{assets,templates}/*',
-  'routes/console/assets/*', 'plugins/outbox/mails/templates/*',
+  'schema/graphql/schema.graphql', 'schema/sign-in/passwords/common-passwords.{txt,LICENSE}',
+  '{node,routes}/pages/*.{css,graphql,html,ico,js,svg}', 'routes/pages/account/{assets,templates}/*',
+  'routes/pages/console/assets/*', 'plugins/outbox/mails/templates/*',
 ]
 for (const file of globSync(read, { cwd: root })) {
   cpSync(join(root, file), join(dist, file))
@@ -117,7 +117,7 @@ async function bundleLibrary (library: string): Promise<void> {
 // modules remain, for stack traces.
 async function bundleModules (): Promise<void> {
   const app = join(dist, 'app.js')
-  const small = reachableFrom(...['node/server.js', 'node/commands/index.js', 'plugins/auth/passkeys/worker.js']
+  const small = reachableFrom(...['node/server.js', 'node/commands/index.js', 'plugins/sign-in/passkeys/worker.js']
     .map((path) => join(dist, path)))
   const commands = globSync('node/commands/**/*.js', { cwd: dist }).map((path) => join(dist, path))
     .filter((path) => !reachableFrom(path).has(app))

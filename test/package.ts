@@ -30,16 +30,16 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
       .map((name) => `dist/client/${name}.d.ts`),
     'dist/plugins/database/migrate.d.ts',
     ...[
-      'admin/admin', 'auth/claims', 'graphql/host-graphql', 'options/config', 'options/deadlines', 'options/hooks', 'options/limits',
+      'access/claims', 'admin/admin', 'graphql/host-graphql', 'options/config', 'options/deadlines', 'options/hooks', 'options/limits',
       'options/mail', 'options/mail-texts', 'options/metrics', 'options/options', 'options/page-texts',
       'options/pages', 'options/password-hash', 'options/policy', 'options/providers', 'options/register', 'options/s3',
-      'options/usher', 'options/webhooks', 'outbox/events', 'texts/languages', 'texts/mails/en', 'texts/mails/index',
-      'uploads/upload', 'uploads/upload-link', 'users/user', 'users/user-fields', 'users/user-list',
+      'options/usher', 'options/webhooks', 'outbox/events', 'translations/languages', 'translations/mails/en', 'translations/mails/index',
+      'uploads/upload', 'uploads/upload-link', 'users/users', 'users/user-fields', 'users/user-list',
     ].map((name) => `dist/schema/${name}.d.ts`).sort(),
     'dist/testing/index.d.ts',
   ])
   const templates = globSync(
-    ['routes/account-pages/{assets,templates}/*', 'routes/console/assets/*', 'plugins/outbox/mails/templates/*'],
+    ['routes/pages/account/{assets,templates}/*', 'routes/pages/console/assets/*', 'plugins/outbox/mails/templates/*'],
     { cwd: root }
   )
   t.strictSame(templates.filter((file) => !paths.includes(`dist/${file}`)), [])
@@ -51,7 +51,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     'dist/routes/pages/design.css', 'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
     'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css',
     'dist/routes/pages/graphiql.html', 'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html',
-    'dist/schema/auth/common-passwords.LICENSE', 'dist/schema/auth/common-passwords.txt',
+    'dist/schema/sign-in/passwords/common-passwords.LICENSE', 'dist/schema/sign-in/passwords/common-passwords.txt',
     'dist/schema/graphql/schema.graphql',
     ...['content-disposition', 'kysely', 'typebox', 'uuid'].map((name) => `dist/vendor/${name}.LICENSE`),
   ])

@@ -1,5 +1,5 @@
 import type { Span } from '@opentelemetry/api'
-import { InvalidToken } from '../../schema/auth/login.ts'
+import { InvalidToken } from '../../schema/sign-in/login.ts'
 import { ClientDisconnected, Overloaded } from '../../schema/http/errors.ts'
 import { DEADLINES } from '../../schema/options/deadlines.ts'
 import type { BatchTelemetry } from '../telemetry/batch.ts'

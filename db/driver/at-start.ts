@@ -1,5 +1,5 @@
 import { readAdmin, type AdminState } from '../users/first-admin.ts'
-import { listSigningKeys, type SigningKeyRow } from '../auth/signing-keys.ts'
+import { listSigningKeys, type SigningKeyRow } from '../access/signing-keys.ts'
 import type { Database } from '../tables/index.ts'
 import { installationOf } from '../uploads/uploads.ts'
 

@@ -1,5 +1,5 @@
 import { sql, type RawBuilder } from 'kysely'
-import { SECOND_FACTOR_MISSING } from '../auth/second-factors.ts'
+import { SECOND_FACTOR_MISSING } from '../sign-in/second-factor.ts'
 import { channelOf } from '../driver/channel.ts'
 import { deliveryOwner } from '../outbox/owner.ts'
 import { emailKey, keyOfEmail, keyOfMailbox, nameKey, wordsOf } from '../users/user-keys.ts'

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
-import { InvalidToken } from '../../schema/auth/login.ts'
+import { InvalidToken } from '../../schema/sign-in/login.ts'
 import type { Match } from '../../schema/http/entity-tag.ts'
 import { Overloaded, PreconditionFailed } from '../../schema/http/errors.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { PostNotFound } from '../../schema/posts/post.ts'
-import { UserNotFound } from '../../schema/users/user.ts'
+import { UserNotFound } from '../../schema/users/users.ts'
 import { newId } from '../driver/ids.ts'
 import { isInTime } from '../driver/write-in-time.ts'
 import { isAdmitted, isolateConflicts, keyedOf, KeyTaken, withIdempotencyKeys } from '../idempotency/idempotency.ts'
@@ -12,8 +12,8 @@ import { actorValue, withEvents } from '../outbox/store.ts'
 import {
   confirmSession, confirmSessions, findEndedSessions, hasLiveSession, isLiveSession, isolateEnded, rejectEnded,
   requireLiveSession,
-} from '../sessions/live-sessions.ts'
-import type { WriterToken } from '../sessions/live-tokens.ts'
+} from '../access/live-sessions.ts'
+import type { WriterToken } from '../access/live-tokens.ts'
 import { inOrder, isUuid, prepare } from '../driver/postgres.ts'
 import { postColumns, type PostRow } from './posts.ts'
 import { counting, findExceeded, joinCounted } from './rates.ts'

@@ -295,7 +295,7 @@ export interface UserImportsTable {
 
 /**
  * A kind of password hashes that were imported, as long as a user may have one: see `kind` in
- * `schema/auth/stored-hash.ts`. Every failed login takes the work of all of them.
+ * `schema/sign-in/passwords/stored-hash.ts`. Every failed login takes the work of all of them.
  */
 export interface PasswordKindsTable {
   kind: string

@@ -1,5 +1,5 @@
 import type { Generated, GeneratedAlways, Kysely, Transaction } from 'kysely'
-import type { Role, UserKind } from '../../schema/users/user.ts'
+import type { Role, UserKind } from '../../schema/users/users.ts'
 import type { ColumnOf, Row } from './row.ts'
 import type {
   ApiKeysTable, EmailTokensTable, EndedSessionsTable, IdentitiesTable, LoginChallengesTable, LoginFailuresTable,
@@ -24,8 +24,8 @@ export interface UsersTable {
   /** It never changes. A service user has no password and no sessions. No field of a host has a name like this. */
   account_kind: Generated<UserKind>
   /**
-   * argon2id in PHC format, or what was imported (`schema/auth/stored-hash.ts`); null for a user who has no password
-   * yet.
+   * argon2id in PHC format, or what was imported (`schema/sign-in/passwords/stored-hash.ts`); null for a user who has
+   * no password yet.
    */
   password_hash: string | null
   /** Whether a link that was sent to the current address was used. */

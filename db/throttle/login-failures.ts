@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
-import { foldEmail } from '../../schema/text/address.ts'
+import { foldEmail } from '../../schema/strings/address.ts'
 import { anyOf } from '../driver/postgres.ts'
 import { deleteExpired } from '../batching/delete-expired.ts'
 import { replanned } from '../driver/replanned.ts'

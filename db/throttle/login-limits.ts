@@ -1,4 +1,4 @@
-import { foldEmail } from '../../schema/text/address.ts'
+import { foldEmail } from '../../schema/strings/address.ts'
 import { clearLoginFailures, hashAddress } from './login-failures.ts'
 import type { Database } from '../tables/index.ts'
 import {

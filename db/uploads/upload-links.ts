@@ -5,7 +5,7 @@ import { actorAuditColumns, insertAuditEntries, type AuditContext, type NewAudit
 import { deleteExpired } from '../batching/delete-expired.ts'
 import { newId } from '../driver/ids.ts'
 import { isUuid } from '../driver/postgres.ts'
-import { confirmSession, isLiveSession, rejectEnded, requireLiveSession } from '../sessions/live-sessions.ts'
+import { confirmSession, isLiveSession, rejectEnded, requireLiveSession } from '../access/live-sessions.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, Tables } from '../tables/index.ts'
 import type { UploadLinksTable } from '../tables/content.ts'

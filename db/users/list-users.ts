@@ -1,6 +1,6 @@
 import { sql, type RawBuilder, type SelectExpression, type SelectQueryBuilder } from 'kysely'
-import { toAsciiSearch } from '../../schema/text/address.ts'
-import type { Role, UserKind } from '../../schema/users/user.ts'
+import { toAsciiSearch } from '../../schema/strings/address.ts'
+import type { Role, UserKind } from '../../schema/users/users.ts'
 import type { UserSort } from '../../schema/users/user-list.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { schemaOf } from '../driver/postgres.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { LastAdmin, UserNotFound } from '../../schema/users/user.ts'
+import { LastAdmin, UserNotFound } from '../../schema/users/users.ts'
 import { isUuid } from '../driver/postgres.ts'
 import type { Database } from '../tables/index.ts'
 

@@ -1,7 +1,7 @@
 import { sql, type RawBuilder } from 'kysely'
 import type { Match } from '../../schema/http/entity-tag.ts'
 import { PreconditionFailed } from '../../schema/http/errors.ts'
-import { EmailTaken, UserNotFound } from '../../schema/users/user.ts'
+import { EmailTaken, UserNotFound } from '../../schema/users/users.ts'
 import type { Database } from '../tables/index.ts'
 import { findUsersByEmail } from './users.ts'
 

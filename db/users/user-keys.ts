@@ -13,7 +13,7 @@ export function keyOfEmail (email: RawBuilder<unknown>): RawBuilder<string> {
 
 /**
  * Returns the key by which mails to an address are limited that nobody has verified, as `foldMailbox` does
- * (`schema/text/address.ts`).
+ * (`schema/strings/address.ts`).
  */
 export function keyOfMailbox (email: RawBuilder<unknown>): RawBuilder<string> {
   return sql`regexp_replace(${keyOfEmail(email)}, '^([^+@]+)[+][^@]*@', '\\1+@')`

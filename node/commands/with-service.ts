@@ -1,7 +1,7 @@
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../../app.ts'
 import type { Database } from '../../db/tables/index.ts'
-import type { Caller } from '../../plugins/auth/caller.ts'
+import type { Caller } from '../../plugins/access/caller.ts'
 import { explain, requireDatabase } from '../data.ts'
 import { readEnvironment } from '../settings/environment.ts'
 import { openMailTemplates } from '../mail/templates.ts'
@@ -56,7 +56,7 @@ export async function withService<Result> (
     const scope = scopes.find((scope) => scope.hasDecorator('usherAccounts'))!
     // No request waits for the command, which should not fail on a busy machine.
     scope.usherDatabase.setServing(false)
-    const caller = scope.usherAuth.createHostCaller({ via: 'command', ...terminalContext })
+    const caller = scope.usherAccess.createHostCaller({ via: 'command', ...terminalContext })
     return await work({ app: scope, db: scope.usherDatabase.db, caller, settings, sendsMails: mailer !== undefined })
   } catch (error) {
     throw new Error(explain(error as Error, settings), { cause: error })

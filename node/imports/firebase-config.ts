@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import type { FirebaseParameters } from '../../schema/auth/stored-hash.ts'
+import type { FirebaseParameters } from '../../schema/sign-in/passwords/stored-hash.ts'
 
 const MAX_BYTES = 64 * 1024
 

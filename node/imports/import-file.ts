@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import {
   insertPasswordKinds, listPasswordKinds, openSignerKey, sealSignerKey, type PasswordKind,
-} from '../../db/auth/password-kinds.ts'
+} from '../../db/sign-in/password-kinds.ts'
 import { allowPauses, refusalOf } from '../../db/driver/postgres.ts'
 import type { Database } from '../../db/tables/index.ts'
 import {
@@ -12,8 +12,8 @@ import {
 import {
   beginImport, findImport, lockImport, updateImport, type ImportProgress,
 } from '../../db/users/user-imports.ts'
-import { kindOfNewHashes } from '../../plugins/auth/passwords.ts'
-import { impossibleHash, IMPORT_LIMITS, workOf, type HashLimits, type StoredHash } from '../../schema/auth/stored-hash.ts'
+import { kindOfNewHashes } from '../../plugins/sign-in/passwords/passwords.ts'
+import { impossibleHash, IMPORT_LIMITS, workOf, type HashLimits, type StoredHash } from '../../schema/sign-in/passwords/stored-hash.ts'
 import type { Options } from '../../schema/options/options.ts'
 import type { UserFields } from '../../schema/users/user-fields.ts'
 import { terminalContext } from '../commands/audit.ts'

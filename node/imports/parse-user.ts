@@ -4,11 +4,11 @@ import { isUuid } from '../../db/driver/postgres.ts'
 import type { ImportedUser } from '../../db/users/import-users.ts'
 import {
   MAX_HASH_LENGTH, parseHash, UnsupportedHash, type FirebaseParameters, type HashLimits, type StoredHash,
-} from '../../schema/auth/stored-hash.ts'
+} from '../../schema/sign-in/passwords/stored-hash.ts'
 import { InvalidInput } from '../../schema/http/errors.ts'
 import { createParser } from '../../schema/http/validator.ts'
-import { Email, Name } from '../../schema/text/text.ts'
-import { roles, userKinds, type Role, type UserKind } from '../../schema/users/user.ts'
+import { Email, Name } from '../../schema/strings/text.ts'
+import { roles, userKinds, type Role, type UserKind } from '../../schema/users/users.ts'
 import type { UserFields } from '../../schema/users/user-fields.ts'
 
 /** A line of an import as it is checked, without a password that is not hashed: those do not belong into a file. */

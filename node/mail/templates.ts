@@ -1,7 +1,7 @@
 import { readMailTemplates } from '../../plugins/outbox/mails/mail-templates.ts'
 import type { MailTemplates } from '../../schema/options/mail.ts'
 import { readMailTexts } from '../../schema/options/mail-texts.ts'
-import { mailTexts } from '../../schema/texts/mails/index.ts'
+import { mailTexts } from '../../schema/translations/mails/index.ts'
 import { pathIn } from '../settings/service-options.ts'
 import type { Settings } from '../settings/settings.ts'
 

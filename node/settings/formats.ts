@@ -1,9 +1,9 @@
 import { isIP } from 'node:net'
 import type { Ajv } from 'ajv'
-import { isAsciiAddress, toAsciiAddress } from '../../schema/text/address.ts'
+import { isAsciiAddress, toAsciiAddress } from '../../schema/strings/address.ts'
 import { isColor } from '../../schema/options/color.ts'
 import { isDatabaseUrl } from '../../schema/options/database-url.ts'
-import { isBlank } from '../../schema/text/text.ts'
+import { isBlank } from '../../schema/strings/text.ts'
 import { normalizeOrigin } from '../../schema/http/origin.ts'
 import { isPublicUrl } from '../../schema/options/public-url.ts'
 

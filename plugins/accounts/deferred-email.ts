@@ -1,12 +1,14 @@
-import { foldEmail } from '../../schema/text/address.ts'
+import { foldEmail } from '../../schema/strings/address.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { Changes } from '../../db/users/update-user.ts'
-import type { Caller } from '../auth/caller.ts'
-import { requireSession } from '../auth/policy.ts'
-import type { Auth } from '../auth/index.ts'
+import type { Caller } from '../access/caller.ts'
+import { requireSession } from '../access/policy.ts'
+import type { MailLinks } from '../mail-links/index.ts'
+import type { Throttle } from '../throttle/throttle.ts'
 import type { Users } from '../users/index.ts'
 
-interface Dependencies extends Pick<Auth, 'emailLinks' | 'throttle'> {
+interface Dependencies extends Pick<MailLinks, 'emailLinks'> {
+  throttle: Throttle
   users: Users
 }
 

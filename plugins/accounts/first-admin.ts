@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { endedOf } from '../../db/sign-in/repairs.ts'
 import { insertFirstAdmin, readAdmin } from '../../db/users/first-admin.ts'
-import { CreateUser } from '../../schema/users/user.ts'
+import { CreateUser } from '../../schema/users/users.ts'
 import { createParser } from '../../schema/http/validator.ts'
-import type { Auth } from '../auth/index.ts'
+import type { Access } from '../access/index.ts'
+import type { MailLinks } from '../mail-links/index.ts'
+import type { SignIn } from '../sign-in/index.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
 import type { Users } from '../users/index.ts'
@@ -12,7 +14,8 @@ const parse = createParser(CreateUser)
 
 type GivenAdmin = CreateUser & { password: string }
 
-interface Dependencies extends Core, Pick<Auth, 'createHostCaller' | 'credentials' | 'passwords' | 'sessions' | 'undoLinks'> {
+interface Dependencies extends Core, Pick<Access, 'createHostCaller' | 'sessions'>, Pick<MailLinks, 'undoLinks'>,
+  Pick<SignIn, 'credentials' | 'passwords'> {
   users: Users
   hooks: HookRunner
 }

@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
 import { explainStart } from '../../db/driver/start-errors.ts'
-import type { Caller } from '../auth/caller.ts'
+import type { Caller } from '../access/caller.ts'
 import { coreOf } from '../core.ts'
 import { createAccounts } from './accounts.ts'
 import { createDeletedUsers } from './deleted-users.ts'
@@ -27,8 +27,11 @@ export interface Accounts extends ReturnType<typeof createAccounts>, UserExports
  * with them.
  */
 export default fp(async function accounts (app) {
-  const { usherAuth: auth, usherAudit: audit, usherHooks: hooks, usherUsers: users } = app
-  const dependencies = { ...coreOf(app), ...auth, audit, hooks, users }
+  const {
+    usherAccess: access, usherAudit: audit, usherHooks: hooks, usherMailLinks: links, usherSignIn: signIn,
+    usherThrottle: throttle, usherUsers: users,
+  } = app
+  const dependencies = { ...coreOf(app), ...access, ...signIn, ...links, throttle, audit, hooks, users }
   // Uploads are a part that can be left out.
   const sweep = app.hasDecorator('usherUploads') ? app.usherUploads.storage.sweep : undefined
   const deletedUsers = createDeletedUsers({ ...dependencies, sweep })
@@ -45,6 +48,7 @@ export default fp(async function accounts (app) {
 }, {
   name: 'usher-accounts',
   dependencies: [
-    'usher-options', 'usher-telemetry', 'usher-database', 'usher-auth', 'usher-audit', 'usher-hooks', 'usher-users',
+    'usher-options', 'usher-telemetry', 'usher-database', 'usher-access', 'usher-audit', 'usher-hooks',
+    'usher-mail-links', 'usher-sign-in', 'usher-throttle', 'usher-users',
   ],
 })

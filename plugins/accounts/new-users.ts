@@ -1,29 +1,33 @@
-import { confirmSignUp, type SignUpIdentity } from '../../db/auth/sign-ups.ts'
+import { confirmSignUp, type SignUpIdentity } from '../../db/mail-links/sign-ups.ts'
 import { storeCredentialEvent } from '../../db/outbox/store.ts'
-import { insertIdentity } from '../../db/providers/identities.ts'
+import { insertIdentity } from '../../db/sign-in/providers/identities.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
 import { findUsers, insertUsers, verifyAddress } from '../../db/users/users.ts'
 import { InvalidInput } from '../../schema/http/errors.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
-import { rejectPersonalWords } from '../../schema/auth/password.ts'
-import type { ConfirmSignUp, SignUp } from '../../schema/auth/sign-up.ts'
-import { PasswordRequired } from '../../schema/auth/password.ts'
-import { IdentityTaken } from '../../schema/auth/provider.ts'
-import { EmailTaken, type CreateUser } from '../../schema/users/user.ts'
+import { rejectPersonalWords } from '../../schema/sign-in/passwords/passwords.ts'
+import type { ConfirmSignUp, SignUp } from '../../schema/mail-links/sign-ups.ts'
+import { PasswordRequired } from '../../schema/sign-in/passwords/passwords.ts'
+import { IdentityTaken } from '../../schema/sign-in/providers.ts'
+import { EmailTaken, type CreateUser } from '../../schema/users/users.ts'
 import { withoutProtected } from '../../schema/users/user-fields.ts'
 import { userInputs } from '../../schema/users/user-inputs.ts'
-import type { Caller } from '../auth/caller.ts'
+import type { Caller } from '../access/caller.ts'
 import type { Audit } from '../audit/index.ts'
-import type { Auth } from '../auth/index.ts'
-import { hashingOf } from '../auth/passwords.ts'
-import type { NewProviderUser } from '../auth/providers/index.ts'
-import type { OpenedSignUp } from '../auth/links/sign-ups.ts'
+import type { MailLinks } from '../mail-links/index.ts'
+import type { SignIn } from '../sign-in/index.ts'
+import type { Throttle } from '../throttle/throttle.ts'
+import { hashingOf } from '../sign-in/passwords/passwords.ts'
+import type { NewProviderUser } from '../sign-in/providers/index.ts'
+import type { OpenedSignUp } from '../mail-links/sign-ups.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
 import type { Users } from '../users/index.ts'
 import { authorizeCreation } from './permissions.ts'
 
-interface Dependencies extends Pick<Core, 'database' | 'options'>, Pick<Auth, 'passwords' | 'signUps' | 'throttle'> {
+interface Dependencies extends Pick<Core, 'database' | 'options'>, Pick<MailLinks, 'signUps'>,
+  Pick<SignIn, 'passwords'> {
+  throttle: Throttle
   users: Users
   audit: Audit
   hooks: HookRunner

@@ -1,8 +1,8 @@
 import {
   withoutProtected, writerOf as writerOfActor, type UserFields, type Writer,
 } from '../../schema/users/user-fields.ts'
-import { EmailsHidden } from '../../schema/users/user.ts'
-import type { Caller } from '../auth/caller.ts'
+import { EmailsHidden } from '../../schema/users/users.ts'
+import type { Caller } from '../access/caller.ts'
 
 // The body of a request is authorized before it is validated, because 403 comes before 400 (contract 1.7).
 type Given = { role?: unknown, disabled?: unknown }

@@ -1,15 +1,19 @@
 import { restartLoginLimits } from '../../db/throttle/login-limits.ts'
-import { replacePassword } from '../../db/auth/password-tokens.ts'
+import { replacePassword } from '../../db/mail-links/password-links.ts'
 import { endedOf } from '../../db/sign-in/repairs.ts'
 import { listWays, type StoredWay } from '../../db/sign-in/ways.ts'
 import type { CredentialKind } from '../../schema/outbox/events.ts'
 import type { Audit } from '../audit/index.ts'
-import type { Caller } from '../auth/caller.ts'
-import type { Auth } from '../auth/index.ts'
+import type { Caller } from '../access/caller.ts'
+import type { Access } from '../access/index.ts'
+import type { MailLinks } from '../mail-links/index.ts'
+import type { SignIn } from '../sign-in/index.ts'
+import type { Throttle } from '../throttle/throttle.ts'
 import type { Core } from '../core.ts'
 
 interface Dependencies extends
-  Pick<Core, 'database'>, Pick<Auth, 'credentials' | 'sessions' | 'throttle' | 'undoLinks'> {
+  Pick<Core, 'database'>, Pick<Access, 'sessions'>, Pick<MailLinks, 'undoLinks'>, Pick<SignIn, 'credentials'> {
+  throttle: Throttle
   audit: Audit
 }
 

@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
 import packageJson from 'fastify-usher/package.json' with { type: 'json' }
-import { listApiKeyPage, type ApiKeyRow } from '../../db/api-keys/api-keys.ts'
+import { listApiKeyPage, type ApiKeyRow } from '../../db/sign-in/api-keys.ts'
 import { countAuditEntries, readDailyCounts, readRowCounts } from '../../db/admin/counts.ts'
 import {
   countDeliveries, deleteFailed, listFailed, type DeliveryKind, type FailedDeliveryPage,
@@ -11,7 +11,7 @@ import { retryFailedDelivery } from '../../db/outbox/failures.ts'
 import type { Page } from '../../db/tables/page.ts'
 import { DeliveryNotFound, type ShownSetting } from '../../schema/admin/admin.ts'
 import type { Audit } from '../audit/index.ts'
-import type { Caller } from '../auth/caller.ts'
+import type { Caller } from '../access/caller.ts'
 import { coreOf, type Core } from '../core.ts'
 import type { Database } from '../database/index.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'

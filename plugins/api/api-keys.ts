@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { CreateApiKey } from '../../schema/auth/api-key.ts'
+import { CreateApiKey } from '../../schema/sign-in/api-keys.ts'
 import { createParser } from '../../schema/http/validator.ts'
 import type { ApiKeyOperations } from '../../schema/options/usher.ts'
 import { idOf, type Perform } from './perform.ts'
@@ -8,7 +8,7 @@ const parse = createParser(CreateApiKey)
 
 /** Creates the operations on API keys, which do what the routes do. */
 export function createApiKeyOperations (app: FastifyInstance, perform: Perform): ApiKeyOperations {
-  const { apiKeys } = app.usherAuth
+  const { apiKeys } = app.usherSignIn
 
   return {
     create: (userId, { expiresAt, ...given }, options) => perform.write(options, (caller) => {

@@ -4,7 +4,7 @@ import { idOf, type Perform } from './perform.ts'
 
 /** Creates the operations on the ways to sign in. */
 export function createCredentialOperations (app: FastifyInstance, perform: Perform): CredentialOperations {
-  const { credentials, passkeys, providers } = app.usherAuth
+  const { credentials, passkeys, providers } = app.usherSignIn
 
   return {
     list: (userId, options) => perform.read(options, (caller) => credentials.list(caller, idOf(userId))),

@@ -1,8 +1,8 @@
 import type { FastifyError, FastifyInstance } from 'fastify'
-import { InvalidToken } from '../../schema/auth/login.ts'
+import { InvalidToken } from '../../schema/sign-in/login.ts'
 import { Forbidden } from '../../schema/http/errors.ts'
 import type { CallOptions } from '../../schema/options/usher.ts'
-import type { Caller } from '../auth/caller.ts'
+import type { Caller } from '../access/caller.ts'
 import { translate } from '../http/errors.ts'
 
 type Options = CallOptions | { actor?: never } | undefined
@@ -22,7 +22,7 @@ export interface Perform {
  * are none.
  */
 export function createPerform (app: FastifyInstance): Perform {
-  const { usherAuth: { createCaller, createHostCaller, rejectionOf, isOurs }, usherAudit: audit, log } = app
+  const { usherAccess: { createCaller, createHostCaller, rejectionOf, isOurs }, usherAudit: audit, log } = app
 
   function callerOf (options: Options): Caller {
     if (options === undefined) return createHostCaller({ via: 'api' })

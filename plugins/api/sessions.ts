@@ -5,7 +5,7 @@ import { idOf, type Perform } from './perform.ts'
 
 /** Creates the operations on sessions, which do what the routes do, and start sessions without a password. */
 export function createSessionOperations (app: FastifyInstance, perform: Perform): SessionOperations {
-  const { createHostCaller, login, userSessions: sessions } = app.usherAuth
+  const { usherAccess: { createHostCaller, userSessions: sessions }, usherSignIn: { login } } = app
 
   return {
     async start (userId, options = {}) {

@@ -2,13 +2,13 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import { copyRow } from '../../db/tables/row.ts'
 import type { UserRow } from '../../db/tables/index.ts'
-import { KnownEmail } from '../../schema/text/text.ts'
-import type { CreateUser, PatchUser, ShownUser, UsherUser } from '../../schema/users/user.ts'
+import { KnownEmail } from '../../schema/strings/text.ts'
+import type { CreateUser, PatchUser, ShownUser, UsherUser } from '../../schema/users/users.ts'
 import { ListUsers } from '../../schema/users/user-list.ts'
 import { userInputs } from '../../schema/users/user-inputs.ts'
 import type { CallOptions, UserOperations } from '../../schema/options/usher.ts'
 import { createParser } from '../../schema/http/validator.ts'
-import type { Caller } from '../auth/caller.ts'
+import type { Caller } from '../access/caller.ts'
 import { authorizeChange, authorizeCreation, withoutIgnored } from '../accounts/permissions.ts'
 import { listUsersFor } from '../users/list-users.ts'
 import { idOf, type Perform } from './perform.ts'
@@ -19,7 +19,7 @@ const parseAddress = createParser(Type.Object({ email: KnownEmail }))
 
 /** Creates the operations on users, which do what the routes do. */
 export function createUserOperations (app: FastifyInstance, perform: Perform): UserOperations {
-  const { usherUsers: users, usherAccounts: accounts, usherAuth: { policy }, usherOptions: { userFields } } = app
+  const { usherUsers: users, usherAccounts: accounts, usherAccess: { policy }, usherOptions: { userFields } } = app
   const { newUsers } = accounts
   const { creation, patch } = userInputs(userFields)
 

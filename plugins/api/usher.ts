@@ -2,7 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { Forbidden, UsherError } from '../../schema/http/errors.ts'
 import { isReadAction, type Action, type ReadAction } from '../../schema/options/policy.ts'
 import type { Usher } from '../../schema/options/usher.ts'
-import type { Caller } from '../auth/caller.ts'
+import type { Caller } from '../access/caller.ts'
 import { sendError, setErrorHeaders, translate } from '../http/errors.ts'
 import { createApiKeyOperations } from './api-keys.ts'
 import { createCredentialOperations } from './credentials.ts'
@@ -17,7 +17,8 @@ type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 /** Creates the decorator that a host gets (contract 12.1). */
 export function createUsher (app: FastifyInstance): Usher {
   const {
-    usherAuth: { actors, authenticate: identify, callerOf, stepUp }, usherDatabase: { clock }, usherAudit: audit,
+    usherAccess: { actors, authenticate: identify, callerOf }, usherSignIn: { stepUp }, usherDatabase: { clock },
+    usherAudit: audit,
     usherOutbox: { on, failed, retry }, usherOptions: { schema, policy }, usherTelemetry: { metrics },
   } = app
   const perform = createPerform(app)

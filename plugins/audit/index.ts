@@ -5,7 +5,7 @@ import {
   thinEntriesAboutNobody, type ListAuditQuery, type NewAuditEntry,
 } from '../../db/audit/audit.ts'
 import { batchCalls } from '../../db/batching/batching.ts'
-import type { ClientInfo } from '../../db/sessions/sessions.ts'
+import type { ClientInfo } from '../../db/access/sessions.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { AuditAction } from '../../schema/audit/audit.ts'
 import { widestNetworkOf } from '../../schema/http/network.ts'

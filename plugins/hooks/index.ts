@@ -10,7 +10,7 @@ import {
 import type { Options } from '../../schema/options/options.ts'
 import { REJECTED } from '../../schema/options/page-texts.ts'
 import { withoutEmpty } from '../../schema/users/user-fields.ts'
-import type { Caller } from '../auth/caller.ts'
+import type { Caller } from '../access/caller.ts'
 import { runInTransaction } from './transaction.ts'
 
 declare module 'fastify' {

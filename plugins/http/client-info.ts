@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { ClientInfo } from '../../db/sessions/sessions.ts'
+import type { ClientInfo } from '../../db/access/sessions.ts'
 import { addressOf, networksOf, type Network } from '../../schema/http/network.ts'
 
 // `User-Agent` may be as long as a request's headers may be.

@@ -24,7 +24,8 @@ const ofBodies = failures(400, 408, 413, 415)
 const ofHooks = { '4xx': { ...ErrorReply, description: 'A function of the host has rejected the request' } }
 
 /**
- * Collects the routes that are registered after this plugin and have a summary, and their tags, for `routes/docs.ts`.
+ * Collects the routes that are registered after this plugin and have a summary, and their tags, for
+ * `routes/pages/docs.ts`.
  */
 export default fp(async function docs (app) {
   const { prefix, hooks } = app.usherOptions

@@ -6,14 +6,14 @@ import {
   UnsupportedContentCoding, UnsupportedMediaType, UsherError,
 } from '../../schema/http/errors.ts'
 import { IdempotencyKeyInUse } from '../../schema/http/idempotency.ts'
-import { WrongPassword } from '../../schema/auth/password.ts'
+import { WrongPassword } from '../../schema/sign-in/passwords/passwords.ts'
 import {
   SecondFactorMissing, SecondFactorRequired, StepUpRequired, stepUpChallengeOf, WrongSecondFactor,
-} from '../../schema/auth/second-factor.ts'
-import { ProviderUnavailable } from '../../schema/auth/provider.ts'
-import { PasswordRequired } from '../../schema/auth/password.ts'
+} from '../../schema/sign-in/second-factor.ts'
+import { ProviderUnavailable } from '../../schema/sign-in/providers.ts'
+import { PasswordRequired } from '../../schema/sign-in/passwords/passwords.ts'
 import { StorageFailed, StorageFull, StorageUnavailable } from '../../schema/uploads/upload.ts'
-import { challengeOf } from '../../schema/auth/login.ts'
+import { challengeOf } from '../../schema/sign-in/login.ts'
 import { adviceFor, isExhausted } from '../support/exhausted.ts'
 import { sendIsolated } from './response-isolation.ts'
 import { createSampler } from '../support/sampler.ts'
@@ -40,15 +40,15 @@ export default fp(async function errors (app) {
  */
 export function sendError (error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
   const known = translate(error)
-  const { usherAuth: auth } = mountOf(request)
-  const actor = auth?.actors.in(request)
-  const rejection = auth && actor ? auth.rejectionOf(known, actor, request.socket) : known
+  const { usherAccess: access } = mountOf(request)
+  const actor = access?.actors.in(request)
+  const rejection = access && actor ? access.rejectionOf(known, actor, request.socket) : known
   keepConnection(known, reply)
   if (!(rejection instanceof Promise)) return respond(rejection, request, reply)
   return rejection.catch(translate).then((error) => respond(error, request, reply))
 }
 
-type Mount = Pick<FastifyInstance, 'usherAuth' | 'usherAudit' | 'usherTelemetry'>
+type Mount = Pick<FastifyInstance, 'usherAccess' | 'usherAudit' | 'usherTelemetry'>
 
 // Returns what the mount has to which the route of a request belongs. Routes beside the mount have none of it: nobody
 // counts what they reject, and guards write to the account log themselves.
@@ -87,8 +87,8 @@ export function keepConnection (error: Error, reply: FastifyReply): void {
  */
 export function reportError (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply): void {
   const mount = mountOf(request)
-  if (mount.usherAuth && isAudited(error)) {
-    mount.usherAudit.addRejection(mount.usherAuth.callerOf(request), error.statusCode)
+  if (mount.usherAccess && isAudited(error)) {
+    mount.usherAudit.addRejection(mount.usherAccess.callerOf(request), error.statusCode)
   }
   reply.code(error.statusCode!)
   if (error.statusCode! >= 500) logFailure(error, request)
@@ -149,7 +149,7 @@ function respond (error: FastifyError | InvalidInput, request: FastifyRequest, r
 
   // A route beside the mount may have a schema for another shape.
   function send (body: object) {
-    return mountOf(request).usherAuth ? sendIsolated.call(reply, body) : reply.send(JSON.stringify(body))
+    return mountOf(request).usherAccess ? sendIsolated.call(reply, body) : reply.send(JSON.stringify(body))
   }
 }
 

@@ -42,14 +42,14 @@ export default fp(async function requests (app) {
   app.removeAllContentTypeParsers()
   addJsonParser(app)
   await app.register(bodyDeadline)
-  app.addHook('preValidation', app.usherAuth.reconfirm)
+  app.addHook('preValidation', app.usherAccess.reconfirm)
   app.addHook('preValidation', (request, _, done) => {
     if (request.body === undefined) request.body = {}
     const query = request.url.indexOf('?')
     if (query !== -1) request.query = parseQuery(request.url.slice(query + 1))
     done()
   })
-}, { name: 'usher-requests', dependencies: ['usher-options', 'usher-auth'] })
+}, { name: 'usher-requests', dependencies: ['usher-options', 'usher-access'] })
 
 // A response may repeat one of an earlier release (contract 10.4), whose record has not all members that this release
 // requires. It is sent without them, as it was then. The members keep their order: fast-json-stringify writes those
@@ -89,7 +89,7 @@ export function addJsonParser (app: FastifyInstance, type = 'application/json'):
     const reject = () => {
       const invalid = new InvalidInput('body is not valid JSON')
       const error = isEncoded(request.headers) ? new UnsupportedContentCoding() : invalid
-      Promise.resolve(app.usherAuth.rejectionOf(error, app.usherAuth.actors.in(request), request.socket)).then(
+      Promise.resolve(app.usherAccess.rejectionOf(error, app.usherAccess.actors.in(request), request.socket)).then(
         done, done
       )
     }

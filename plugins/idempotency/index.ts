@@ -6,7 +6,7 @@ import { settlesWithin } from '../../schema/runtime/in-time.ts'
 import {
   createToResultKey, Gone, IdempotencyKeyInUse, IdempotencyKeyReused, isSameRequest, type KeyedRequest, type ResultKey,
 } from '../../schema/http/idempotency.ts'
-import type { Caller } from '../auth/caller.ts'
+import type { Caller } from '../access/caller.ts'
 import { coreOf, type Core } from '../core.ts'
 import { TokenBuckets } from '../support/token-bucket.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'

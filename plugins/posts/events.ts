@@ -6,7 +6,7 @@ import type { Place } from '../../schema/http/cursor.ts'
 import { CursorLost } from '../../schema/posts/post.ts'
 import { DatabaseUnavailable, InvalidInput } from '../../schema/http/errors.ts'
 import type { Emitter } from '../../schema/options/options.ts'
-import type { Auth } from '../auth/index.ts'
+import type { Access } from '../access/index.ts'
 import type { Core } from '../core.ts'
 import { POSTS_PER_PAGE, PostStream, type Source } from './post-stream.ts'
 import { RecentPosts } from './recent-posts.ts'
@@ -17,7 +17,7 @@ const RETRY_MS = 1000
 const POLL_MS = 1000
 
 interface Dependencies extends Core {
-  auth: Pick<Auth, 'verifyWatched'>
+  access: Pick<Access, 'verifyWatched'>
 }
 
 export type PostEvents = ReturnType<typeof createEvents>
@@ -27,7 +27,9 @@ export type PostEvents = ReturnType<typeof createEvents>
  * 7.7).
  */
 export function createEvents (
-  { lifecycle, database: { db, notifications }, telemetry: { batch }, options: { schema, emitter }, auth }: Dependencies
+  {
+    lifecycle, database: { db, notifications }, telemetry: { batch }, options: { schema, emitter }, access,
+  }: Dependencies
 ) {
   const streams = new Set<PostStream>()
   let recent = new RecentPosts(0, 0)
@@ -111,7 +113,7 @@ export function createEvents (
   // permitted. Without notifications they are verified, and those who may not read any more do not get the posts
   // (contract 4).
   async function requireSubscribers (): Promise<void> {
-    if (emitter ? !notifications.connected : !notifications.listening) await auth.verifyWatched()
+    if (emitter ? !notifications.connected : !notifications.listening) await access.verifyWatched()
   }
 
   // Returns whether posts of a later epoch have positions that were given out before, and would never be read. This

@@ -21,19 +21,19 @@ export interface Posts {
 /** Posts, and their delivery to subscribers (contract 7). */
 export default fp(async function posts (app) {
   const {
-    usherIdempotency: idempotency, usherUsers: users, usherAuth: auth, usherHooks: hooks, usherOptions: { without },
+    usherIdempotency: idempotency, usherUsers: users, usherAccess: access, usherHooks: hooks, usherOptions: { without },
   } = app
   const core = coreOf(app)
   const records = createPosts(core)
   app.decorate('usherPosts', {
     records,
     changes: createPostChanges({ records, users, hooks, idempotency }),
-    events: without.includes('graphql') ? undefined : (await importEvents()).createEvents({ ...core, auth }),
+    events: without.includes('graphql') ? undefined : (await importEvents()).createEvents({ ...core, access }),
   })
 }, {
   name: 'usher-posts',
   dependencies: [
-    'usher-options', 'usher-telemetry', 'usher-database', 'usher-idempotency', 'usher-users', 'usher-auth',
+    'usher-options', 'usher-telemetry', 'usher-database', 'usher-idempotency', 'usher-users', 'usher-access',
     'usher-hooks',
   ],
 })

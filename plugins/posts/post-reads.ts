@@ -6,7 +6,7 @@ import {
 import type { Database } from '../../db/tables/index.ts'
 import type { BatchTelemetry } from '../../db/telemetry/batch.ts'
 import type { Deadlines } from '../../schema/options/deadlines.ts'
-import { CONTENT_BYTES } from '../../schema/text/text.ts'
+import { CONTENT_BYTES } from '../../schema/strings/text.ts'
 
 // The sizes of posts that are read by id are not known before.
 const MAX_POSTS_PER_READ = 8 * 1024 * 1024 / CONTENT_BYTES

@@ -67,7 +67,7 @@ function nameOf ({ method, routeOptions: { url } }: FastifyRequest): string {
 function attributesOf ({ method, url, protocol, routeOptions }: FastifyRequest) {
   return {
     'http.request.method': methodOf(method),
-    // What follows an encoded `#` may be the token of a link, see `routes/account-pages/index.ts`.
+    // What follows an encoded `#` may be the token of a link, see `routes/pages/account/index.ts`.
     'url.path': url.split(/\?|%(?:25)?23/, 1)[0]!,
     'url.scheme': protocol,
     ...routeOptions.url !== undefined && { 'http.route': routeOptions.url },

@@ -24,8 +24,8 @@ export type WrittenStage = 'temporary' | 'part'
 
 /**
  * A storage backend: it stores the bytes of uploads by id, and nothing else. Records, hashes, entity tags, conditions,
- * limits and the log are above it (`storage.ts`, `routes/uploads.ts`). Several nodes, and several databases, may use it
- * at the same time. `open-backend.ts` selects one. Ids are UUIDs, unique across stages.
+ * limits and the log are above it (`storage.ts`, `routes/uploads/uploads.ts`). Several nodes, and several databases,
+ * may use it at the same time. `open-backend.ts` selects one. Ids are UUIDs, unique across stages.
  *
  * A method without an error in its description throws whatever its store reports: a request then gets 500, and a
  * background task is logged and repeated later.

@@ -1,7 +1,7 @@
 import { channelOf } from '../../db/driver/channel.ts'
 import type { LiveUploadLink } from '../../db/uploads/upload-links.ts'
 import type { UploadRow } from '../../db/uploads/uploads.ts'
-import { ActorWatch } from '../auth/actor-watch.ts'
+import { ActorWatch } from '../access/actor-watch.ts'
 import type { Core } from '../core.ts'
 import type { UploadLinks } from './links.ts'
 import type { Storage } from './storage.ts'
@@ -12,7 +12,7 @@ const VERIFY_MS = 1000
 // the start of its download. A read is given up earlier.
 const REMEMBERED_MS = 60_000
 
-/** What a download needs, besides the session of its reader (`plugins/auth/identity.ts`). */
+/** What a download needs, besides the session of its reader (`plugins/access/identity.ts`). */
 export interface Permission {
   upload: UploadRow
   /** The link that serves it. Without one, the reader may read the upload. */

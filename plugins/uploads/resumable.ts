@@ -14,7 +14,7 @@ import { UploadNotFound } from '../../schema/uploads/upload.ts'
 import {
   ChecksumMismatch, readMetadata, UploadTakenOver, type Checksum,
 } from '../../schema/uploads/resumable-upload.ts'
-import type { Caller } from '../auth/caller.ts'
+import type { Caller } from '../access/caller.ts'
 import type { Core } from '../core.ts'
 import { purgeRegularly } from '../support/purge.ts'
 import type { GivenUpload, Storage, TemporaryFile, UploadSource } from './storage.ts'

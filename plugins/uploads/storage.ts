@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { isConsequence, isUndecided } from '../../db/driver/circuit-breaker.ts'
 import { batchCalls } from '../../db/batching/batching.ts'
 import { KeyTaken } from '../../db/idempotency/idempotency.ts'
-import type { WriterToken } from '../../db/sessions/live-tokens.ts'
+import type { WriterToken } from '../../db/access/live-tokens.ts'
 import {
   deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload, type UploadRow,
 } from '../../db/uploads/uploads.ts'

@@ -5,7 +5,7 @@ import {
   findUsers, findUsersByEmail, findUserVersions, insertUsers, type UserCreation, type UserVersion,
 } from '../../db/users/users.ts'
 import { listUsers, type ListUsersQuery, type UserPage } from '../../db/users/list-users.ts'
-import { UserNotFound } from '../../schema/users/user.ts'
+import { UserNotFound } from '../../schema/users/users.ts'
 import { coreOf, type Core } from '../core.ts'
 import { createPacing, LARGE_PAGE } from './large-pages.ts'
 

@@ -4,7 +4,7 @@ import { EVERYBODY, placeOf, type ListUsersQuery, type UserPage } from '../../db
 import type { UserRow } from '../../db/tables/index.ts'
 import type { Actor } from '../../schema/options/policy.ts'
 import { InvalidInput } from '../../schema/http/errors.ts'
-import { User } from '../../schema/users/user.ts'
+import { User } from '../../schema/users/users.ts'
 import {
   decodeUserCursor, encodeUserCursor, filtersAccounts, readMembers, type UserFilters,
 } from '../../schema/users/user-list.ts'
@@ -35,7 +35,7 @@ export interface ListedUsers {
  * @param onlyVersions whether only the ids and the versions of the users are read, besides what they are sorted by
  */
 export async function listUsersFor (
-  { usherUsers: users, usherAuth: { confirmReader, policy }, usherOptions: { userFields } }: FastifyInstance,
+  { usherUsers: users, usherAccess: { confirmReader, policy }, usherOptions: { userFields } }: FastifyInstance,
   { limit, after, fields, ...filters }: UserListRequest, reader: Actor | null | undefined, client?: Client,
   { onlyVersions = false } = {}
 ): Promise<ListedUsers> {

@@ -62,8 +62,8 @@ export function createContext (
   const operationName = operation?.operationName
   const { socket } = request
   const actor = async () => {
-    const actor = usher.usherAuth.actors.in(request)
-    await usher.usherAuth.confirmReader(actor, socket)
+    const actor = usher.usherAccess.actors.in(request)
+    await usher.usherAccess.confirmReader(actor, socket)
     return actor
   }
   return { usher, client: socket, actor, request, operation, operationName, bytes: 0, reserved: 0 }

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import {
   getOperationAST, OperationTypeNode, type ExecutionResult, type FormattedExecutionResult, type GraphQLError,
 } from 'graphql'
-import { InvalidToken } from '../../schema/auth/login.ts'
+import { InvalidToken } from '../../schema/sign-in/login.ts'
 import { checkLimits, ResponseTooLarge } from '../../schema/graphql/limits.ts'
 import { onceClosed } from '../../plugins/http/raw/connections.ts'
 import { clientNetworksOf } from '../../plugins/http/client-info.ts'
@@ -55,7 +55,7 @@ export function addLimits (app: FastifyInstance): void {
   function withhold (
     execution: ExecutionResult, { verified, isQuery, client }: GraphQLContext
   ): Promise<void> | undefined {
-    const may = !verified || !isQuery || app.usherAuth.isStillAllowed(verified, client)
+    const may = !verified || !isQuery || app.usherAccess.isStillAllowed(verified, client)
     return may === true ? undefined : failUnless(may, execution)
   }
 

@@ -1,5 +1,5 @@
 import type { GraphQLResolveInfo } from 'graphql'
-import type { Caller } from '../../plugins/auth/caller.ts'
+import type { Caller } from '../../plugins/access/caller.ts'
 import type { Steps } from '../../plugins/idempotency/index.ts'
 import type { GraphQLContext } from './context.ts'
 

@@ -47,12 +47,12 @@ const graphql: FastifyPluginAsync = async (app) => {
   app.addHook('onRequest', (request, _, done) => {
     const { authorization } = request.headers
     if (authorization === undefined) return done()
-    app.usherAuth.identify(authorization, request.socket).then((actor) => {
-      app.usherAuth.actors.set(request, actor)
+    app.usherAccess.identify(authorization, request.socket).then((actor) => {
+      app.usherAccess.actors.set(request, actor)
       done()
     }, done)
   })
-  app.addHook('preValidation', app.usherAuth.reconfirm)
+  app.addHook('preValidation', app.usherAccess.reconfirm)
   app.decorate('usherGraphql', { limits: createLimits(app), countErrors: createErrorCount(app) })
   const subscriptions = createSubscriptions(app)
   addSockets(app, PATH, subscriptions)

@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
-import { ApiKey } from '../auth/api-key.ts'
+import { ApiKey } from '../sign-in/api-keys.ts'
 import { defineError } from '../http/errors.ts'
 import { pageQuery } from '../http/params.ts'
-import { Id, Instant, nullable } from '../text/text.ts'
+import { Id, Instant, nullable } from '../strings/text.ts'
 
 export const DeliveryNotFound = defineError('DELIVERY_NOT_FOUND', 'There is no such failed delivery', 404)
 

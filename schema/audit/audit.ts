@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { pageQuery } from '../http/params.ts'
-import { Id, Instant, nullable } from '../text/text.ts'
+import { Id, Instant, nullable } from '../strings/text.ts'
 
 /** The actions that the account log records. */
 export const auditActions = [

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { isDeepStrictEqual } from 'node:util'
 import packageJson from 'fastify-usher/package.json' with { type: 'json' }
-import { InvalidCredentials, Unauthenticated } from '../auth/login.ts'
+import { InvalidCredentials, Unauthenticated } from '../sign-in/login.ts'
 import {
   BodyStalled, DatabaseUnavailable, Forbidden, InternalError, NotAcceptable, NotFound, PayloadTooLarge,
   PreconditionFailed, RangeNotSatisfiable, TooManyRequests, UnsupportedMediaType,
@@ -9,7 +9,7 @@ import {
 import { Gone, IDEMPOTENT, IdempotencyKeyReused } from './idempotency.ts'
 import { ChecksumMismatch, UploadTakenOver } from '../uploads/resumable-upload.ts'
 import { StorageFull } from '../uploads/upload.ts'
-import { EmailTaken } from '../users/user.ts'
+import { EmailTaken } from '../users/users.ts'
 import type { Options } from '../options/options.ts'
 import type { Part } from '../options/parts.ts'
 import { HEADERS } from './reply.ts'

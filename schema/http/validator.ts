@@ -3,14 +3,14 @@ import { Ajv, type ErrorObject, type KeywordDefinition, type SchemaValidateFunct
 import addFormats from 'ajv-formats'
 import type { DataValidateFunction } from 'ajv/dist/types/index.js'
 import type { FastifySchemaCompiler } from 'fastify'
-import { isAsciiAddress, toAsciiAddress } from '../text/address.ts'
+import { isAsciiAddress, toAsciiAddress } from '../strings/address.ts'
 import { isColor } from '../options/color.ts'
-import { isCommonPassword } from '../auth/common-passwords.ts'
+import { isCommonPassword } from '../sign-in/passwords/common-passwords.ts'
 import { isCursor } from './cursor.ts'
 import { InvalidInput } from './errors.ts'
-import { isBlank } from '../text/text.ts'
-import { problemOfJson } from '../text/json.ts'
-import { normalizePassword } from '../auth/password.ts'
+import { isBlank } from '../strings/text.ts'
+import { problemOfJson } from '../strings/json.ts'
+import { normalizePassword } from '../sign-in/passwords/passwords.ts'
 
 const trimmed = (text: string): string => isBlank(text) ? '' : text.trim()
 

@@ -1,7 +1,7 @@
 import { defineError } from '../http/errors.ts'
 import type { Actor } from './policy.ts'
 import type { Visibility } from '../uploads/upload.ts'
-import type { CreateUser, PatchUser, UsherUser } from '../users/user.ts'
+import type { CreateUser, PatchUser, UsherUser } from '../users/users.ts'
 import type { ChangedFieldValues, NewFieldValues } from '../users/user-fields.ts'
 
 /**

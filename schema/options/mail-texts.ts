@@ -1,4 +1,4 @@
-import { mailTexts, type MailTexts } from '../texts/mails/index.ts'
+import { mailTexts, type MailTexts } from '../translations/mails/index.ts'
 
 /** The option `mailTexts`: texts of mails by language, which replace Usher's or add a language. */
 export type GivenMailTexts = {

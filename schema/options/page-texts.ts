@@ -1,4 +1,4 @@
-import { en } from '../texts/en.ts'
+import { en } from '../translations/en.ts'
 
 /** The texts of the pages in English. A host replaces any of them with the option `pages.texts` (contract 15.2). */
 export const pageTexts = en

@@ -1,6 +1,6 @@
 import { Type, type Static, type TOptional, type TString } from '@sinclair/typebox'
 import { pageTexts, type PageText } from './page-texts.ts'
-import { line } from '../text/text.ts'
+import { line } from '../strings/text.ts'
 
 const text = line({ minLength: 1, maxLength: 500 })
 const Texts = Object.fromEntries(Object.keys(pageTexts).map((name) => [name, Type.Optional(text)])) as

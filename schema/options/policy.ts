@@ -1,6 +1,6 @@
 import type { Register } from './register.ts'
-import type { ActorClaims } from '../auth/claims.ts'
-import type { Role } from '../users/user.ts'
+import type { ActorClaims } from '../access/claims.ts'
+import type { Role } from '../users/users.ts'
 
 /** The user behind a verified access token, with the session to which the token belongs, or behind an API key. */
 export interface Actor {

@@ -1,5 +1,5 @@
 import { createPrivateKey } from 'node:crypto'
-import { isBlank } from '../text/text.ts'
+import { isBlank } from '../strings/text.ts'
 
 const MAX_PROVIDERS = 50
 const MAX_SCOPES = 50

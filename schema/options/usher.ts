@@ -6,7 +6,7 @@ import type { UsherMetric } from './metrics.ts'
 import type { Action, Actor, HostAction, ReadAction } from './policy.ts'
 import type { PatchUpload, Visibility } from '../uploads/upload.ts'
 import type { CreateUploadLink } from '../uploads/upload-link.ts'
-import type { CreateUser, PatchUser, Role, ShownUser, UsherUser } from '../users/user.ts'
+import type { CreateUser, PatchUser, Role, ShownUser, UsherUser } from '../users/users.ts'
 import type { UserFilters } from '../users/user-list.ts'
 import type { ChangedFieldValues, NewFieldValues } from '../users/user-fields.ts'
 

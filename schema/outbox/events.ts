@@ -1,7 +1,7 @@
 import { Type, type Static, type TObject, type TProperties } from '@sinclair/typebox'
 import type { Visibility } from '../uploads/upload.ts'
-import { roles, type Role } from '../users/user.ts'
-import { Id, Instant } from '../text/text.ts'
+import { roles, type Role } from '../users/users.ts'
+import { Id, Instant } from '../strings/text.ts'
 
 const ActorId = Type.Union([Type.String(), Type.Null()], {
   description: 'The id of the user who did it; null if it was the host, the operator or Usher itself',

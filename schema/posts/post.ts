@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { Content, Title } from '../text/text.ts'
+import { Content, Title } from '../strings/text.ts'
 import { defineError, TooManyRequests } from '../http/errors.ts'
 
 export const PostNotFound = defineError('POST_NOT_FOUND', 'Post not found', 404)

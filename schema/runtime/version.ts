@@ -1,6 +1,6 @@
 import { Type, type TSchema } from '@sinclair/typebox'
 import { acceptedTypes, preferredType } from '../http/media-type.ts'
-import { nullable } from '../text/text.ts'
+import { nullable } from '../strings/text.ts'
 
 const VERSION_1 = 'application/vnd.api.v1+json'
 const VERSION_2 = 'application/vnd.api.v2+json'

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { Type, type Static } from '@sinclair/typebox'
 import { defineError, InvalidInput } from '../http/errors.ts'
 import { createParser } from '../http/validator.ts'
-import { block, Id, Instant, line } from '../text/text.ts'
+import { block, Id, Instant, line } from '../strings/text.ts'
 import { basename, UploadInput, UploadRecord, type Visibility } from './upload.ts'
 
 /** The version of tus that is spoken (https://tus.io/protocols/resumable-upload). */

@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { defineError } from '../http/errors.ts'
-import { Id, Instant, line, nullable } from '../text/text.ts'
+import { Id, Instant, line, nullable } from '../strings/text.ts'
 
 export const TooManyLinks = defineError(
   'TOO_MANY_LINKS', 'There are too many links: revoke one that is not needed any more', 409

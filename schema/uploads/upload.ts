@@ -1,7 +1,7 @@
 import { Type, type Static, type TSchema } from '@sinclair/typebox'
 import { content } from '../http/reply.ts'
 import { pageQuery } from '../http/params.ts'
-import { block, Id, Instant, line } from '../text/text.ts'
+import { block, Id, Instant, line } from '../strings/text.ts'
 import { defineError } from '../http/errors.ts'
 
 export const UploadNotFound = defineError('UPLOAD_NOT_FOUND', 'Upload not found', 404)

@@ -1,5 +1,5 @@
-import { ConfirmSignUp, SignUp } from '../auth/sign-up.ts'
-import { CreateUser, PatchUser, ReplaceUser, User } from './user.ts'
+import { ConfirmSignUp, SignUp } from '../mail-links/sign-ups.ts'
+import { CreateUser, PatchUser, ReplaceUser, User } from './users.ts'
 import type { UserField, UserFields } from './user-fields.ts'
 
 /**

@@ -1,13 +1,13 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { AuditEntry } from '../audit/audit.ts'
-import { ApiKey } from '../auth/api-key.ts'
-import { Passkey } from '../auth/passkey.ts'
-import { Identity } from '../auth/provider.ts'
-import { Session } from '../auth/session.ts'
-import { Id, Instant, nullable } from '../text/text.ts'
+import { ApiKey } from '../sign-in/api-keys.ts'
+import { Passkey } from '../sign-in/passkeys.ts'
+import { Identity } from '../sign-in/providers.ts'
+import { Session } from '../access/sessions.ts'
+import { Id, Instant, nullable } from '../strings/text.ts'
 import { UploadLink } from '../uploads/upload-link.ts'
 import { UploadRecord } from '../uploads/upload.ts'
-import { User } from './user.ts'
+import { User } from './users.ts'
 
 const optionalInstant = (description: string) =>
   Type.Unsafe<Date | null>({ type: ['string', 'null'], format: 'date-time', description })

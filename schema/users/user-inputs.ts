@@ -1,7 +1,7 @@
 import type { Static, TObject } from '@sinclair/typebox'
 import { createExtension } from './extend-user.ts'
-import { SignUp } from '../auth/sign-up.ts'
-import { CreateUser, PatchUser } from './user.ts'
+import { SignUp } from '../mail-links/sign-ups.ts'
+import { CreateUser, PatchUser } from './users.ts'
 import type { UserFields } from './user-fields.ts'
 import { createParser } from '../http/validator.ts'
 

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import { decodeCursor } from '../http/cursor.ts'
 import { InvalidInput } from '../http/errors.ts'
 import { pageQuery } from '../http/params.ts'
-import { line } from '../text/text.ts'
-import type { UserKind } from './user.ts'
+import { line } from '../strings/text.ts'
+import type { UserKind } from './users.ts'
 
 /** What a list of users may be sorted by; `-` is for descending. */
 export const userSorts = ['createdAt', '-createdAt', 'name', '-name', 'email', '-email'] as const

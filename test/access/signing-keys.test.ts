@@ -4,7 +4,7 @@ import { createLocalJWKSet, createRemoteJWKSet, decodeJwt, decodeProtectedHeader
 import postgres, { type ISql } from 'postgres'
 import t, { type Test } from 'tap'
 import { openDatabase } from '../../db/driver/connection.ts'
-import { rotateSigningKey, type Rotation } from '../../db/auth/signing-keys.ts'
+import { rotateSigningKey, type Rotation } from '../../db/access/signing-keys.ts'
 import { createUsher, type LoggedIn, type TestUsher } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { createProxy } from '../helpers/proxy.ts'

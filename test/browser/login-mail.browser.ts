@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { codeOf } from '../../plugins/auth/totp/codes.ts'
+import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
 import type { Mail } from '../../schema/options/options.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { checkLooks, openPage, type Watched } from '../helpers/browser.ts'

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { codeOf } from '../../plugins/auth/totp/codes.ts'
+import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
 import { createUsher } from '../helpers/app.ts'
 import { checkLooks, openPage } from '../helpers/browser.ts'
 import { createMailer } from '../helpers/mail.ts'

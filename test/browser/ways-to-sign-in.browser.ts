@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { codeOf } from '../../plugins/auth/totp/codes.ts'
+import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
 import { createUsher } from '../helpers/app.ts'
 import { addAuthenticator, checkLooks, openPage, withoutOffers, type Watched } from '../helpers/browser.ts'
 import { openSql } from '../helpers/sql.ts'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createUsherClient, unwrap, UsherError, type SessionState } from '../../client/index.ts'
-import { codeOf } from '../../plugins/auth/totp/codes.ts'
+import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
 import { createUsher } from '../helpers/app.ts'
 import { createCuttingProxy } from '../helpers/cutting-proxy.ts'
 import { createMailer, tokenIn } from '../helpers/mail.ts'

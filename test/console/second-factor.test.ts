@@ -1,5 +1,5 @@
 import t from 'tap'
-import { codeOf } from '../../plugins/auth/totp/codes.ts'
+import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
 import { createUsher } from '../helpers/app.ts'
 import { cookieOf, fieldsOf, withConsole } from '../helpers/console.ts'
 

@@ -93,7 +93,7 @@ export const leaked1 = app.usherOptions
 // @ts-expect-error
 export const leaked2 = app.usherDatabase
 // @ts-expect-error
-export const leaked3 = app.usherAuth
+export const leaked3 = app.usherAccess
 // @ts-expect-error
 export const leaked4 = app.jwt
 // @ts-expect-error

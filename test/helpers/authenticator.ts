@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync, randomBytes, randomUUID, sign, type KeyObject } from 'node:crypto'
 import type {
   AuthenticationResponse, CreationOptions, RegistrationResponse, RequestOptions,
-} from '../../schema/auth/passkey.ts'
+} from '../../schema/sign-in/passkeys.ts'
 
 export type Algorithm = 'ES256' | 'EdDSA' | 'RS256'
 

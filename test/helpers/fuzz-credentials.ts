@@ -1,5 +1,5 @@
-import { InvalidResponse, type Verifier } from '../../plugins/auth/passkeys/verifier.ts'
-import type { Expected, NewCredential } from '../../plugins/auth/passkeys/verify-credential.ts'
+import { InvalidResponse, type Verifier } from '../../plugins/sign-in/passkeys/verifier.ts'
+import type { Expected, NewCredential } from '../../plugins/sign-in/passkeys/verify-credential.ts'
 import { Authenticator, creationOptions } from './authenticator.ts'
 
 const ORIGIN = 'https://app.example.org'

@@ -1,7 +1,7 @@
 import type { FastifyServerOptions, LightMyRequestResponse } from 'fastify'
 import type { Test } from 'tap'
 import type { UsherOptions } from '../../app.ts'
-import type { AuthenticationResponse, CreationOptions, RequestOptions } from '../../schema/auth/passkey.ts'
+import type { AuthenticationResponse, CreationOptions, RequestOptions } from '../../schema/sign-in/passkeys.ts'
 import { createUsher, sharedUsher, type LoggedIn, type TestUsher } from './app.ts'
 import { Authenticator, type Algorithm, type Behaviour } from './authenticator.ts'
 

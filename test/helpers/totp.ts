@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import root, { type Test } from 'tap'
 import type { UsherOptions } from '../../app.ts'
-import { codeOf } from '../../plugins/auth/totp/codes.ts'
-import type { Caller } from '../../plugins/auth/caller.ts'
+import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
+import type { Caller } from '../../plugins/access/caller.ts'
 import type { LoggedIn, TestUsher } from './app.ts'
 import { sharedInbox } from './mail.ts'
 import { sharedPasskeys } from './passkeys.ts'
@@ -72,13 +72,13 @@ export function setClock (scope: FastifyInstance, clock: TestClock): void {
 
 /** Returns who performs an operation of a user. */
 export async function callerOf (scope: FastifyInstance, user: Pick<LoggedIn, 'token'>): Promise<Caller> {
-  const actor = await scope.usherAuth.identify(`Bearer ${user.token}`)
-  return scope.usherAuth.createCaller({ via: 'rest', actor, address: '203.0.113.1', userAgent: 'test', log: scope.log })
+  const actor = await scope.usherAccess.identify(`Bearer ${user.token}`)
+  return scope.usherAccess.createCaller({ via: 'rest', actor, address: '203.0.113.1', userAgent: 'test', log: scope.log })
 }
 
 /** Sets up an authenticator app for a user. */
 export async function enrol (scope: FastifyInstance, caller: Caller, clock: TestClock): Promise<Authenticator> {
-  const { totp } = scope.usherAuth
+  const { totp } = scope.usherSignIn
   const { secret } = await totp.start(caller)
   const code = (steps = 0) => codeOf(secret, Math.floor(clock.now / PERIOD_MS) + steps)
   return { secret, code, ...await totp.confirm(caller, code()) }

@@ -359,7 +359,8 @@ class World {
     await this.send('POST', `/api/users/${this.id}/invitation`, mayInvite ? 202 : 409, { headers })
     if (this.disabled) return
     // The operator may also send such a link to a user who has a password.
-    if (!mayInvite) await this.asHost(() => this.node.scope.usherAuth.passwordLinks.invite(this.id, this.operator()))
+    const { passwordLinks } = this.node.scope.usherMailLinks
+    if (!mayInvite) await this.asHost(() => passwordLinks.invite(this.id, this.operator()))
     const [token] =
       await this.expectMails({ to: email, subject: 'You have an account: set its password', linked: true })
     this.evict(['password'])
@@ -438,7 +439,7 @@ class World {
   // --- repairs ---
 
   operator () {
-    return this.node.scope.usherAuth.createHostCaller({ via: 'command' })
+    return this.node.scope.usherAccess.createHostCaller({ via: 'command' })
   }
 
   async asHost<Result> (work: () => Promise<Result>): Promise<Result> {
@@ -480,7 +481,7 @@ class World {
     const password = `pass ${randomUUID()}`
     const { scope } = this.node
     await this.asHost(async () =>
-      scope.usherAccounts.setPassword(this.operator(), this.id, await scope.usherAuth.passwords.hash(password)))
+      scope.usherAccounts.setPassword(this.operator(), this.id, await scope.usherSignIn.passwords.hash(password)))
     this.voidEverything()
     await this.expectMails({ to: this.state.email, subject: 'Your password was set', linked: false })
     this.state.password = password

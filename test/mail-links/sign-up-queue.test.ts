@@ -1,6 +1,6 @@
 import t from 'tap'
-import { createMailLinks } from '../../plugins/auth/links/mail-link.ts'
-import { createSignUps } from '../../plugins/auth/links/sign-ups.ts'
+import { createMailLinks } from '../../plugins/mail-links/mail-link.ts'
+import { createSignUps } from '../../plugins/mail-links/sign-ups.ts'
 import outbox from '../../plugins/outbox/index.ts'
 import { openCore } from '../helpers/core.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'

@@ -10,8 +10,8 @@ import { mailNames, mailValues, type MailName } from '../../schema/options/mail.
 import { placeholdersOf } from '../../schema/options/mail-texts.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
 import type { MailTemplates, UsherOptions } from '../../schema/options/options.ts'
-import { languageTags } from '../../schema/texts/languages.ts'
-import { mailTexts } from '../../schema/texts/mails/index.ts'
+import { languageTags } from '../../schema/translations/languages.ts'
+import { mailTexts } from '../../schema/translations/mails/index.ts'
 import { createUsher } from '../helpers/app.ts'
 import { createMailer, startMailServer, tokenIn } from '../helpers/mail.ts'
 

@@ -4,9 +4,9 @@ import { extname, join } from 'node:path'
 import { transform, type Loader } from 'esbuild'
 import t from 'tap'
 import manifest from '../../package.json' with { type: 'json' }
-import { describeUserAgent } from '../../schema/text/user-agent.ts'
-import { describeInput, inputText } from '../../schema/texts/describe-input.ts'
-import { formatText, toSentence } from '../../schema/texts/format.ts'
+import { describeUserAgent } from '../../schema/strings/user-agent.ts'
+import { describeInput, inputText } from '../../schema/translations/describe-input.ts'
+import { formatText, toSentence } from '../../schema/translations/format.ts'
 
 const root = join(import.meta.dirname, '../..')
 const target = manifest.browserslist.map((entry) => {

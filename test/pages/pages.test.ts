@@ -4,7 +4,7 @@ import type { InjectOptions } from 'fastify'
 import t from 'tap'
 import usher from '../../app.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
-import { codeOf } from '../../plugins/auth/totp/codes.ts'
+import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
 import { createUsher, sharedUsher, type LoggedIn } from '../helpers/app.ts'
 import { openHost } from '../helpers/host.ts'
 import { createMailer } from '../helpers/mail.ts'
@@ -98,7 +98,7 @@ t.test('15.2 a link whose # was encoded leads to its page, and no log contains i
 t.test('15.2 scripts and styles are files of the own origin, which browsers keep', async (t) => {
   const { body } = await inject('GET', '/sign-up/confirm')
   const [, folder] = /src="\.\.(\/pages\/[\w-]{16}\.en-GB\/)mail-link\.js"/.exec(body)!
-  for (const file of [...readdirSync(new URL('../../routes/account-pages/assets', import.meta.url)), 'texts.js', 'functions.js', 'design.css']) {
+  for (const file of [...readdirSync(new URL('../../routes/pages/account/assets', import.meta.url)), 'texts.js', 'functions.js', 'design.css']) {
     const { statusCode, headers, body } = await inject('GET', `${folder}${file}`)
     t.strictSame(
       [statusCode, headers['cache-control'], headers['x-content-type-options']],

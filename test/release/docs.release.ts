@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { codeOf } from '../../plugins/auth/totp/codes.ts'
+import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
 import { look, openPage, oppositeLooks, served } from '../helpers/browser.ts'
 
 const FAILED_401 = 'Failed to load resource: the server responded with a status of 401 (Unauthorized)'

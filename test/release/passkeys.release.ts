@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createVerifier } from '../../plugins/auth/passkeys/verifier.ts'
+import { createVerifier } from '../../plugins/sign-in/passkeys/verifier.ts'
 import { openCore } from '../helpers/core.ts'
 import { slow } from '../helpers/deadlines.ts'
 import { fuzzCredentials } from '../helpers/fuzz-credentials.ts'

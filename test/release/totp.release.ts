@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { codeOf, createTotpSecret } from '../../plugins/auth/totp/codes.ts'
+import { codeOf, createTotpSecret } from '../../plugins/sign-in/totp/codes.ts'
 import { createUsher } from '../helpers/app.ts'
 
 // Debian's package of the OATH Toolkit.

@@ -2,8 +2,8 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { linkTables, repairs, type Repair } from '../../db/sign-in/repairs.ts'
 import { wayKinds } from '../../db/sign-in/ways.ts'
-import { hashSecret } from '../../plugins/auth/secrets.ts'
-import { codeOf } from '../../plugins/auth/totp/codes.ts'
+import { hashSecret } from '../../plugins/access/secrets.ts'
+import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
 import type { CredentialKind } from '../../schema/outbox/events.ts'
 import type { LoggedIn } from '../helpers/app.ts'
 import { createKey } from '../helpers/api-keys.ts'
@@ -86,9 +86,9 @@ async function waysOf ({ id }: { id: string }): Promise<CredentialKind[]> {
 const confirmReset = (payload: object) => inject('POST', '/api/auth/password-reset/confirm', { payload })
 const patch = ({ id }: Subject, payload: object) =>
   inject('PATCH', `/api/users/${id}`, { headers: admin.headers, payload })
-const caller = () => scope.usherAuth.createHostCaller({ via: 'command' })
+const caller = () => scope.usherAccess.createHostCaller({ via: 'command' })
 const setPassword = async ({ id }: Subject, options = {}) =>
-  scope.usherAccounts.setPassword(caller(), id, await scope.usherAuth.passwords.hash(NEW_PASSWORD), options)
+  scope.usherAccounts.setPassword(caller(), id, await scope.usherSignIn.passwords.hash(NEW_PASSWORD), options)
 
 // How each repair happens. One that is added to the table has to be added here.
 const happen: Record<Exclude<Repair, 'first-admin'>, (subject: Subject) => Promise<unknown>> = {

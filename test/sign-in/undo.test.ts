@@ -19,7 +19,7 @@ async function open (t: Test, options: UsherOptions = {}) {
 async function addPasskey (
   scope: FastifyInstance, user: Pick<LoggedIn, 'id' | 'token'>, name = 'a key'
 ): Promise<string> {
-  const { usherAuth: { credentials }, usherDatabase: { db } } = scope
+  const { usherSignIn: { credentials }, usherDatabase: { db } } = scope
   const caller = await callerOf(scope, user)
   const id = randomUUID()
   await db.transaction().execute(async (trx) => {
@@ -111,13 +111,13 @@ t.test('11.3 the link of an earlier change removes what a thief has added since,
   const mails = await inbox.of(user.email, 3)
   await addPasskey(scope, user, 'of the thief')
   const caller = await callerOf(scope, user)
-  const stolen = await scope.usherAuth.totp.createRecoveryCodes(caller)
+  const stolen = await scope.usherSignIn.totp.createRecoveryCodes(caller)
   t.equal(await undo(usher, tokenIn(mails[2]!)), 204)
   const left = await credentials.list(user.id)
   t.ok(left.totp)
   t.same(left.passkeys.map(({ name }) => name), ['of the owner'])
   t.equal(left.recoveryCodesLeft, 10, 'those of the owner work again')
-  const { usherAuth: { totp }, usherDatabase: { db } } = scope
+  const { usherSignIn: { totp }, usherDatabase: { db } } = scope
   for (const code of stolen) t.notOk(await totp.useRecoveryCode(db, user.id, code), 'the thief has read the new codes')
 })
 
@@ -125,12 +125,12 @@ t.test('11.3 an app that a thief has prepared before the change and confirmed af
   const { usher, scope, clock, credentials, sql } = await open(t)
   const user = await usher.createUser()
   const caller = await callerOf(scope, user)
-  const { secret } = await scope.usherAuth.totp.start(caller)
+  const { secret } = await scope.usherSignIn.totp.start(caller)
   await sql`update totp set created_at = now() - interval '1 minute' where user_id = ${user.id}`
   await addPasskey(scope, user)
   const [mail] = await inbox.of(user.email, 1)
-  const { codeOf } = await import('../../plugins/auth/totp/codes.ts')
-  await scope.usherAuth.totp.confirm(caller, codeOf(secret, Math.floor(clock.now / 30_000)))
+  const { codeOf } = await import('../../plugins/sign-in/totp/codes.ts')
+  await scope.usherSignIn.totp.confirm(caller, codeOf(secret, Math.floor(clock.now / 30_000)))
   t.equal(await undo(usher, tokenIn(mail!)), 204)
   t.same(await credentials.list(user.id), {
     password: true, totp: null, recoveryCodesLeft: 0, passkeys: [], identities: [],
@@ -161,7 +161,7 @@ t.test('16.4 whoever has lost the device is helped by the host', async (t) => {
   await enrolApp(scope, user, clock)
   const key = await addPasskey(scope, user)
   const links = (await inbox.of(user.email, 2)).map(tokenIn)
-  const { totp } = scope.usherAuth
+  const { totp } = scope.usherSignIn
   const caller = await callerOf(scope, user)
   await totp.prove(caller, user.id, { code: '000000' }).catch(() => {})
   await credentials.resetSecondFactor(user.id)

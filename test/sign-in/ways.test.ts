@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { codeOf } from '../../plugins/auth/totp/codes.ts'
+import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
 import type { Authenticator } from '../helpers/authenticator.ts'
 import type { LoggedIn } from '../helpers/app.ts'
 import { createMailer, tokenIn } from '../helpers/mail.ts'

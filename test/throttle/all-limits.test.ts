@@ -72,14 +72,14 @@ const options: {
 
 /** Limits in the code, by file: what counts, waits or remembers. */
 const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
-  'db/auth/email-tokens.ts': { MAX_TOKENS_PER_USER: OWNERS },
-  'db/auth/login-challenges.ts': { MAX_CHALLENGES_PER_USER: OWNERS, MAX_ATTEMPTS_PER_CHALLENGE: ONE },
-  'db/auth/login-mails.ts': { MAX_ATTEMPTS_PER_MAIL: ONE, MAX_STEP_UPS_PER_SESSION: OWNERS },
-  'db/auth/password-tokens.ts': { MAX_TOKENS_PER_USER: OWNERS },
-  'db/auth/undo-tokens.ts': { MAX_TOKENS_PER_USER: OWNERS },
+  'db/mail-links/email-links.ts': { MAX_TOKENS_PER_USER: OWNERS },
+  'db/sign-in/login-challenges.ts': { MAX_CHALLENGES_PER_USER: OWNERS, MAX_ATTEMPTS_PER_CHALLENGE: ONE },
+  'db/sign-in/mails.ts': { MAX_ATTEMPTS_PER_MAIL: ONE, MAX_STEP_UPS_PER_SESSION: OWNERS },
+  'db/mail-links/password-links.ts': { MAX_TOKENS_PER_USER: OWNERS },
+  'db/mail-links/undo-links.ts': { MAX_TOKENS_PER_USER: OWNERS },
   'db/driver/circuit-breaker.ts': { MAX_WAITING: SERVICE },
   'db/driver/transaction-pool.ts': { MAX_WAITING: SERVICE },
-  'db/sessions/sessions.ts': { MAX_SESSIONS_PER_USER: OWNERS, MAX_NETWORKS_PER_USER: OWNERS },
+  'db/access/sessions.ts': { MAX_SESSIONS_PER_USER: OWNERS, MAX_NETWORKS_PER_USER: OWNERS },
   'db/uploads/resumable-uploads.ts': { limitOf: NETWORKS },
   'db/uploads/upload-links.ts': { MAX_LINKS_PER_UPLOAD: OWNERS, MAX_LINKS_PER_OWNER: OWNERS },
   'db/users/user-export.ts': { MAX_PENDING: OWNERS },
@@ -89,17 +89,17 @@ const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
   'plugins/accounts/user-exports.ts': { MAX_EXPORTS: OWNERS, 'fastq.promise': BEHIND },
   // Rejections of those without a session: one entry of the widest network in a minute.
   'plugins/audit/index.ts': { MAX_ENTRIES_PER_DAY: OWNERS, createInTurn: OWNERS, createSampler: NETWORKS },
-  'plugins/auth/api-keys/verification.ts': { MAX_REMEMBERED: SERVICE },
-  'plugins/auth/links/login-mails.ts': { PENDING_OF_ADDRESS: OWNERS, createAfterResponse: NETWORKS },
-  'plugins/auth/links/password-links.ts': { createAfterResponse: NETWORKS },
+  'plugins/sign-in/api-keys/verification.ts': { MAX_REMEMBERED: SERVICE },
+  'plugins/sign-in/mails.ts': { PENDING_OF_ADDRESS: OWNERS, createAfterResponse: NETWORKS },
+  'plugins/mail-links/password-links.ts': { createAfterResponse: NETWORKS },
   // Of a very address, whose links work for who reads its mailbox.
-  'plugins/auth/links/sign-ups.ts': { PENDING: NETWORKS, PENDING_OF_RECIPIENT: OWNERS, createAfterResponse: NETWORKS },
+  'plugins/mail-links/sign-ups.ts': { PENDING: NETWORKS, PENDING_OF_RECIPIENT: OWNERS, createAfterResponse: NETWORKS },
   // Logins are charged to their networks before, and those that wait take a thread less than a second.
-  'plugins/auth/passkeys/verifier.ts': { MAX_PENDING: BEHIND },
-  'plugins/auth/passwords.ts': { WAITING: NETWORKS, 'new FairQueue': NETWORKS },
+  'plugins/sign-in/passkeys/verifier.ts': { MAX_PENDING: BEHIND },
+  'plugins/sign-in/passwords/passwords.ts': { WAITING: NETWORKS, 'new FairQueue': NETWORKS },
   // Beyond it, a rejection is not delayed.
-  'plugins/auth/throttle/tarpit.ts': { MAX_WAITING: SERVICE },
-  'plugins/auth/throttle/throttle.ts': {
+  'plugins/throttle/tarpit.ts': { MAX_WAITING: SERVICE },
+  'plugins/throttle/throttle.ts': {
     ROWS: SERVICE,
     createRecentRejections: SERVICE,
     'createNetworkLimit LOGIN_OF_NETWORK': NETWORKS,
@@ -145,19 +145,19 @@ const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
   'routes/graphql/live/message-rate.ts': { 'new TokenBucket': ONE },
   'routes/graphql/live/subscriptions.ts': { 'new ClientQuota': NETWORKS, 'new BytePool': SERVICE },
   'routes/graphql/live/ws/graphql-socket.ts': { MAX_OPERATIONS_PER_SOCKET: ONE, MESSAGES_WAITING: ONE },
-  'schema/auth/api-key.ts': { MAX_API_KEYS_PER_USER: OWNERS },
-  'schema/auth/login-mail.ts': { MAX_PENDING_LOGIN_MAILS: NETWORKS },
-  'schema/auth/passkey.ts': { MAX_PASSKEYS_PER_USER: OWNERS },
-  'schema/auth/provider.ts': { MAX_IDENTITIES_PER_USER: OWNERS },
+  'schema/sign-in/api-keys.ts': { MAX_API_KEYS_PER_USER: OWNERS },
+  'schema/sign-in/mails.ts': { MAX_PENDING_LOGIN_MAILS: NETWORKS },
+  'schema/sign-in/passkeys.ts': { MAX_PASSKEYS_PER_USER: OWNERS },
+  'schema/sign-in/providers.ts': { MAX_IDENTITIES_PER_USER: OWNERS },
 }
 
 /** Where only one of the networks of a client is looked at, and why that is no limit of networks. */
 const oneNetwork: Readonly<Record<string, string>> = {
-  'db/sessions/sessions.ts networkOf': 'recognised networks, which widen what somebody may do',
+  'db/access/sessions.ts networkOf': 'recognised networks, which widen what somebody may do',
   'plugins/accounts/accounts.ts networkOf': 'the recognised network that remains after a repair',
-  'plugins/auth/credentials.ts networkOf': 'the recognised network that remains after a repair',
-  'plugins/auth/links/login-mails.ts networkOf': 'a recognised network has a limit of its own',
-  'plugins/auth/throttle/throttle.ts networkOf': 'a recognised network has a limit of its own',
+  'plugins/sign-in/credentials.ts networkOf': 'the recognised network that remains after a repair',
+  'plugins/sign-in/mails.ts networkOf': 'a recognised network has a limit of its own',
+  'plugins/throttle/throttle.ts networkOf': 'a recognised network has a limit of its own',
   'plugins/audit/index.ts widestNetworkOf': 'the narrower ones have no entries of their own',
 }
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createThrottle } from '../../plugins/auth/throttle/throttle.ts'
+import { createThrottle } from '../../plugins/throttle/throttle.ts'
 import { openCore } from '../helpers/core.ts'
 import { createUsher, type LoggedIn, type TestUsher } from '../helpers/app.ts'
 import { createMailer } from '../helpers/mail.ts'

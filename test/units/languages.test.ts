@@ -1,5 +1,5 @@
 import t from 'tap'
-import { directionOf, languageTags, languages, negotiateLanguage } from '../../schema/texts/languages.ts'
+import { directionOf, languageTags, languages, negotiateLanguage } from '../../schema/translations/languages.ts'
 
 t.test('15.2 readers get the language that they prefer of those that there are', async (t) => {
   const expected: [header: string | undefined, tag: string][] = [

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
-import { readCatalogue } from '../../schema/texts/catalogues.ts'
-import { en } from '../../schema/texts/en.ts'
-import { formatText } from '../../schema/texts/format.ts'
-import { mailTexts } from '../../schema/texts/mails/index.ts'
-import { languageTags } from '../../schema/texts/languages.ts'
-import { describeUserAgent } from '../../schema/text/user-agent.ts'
+import { readCatalogue } from '../../schema/translations/catalogues.ts'
+import { en } from '../../schema/translations/en.ts'
+import { formatText } from '../../schema/translations/format.ts'
+import { mailTexts } from '../../schema/translations/mails/index.ts'
+import { languageTags } from '../../schema/translations/languages.ts'
+import { describeUserAgent } from '../../schema/strings/user-agent.ts'
 
 const PLURAL = /\{(\w+), plural,((?:\s*\w+\s*\{[^{}]*\})+)\s*\}/g
 

@@ -4,7 +4,7 @@ import { decodeCursor, encodeCursor } from '../../schema/http/cursor.ts'
 import { InvalidInput } from '../../schema/http/errors.ts'
 import type { UsherOptions } from '../../schema/options/options.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
-import { Content, Title } from '../../schema/text/text.ts'
+import { Content, Title } from '../../schema/strings/text.ts'
 import { createParser } from '../../schema/http/validator.ts'
 
 const ID = '0190a5b4-7c3e-7d11-8abc-0123456789ab'

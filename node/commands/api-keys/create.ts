@@ -1,4 +1,4 @@
-import { CreateApiKey } from '../../../schema/auth/api-key.ts'
+import { CreateApiKey } from '../../../schema/sign-in/api-keys.ts'
 import { createParser } from '../../../schema/http/validator.ts'
 import { WrongArguments, type Command } from '../command.ts'
 import { findUser } from '../users/shown.ts'
@@ -25,7 +25,7 @@ export default {
     })
     return withService(shell, async ({ app, db, caller }) => {
       const { id: userId, email } = await findUser(db, given)
-      const created = await app.usherAuth.apiKeys.create(caller, userId, key)
+      const created = await app.usherSignIn.apiKeys.create(caller, userId, key)
       const text = `The API key ${created.id} of ${email} was created (not shown again):\n${created.key}`
       return { text, json: { userId, ...created } }
     })

@@ -1,4 +1,4 @@
-import { findApiKeyOwner } from '../../../db/api-keys/api-keys.ts'
+import { findApiKeyOwner } from '../../../db/sign-in/api-keys.ts'
 import type { Command } from '../command.ts'
 import { withService } from '../with-service.ts'
 
@@ -13,7 +13,7 @@ export default {
     const id = given.toLowerCase()
     const userId = await findApiKeyOwner(db, id)
     if (userId === undefined) throw new Error(`There is no API key ${given}.`)
-    await app.usherAuth.apiKeys.delete(caller, userId, id, { revokesLinks: revokesLinks === true })
+    await app.usherSignIn.apiKeys.delete(caller, userId, id, { revokesLinks: revokesLinks === true })
     return { text: `The API key ${id} was deleted.`, json: { id, deleted: true } }
   }),
 } satisfies Command

@@ -1,4 +1,4 @@
-import { listApiKeysOfAll, listApiKeys } from '../../../db/api-keys/api-keys.ts'
+import { listApiKeysOfAll, listApiKeys } from '../../../db/sign-in/api-keys.ts'
 import type { Command } from '../command.ts'
 import { formatTable } from '../table.ts'
 import { findUser, nameUsers } from '../users/shown.ts'

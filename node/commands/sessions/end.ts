@@ -1,5 +1,5 @@
 import { insertAuditEntries } from '../../../db/audit/audit.ts'
-import { deleteAllSessions, deleteSession, deleteSessionsOf } from '../../../db/sessions/ended-sessions.ts'
+import { deleteAllSessions, deleteSession, deleteSessionsOf } from '../../../db/access/ended-sessions.ts'
 import { isUuid } from '../../../db/driver/postgres.ts'
 import type { Database } from '../../../db/tables/index.ts'
 import { repairAccount } from '../../../db/sign-in/repairs.ts'

@@ -1,4 +1,4 @@
-import { listSessions, listSessionsOf } from '../../../db/sessions/sessions.ts'
+import { listSessions, listSessionsOf } from '../../../db/access/sessions.ts'
 import type { Command } from '../command.ts'
 import { formatTable } from '../table.ts'
 import { findUser, nameUsers } from '../users/shown.ts'

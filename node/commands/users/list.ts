@@ -1,7 +1,7 @@
 import { EVERYBODY, listUsers } from '../../../db/users/list-users.ts'
 import { Type } from '@sinclair/typebox'
 import { decodeUserCursor, encodeUserCursor, ListUsers } from '../../../schema/users/user-list.ts'
-import { roles } from '../../../schema/users/user.ts'
+import { roles } from '../../../schema/users/users.ts'
 import { createParser } from '../../../schema/http/validator.ts'
 import type { Command } from '../command.ts'
 import { formatTable } from '../table.ts'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
-import { rejectPersonalWords } from '../../../schema/auth/password.ts'
-import { NewPassword } from '../../../schema/text/text.ts'
+import { rejectPersonalWords } from '../../../schema/sign-in/passwords/passwords.ts'
+import { NewPassword } from '../../../schema/strings/text.ts'
 import { createParser } from '../../../schema/http/validator.ts'
 import type { SetPasswordOptions } from '../../../plugins/accounts/set-password.ts'
 import { WrongArguments, type Command } from '../command.ts'
@@ -70,7 +70,7 @@ async function replace (
   options: SetPasswordOptions
 ) {
   rejectPersonalWords(parse({ password }).password, user)
-  const passwordHash = await app.usherAuth.passwords.hash(password)
+  const passwordHash = await app.usherSignIn.passwords.hash(password)
   const { endedSessions, removed, remaining } =
     await app.usherAccounts.setPassword(caller, user.id, passwordHash, options)
   const result = shown === null ? 'was replaced' : `is now ${shown} (not shown again)`
@@ -94,7 +94,7 @@ async function sendLink (context: ServiceContext, user: UserRow) {
   const { app, caller } = context
   requireMailer(context)
   if (user.disabled) throw Object.assign(new Error(`${user.email} is disabled: enable the user first.`), { statusCode: 409 })
-  await app.usherAuth.passwordLinks.invite(user.id, caller)
+  await app.usherMailLinks.passwordLinks.invite(user.id, caller)
   return {
     text: `A mail to set a password is sent to ${user.email}.`,
     json: { user: showUser(user), password: null, endedSessions: 0, removed: [], remaining: [], mailed: true },

@@ -15,7 +15,7 @@ export default {
   run: ({ passkeys, identities }, [given = ''], shell) => withService(shell, async ({ app, db, caller }) => {
     const user = await findUser(db, given)
     const options = { passkeys: passkeys === true, identities: identities === true }
-    const removed = await app.usherAuth.credentials.resetSecondFactor(caller, user.id, options)
+    const removed = await app.usherSignIn.credentials.resetSecondFactor(caller, user.id, options)
     const what = [
       ...removed.totp ? ['the authenticator app'] : [],
       ...removed.passkeys > 0 ? [`${removed.passkeys} passkey${removed.passkeys === 1 ? '' : 's'}`] : [],

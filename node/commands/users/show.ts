@@ -1,4 +1,4 @@
-import { listSessionsOf } from '../../../db/sessions/sessions.ts'
+import { listSessionsOf } from '../../../db/access/sessions.ts'
 import { findCredentials } from '../../../db/users/users.ts'
 import type { Command } from '../command.ts'
 import { formatRecord } from '../table.ts'

@@ -1,8 +1,8 @@
-import { toAsciiAddress } from '../../../schema/text/address.ts'
+import { toAsciiAddress } from '../../../schema/strings/address.ts'
 import { isUuid } from '../../../db/driver/postgres.ts'
 import type { Database, UserRow } from '../../../db/tables/index.ts'
 import { findUsers, findUsersByEmail } from '../../../db/users/users.ts'
-import { User } from '../../../schema/users/user.ts'
+import { User } from '../../../schema/users/users.ts'
 import { formatRecord } from '../table.ts'
 
 /** Returns a user as commands show it to programs: what an admin gets from the API. */

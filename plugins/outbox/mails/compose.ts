@@ -1,5 +1,5 @@
 import type { MailName } from '../../../schema/options/mail.ts'
-import type { MailTexts } from '../../../schema/texts/mails/index.ts'
+import type { MailTexts } from '../../../schema/translations/mails/index.ts'
 import { escapeHtml } from '../../support/template.ts'
 
 /** The sources of the templates of a mail: see `parseTemplate`. The HTML is without the layout. */

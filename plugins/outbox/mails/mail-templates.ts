@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import {
   commonMailValues, mailNames, mailValues, type MailContent, type MailName, type MailValues,
 } from '../../../schema/options/mail.ts'
-import { mailTexts, type MailTexts } from '../../../schema/texts/mails/index.ts'
+import { mailTexts, type MailTexts } from '../../../schema/translations/mails/index.ts'
 import { escapeHtml, parseTemplate, type Template } from '../../support/template.ts'
 import { composeMail, shortenLink, shortNameOf } from './compose.ts'
 

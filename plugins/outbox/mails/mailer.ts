@@ -1,4 +1,4 @@
-import { decryptWithAny, encrypt, isEncrypted } from '../../../db/auth/encryption.ts'
+import { decryptWithAny, encrypt, isEncrypted } from '../../../db/sign-in/encryption.ts'
 import {
   findContents, MAIL, type MailBudget, type MailLimit, type MergedNotice, type NewMail, type StoredMail,
   type StoredMailDetails,

@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger, FastifyError } from 'fastify'
 import { GraphQLError, type FormattedExecutionResult, type GraphQLFormattedError } from 'graphql'
 import { translate } from '../../../plugins/http/errors.ts'
-import { StepUpRequired } from '../../../schema/auth/second-factor.ts'
+import { StepUpRequired } from '../../../schema/sign-in/second-factor.ts'
 import { InternalError, InvalidInput, TooManyRequests } from '../../../schema/http/errors.ts'
 import { limits, TooManyErrors } from '../../../schema/graphql/limits.ts'
 import { FurtherErrors } from './failures.ts'

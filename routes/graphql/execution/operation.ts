@@ -6,7 +6,7 @@ import {
 import { clientNetworksOf } from '../../../plugins/http/client-info.ts'
 import { checkLimits, limits, limitExceeded } from '../../../schema/graphql/limits.ts'
 import { readIdempotencyKey } from '../../../schema/http/idempotency.ts'
-import { CONTENT_BYTES } from '../../../schema/text/text.ts'
+import { CONTENT_BYTES } from '../../../schema/strings/text.ts'
 import { forgetText } from './locations.ts'
 import { areLarge, checkVariables } from './variables.ts'
 

@@ -2,7 +2,7 @@ import {
   getNamedType, GraphQLError, isAbstractType, isLeafType, isNonNullType, type GraphQLFieldResolver,
   type GraphQLOutputType, type GraphQLResolveInfo,
 } from 'graphql'
-import { Unauthenticated } from '../../../schema/auth/login.ts'
+import { Unauthenticated } from '../../../schema/sign-in/login.ts'
 import { Forbidden, InternalError } from '../../../schema/http/errors.ts'
 import { hasRows } from '../../../schema/users/host-fields.ts'
 import type { UsherResolver, UsherSubscriptionResolver } from '../../../schema/graphql/host-graphql.ts'

@@ -2,7 +2,7 @@ import { isListType, isNonNullType, type GraphQLOutputType, type GraphQLResolveI
 import type { UserRow } from '../../../db/tables/index.ts'
 import { InternalError } from '../../../schema/http/errors.ts'
 import { PostNotFound } from '../../../schema/posts/post.ts'
-import { UserNotFound } from '../../../schema/users/user.ts'
+import { UserNotFound } from '../../../schema/users/users.ts'
 import { clientOfReads, postReadsOf, type GraphQLContext } from '../context.ts'
 import { authorizeRead, countUsers } from '../resolvers/reading.ts'
 import { countRows } from '../limits/result-size.ts'

@@ -38,7 +38,7 @@ export function keyOf (usher: FastifyInstance, subscription: Subscription): stri
   if (isExclusive) return `exclusive ${++exclusive}`
   const others = { ...variables }
   for (const name of after) delete others[name]
-  return JSON.stringify([text, others, usher.usherAuth.policy.audienceOf(reader, actions)])
+  return JSON.stringify([text, others, usher.usherAccess.policy.audienceOf(reader, actions)])
 }
 
 export interface Described {

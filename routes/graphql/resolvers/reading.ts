@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
 import type { UserRow } from '../../../db/tables/index.ts'
 import { audiences, type Actor, type ReadAction } from '../../../schema/options/policy.ts'
-import { denialOf, readerFor } from '../../../plugins/auth/policy.ts'
+import { denialOf, readerFor } from '../../../plugins/access/policy.ts'
 import { hasJson } from '../../../schema/graphql/sdl.ts'
 import { readableFields, type UserField } from '../../../schema/users/user-fields.ts'
 import type { GraphQLContext } from '../context.ts'
@@ -15,11 +15,11 @@ import { countRows } from '../limits/result-size.ts'
 export function authorizeRead (
   context: GraphQLContext, action: ReadAction, ownerId?: string
 ): Promise<void> | undefined {
-  return context.usher.usherAuth.policy.isOpen(action) ? undefined : authorize(context, action, ownerId)
+  return context.usher.usherAccess.policy.isOpen(action) ? undefined : authorize(context, action, ownerId)
 }
 
 async function authorize (context: GraphQLContext, action: ReadAction, ownerId: string | undefined): Promise<void> {
-  const { usher: { usherAudit: audit, usherAuth: { callerOf, policy } }, request } = context
+  const { usher: { usherAudit: audit, usherAccess: { callerOf, policy } }, request } = context
   const reader = await actorOfReads(context)
   if (policy.allows(reader, action, ownerId)) return
   if (!context.denial && reader && request) audit.addRejection(callerOf(request, { actor: reader }), 403)
@@ -48,25 +48,25 @@ async function verify (context: GraphQLContext): Promise<Actor | null> {
 
 /** Returns whether the reader of an operation may read the private uploads of a user. */
 export async function mayReadPrivate (context: GraphQLContext, ownerId: string): Promise<boolean> {
-  const { policy } = context.usher.usherAuth
+  const { policy } = context.usher.usherAccess
   const action = 'uploads:read-private'
   return policy.isOpen(action) || policy.allows(await actorOfReads(context), action, ownerId)
 }
 
 /** Returns the reader of users, or null if all readers see the same of them. */
 export async function readerOfUsers (context: GraphQLContext): Promise<Actor | null> {
-  return context.usher.usherAuth.policy.isOpen('users:read-email') ? null : actorOfReads(context)
+  return context.usher.usherAccess.policy.isOpen('users:read-email') ? null : actorOfReads(context)
 }
 
 const accountMember = <Name extends 'email' | 'emailVerified' | 'disabled'> (name: Name) =>
   async (user: UserRow, _: unknown, context: GraphQLContext): Promise<UserRow[Name] | null> => {
     const reader = await actorOfReads(context)
-    return context.usher.usherAuth.policy.allows(reader, 'users:read-email', user.id) ? user[name] : null
+    return context.usher.usherAccess.policy.allows(reader, 'users:read-email', user.id) ? user[name] : null
   }
 
 /** Resolves the entity tag of a user, which depends on what the reader may see. */
 export function etagOfUser (user: UserRow, _: unknown, context: GraphQLContext): string | Promise<string> {
-  const { policy } = context.usher.usherAuth
+  const { policy } = context.usher.usherAccess
   if (policy.isOpen('users:read-email')) return policy.viewOf(null, user.id).tagOf(user)
   return actorOfReads(context).then((reader) => policy.viewOf(reader, user.id).tagOf(user))
 }
@@ -115,7 +115,7 @@ export function countUsers (
 async function countVisible (
   context: GraphQLContext, info: GraphQLResolveInfo, users: readonly UserRow[]
 ): Promise<void> {
-  const { policy } = context.usher.usherAuth
+  const { policy } = context.usher.usherAccess
   const reader = await readerOfUsers(context)
   countRows(context, info, users.map((user) => policy.viewOf(reader, user.id).show(user)))
 }

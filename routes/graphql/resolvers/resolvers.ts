@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { GraphQLError, GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
 import { authorPostsKey, type ListedPost } from '../../../db/posts/posts.ts'
-import type { Caller } from '../../../plugins/auth/caller.ts'
+import type { Caller } from '../../../plugins/access/caller.ts'
 import { clientInfoOf } from '../../../plugins/http/client-info.ts'
 import type { Steps } from '../../../plugins/idempotency/index.ts'
 import { listUsersFor } from '../../../plugins/users/list-users.ts'
@@ -12,7 +12,7 @@ import { entityTag, readIfMatch } from '../../../schema/http/entity-tag.ts'
 import { Forbidden } from '../../../schema/http/errors.ts'
 import { filtersAccounts } from '../../../schema/users/user-list.ts'
 import { baseUrlOf } from '../../../schema/options/public-url.ts'
-import { UserNotFound } from '../../../schema/users/user.ts'
+import { UserNotFound } from '../../../schema/users/users.ts'
 import { toConnection, readPage, readUsersPage } from './pagination.ts'
 import { clientOfReads, postReadsOf, type GraphQLContext } from '../context.ts'
 import { limitFailure } from '../execution/failures.ts'
@@ -265,13 +265,13 @@ async function perform<Result> (
 ): Promise<Result> {
   const { usher, request, client, actor } = context
   // Each mutation of a document is an operation of its own, and one over a socket has a connection of its own.
-  const caller = usher.usherAuth.createCaller({
+  const caller = usher.usherAccess.createCaller({
     actor: await actor(), client, via: 'graphql', log: request!.log, ...clientInfoOf(request!),
   })
   try {
     return await performOnce(context, info, caller, stepsOf(caller))
   } catch (error) {
-    const rejection = await usher.usherAuth.rejectionOf(error as Error, caller.actor, client)
+    const rejection = await usher.usherAccess.rejectionOf(error as Error, caller.actor, client)
     if (rejection instanceof Forbidden) usher.usherAudit.addRejection(caller, 403)
     throw rejection
   }

@@ -30,7 +30,7 @@ const LONGEST_GAP_MS = 1500
 const LONGEST_FAULT_MS = 3500
 const LONGEST_DELAY_MS = 400
 const NODE_CLOCK_SECONDS = 3600
-// Together less than the minute by which the clock of a database may be behind (`plugins/auth/tokens.ts`).
+// Together less than the minute by which the clock of a database may be behind (`plugins/access/tokens.ts`).
 const DATABASE_CLOCK_SECONDS = 5
 // A process notices within a second and a half that its clock was set.
 const CALM_MS = 3000

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import t from 'tap'
-import { createApiKey, isApiKey, isWellFormed } from '../../../plugins/auth/api-keys/format.ts'
+import { createApiKey, isApiKey, isWellFormed } from '../../../plugins/sign-in/api-keys/format.ts'
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { createApiKeyVerification } from '../../../plugins/auth/api-keys/verification.ts'
-import { createClaims } from '../../../plugins/auth/claims.ts'
-import { createWriters } from '../../../plugins/auth/writers.ts'
+import { createApiKeyVerification } from '../../../plugins/sign-in/api-keys/verification.ts'
+import { createClaims } from '../../../plugins/access/claims.ts'
+import { createWriters } from '../../../plugins/access/writers.ts'
 import { slow } from '../../helpers/deadlines.ts'
 import { createKey, createService } from '../../helpers/api-keys.ts'
 import { createUsher, sharedUsher, type TestUsher } from '../../helpers/app.ts'
@@ -67,7 +67,7 @@ t.test('12.3 a key has the claims of its user, as new as those of a token', asyn
   const { headers } = await createKey(usher, usher.admin)
   const clock = createTestClock()
   const scope = await openAuth(t, usher, clock)
-  const claimsOf = async () => (await scope.usherAuth.identify(headers.authorization)).claims
+  const claimsOf = async () => (await scope.usherAccess.identify(headers.authorization)).claims
   t.strictSame(await claimsOf(), { team: 'red' })
   team = 'blue'
   t.strictSame(await claimsOf(), { team: 'red' }, 'remembered')
@@ -85,12 +85,12 @@ t.test('17.1 a key expires by the clock of the database, and has no claims witho
   const { headers } = await createKey(
     usher, await usher.createUser({ role: 'admin' }), { expiresAt: new Date(clock.now + 3_600_000).toISOString() }
   )
-  const { claims, sessionId, role } = await scope.usherAuth.identify(headers.authorization)
+  const { claims, sessionId, role } = await scope.usherAccess.identify(headers.authorization)
   t.strictSame({ claims, sessionId, role }, { claims: {}, sessionId: null, role: 'admin' })
   clock.now += 3_599_999
-  await scope.usherAuth.identify(headers.authorization)
+  await scope.usherAccess.identify(headers.authorization)
   clock.now++
-  await t.rejects(scope.usherAuth.identify(headers.authorization), { code: 'INVALID_TOKEN' })
+  await t.rejects(scope.usherAccess.identify(headers.authorization), { code: 'INVALID_TOKEN' })
 })
 
 t.test('12.1 the host creates keys for everybody, lists and deletes them, by itself or for an actor', async (t) => {

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
-import { createChallenges, type Purpose } from '../../../plugins/auth/passkeys/challenges.ts'
-import { createSigningKeys } from '../../../plugins/auth/signing-keys.ts'
-import { CEREMONY_SECONDS } from '../../../schema/auth/passkey.ts'
+import { createChallenges, type Purpose } from '../../../plugins/sign-in/passkeys/challenges.ts'
+import { createSigningKeys } from '../../../plugins/access/signing-keys.ts'
+import { CEREMONY_SECONDS } from '../../../schema/sign-in/passkeys.ts'
 import type { SigningAlgorithm } from '../../../schema/options/signing-algorithm.ts'
 import { openCore } from '../../helpers/core.ts'
 

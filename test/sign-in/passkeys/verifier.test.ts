@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { server } from '@passwordless-id/webauthn'
 import t, { type Test } from 'tap'
-import { createVerifier, InvalidResponse, type Verifier } from '../../../plugins/auth/passkeys/verifier.ts'
-import type { Expected } from '../../../plugins/auth/passkeys/verify-credential.ts'
-import type { AuthenticationResponse, RegistrationResponse } from '../../../schema/auth/passkey.ts'
+import { createVerifier, InvalidResponse, type Verifier } from '../../../plugins/sign-in/passkeys/verifier.ts'
+import type { Expected } from '../../../plugins/sign-in/passkeys/verify-credential.ts'
+import type { AuthenticationResponse, RegistrationResponse } from '../../../schema/sign-in/passkeys.ts'
 import {
   Authenticator, createKey, creationOptions, encodeCbor, type Algorithm, type Behaviour, type Cbor,
   type SoftwarePasskey,

@@ -1,8 +1,8 @@
 import t from 'tap'
-import { bcryptCosts, checkHash, remainingWork } from '../../../plugins/auth/check-hash.ts'
+import { bcryptCosts, checkHash, remainingWork } from '../../../plugins/sign-in/passwords/check-hash.ts'
 import {
   impossibleHash, IMPORT_LIMITS, LOGIN_LIMITS, parseHash, UnsupportedHash, workOf,
-} from '../../../schema/auth/stored-hash.ts'
+} from '../../../schema/sign-in/passwords/stored-hash.ts'
 
 const base64 = (text: string, encoding: 'utf8' | 'hex' = 'utf8') =>
   Buffer.from(text, encoding).toString('base64').replace(/=+$/, '')

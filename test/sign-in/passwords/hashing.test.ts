@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { hash } from '@node-rs/argon2'
 import t from 'tap'
-import { createPasswords } from '../../../plugins/auth/passwords.ts'
+import { createPasswords } from '../../../plugins/sign-in/passwords/passwords.ts'
 import type { UsherOptions } from '../../../schema/options/options.ts'
 import { openCore } from '../../helpers/core.ts'
 import { createUsher } from '../../helpers/app.ts'

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { JWTPayload } from 'jose'
 import type { TransactionSql } from 'postgres'
 import t from 'tap'
-import { codeOf } from '../../../plugins/auth/totp/codes.ts'
+import { codeOf } from '../../../plugins/sign-in/totp/codes.ts'
 import { createMailer, tokenIn } from '../../helpers/mail.ts'
 import { startWithEvents } from '../../helpers/outbox-events.ts'
 import { withPasskeys } from '../../helpers/passkeys.ts'
@@ -333,13 +333,13 @@ t.test('16.5 tokens of a provider are stored encrypted, only the host reads them
   await t.rejects(app.usher.credentials.tokensOf(admin.id, id), { code: 'IDENTITY_NOT_FOUND' })
   const options = { ...usher.options, secret: 'another secret of the node', formerSecret: 'a secret of the node' }
   const scope = await openScope(t, options)
-  const { reencryptTokens } = await import('../../../db/providers/tokens.ts')
+  const { reencryptTokens } = await import('../../../db/sign-in/providers/tokens.ts')
   const secrets = { secret: options.secret, formerSecret: options.formerSecret }
   const { encrypted, unreadable } = await reencryptTokens(scope.usherDatabase.db, secrets)
   t.ok(encrypted > 0)
   t.equal(unreadable, 0)
-  const caller = scope.usherAuth.createHostCaller({ via: 'api' })
-  t.match(await scope.usherAuth.providers.tokensOf(caller, user.id, id), expected)
+  const caller = scope.usherAccess.createHostCaller({ via: 'api' })
+  t.match(await scope.usherSignIn.providers.tokensOf(caller, user.id, id), expected)
   await t.rejects(app.usher.credentials.tokensOf(user.id, id), { code: 'INTERNAL_ERROR' })
   t.equal((await reencryptTokens(scope.usherDatabase.db, secrets)).encrypted, 0)
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { foldCode } from '../../../schema/text/code.ts'
-import { codeOf, createTotpSecret, findStep, toBase32, totpUri } from '../../../plugins/auth/totp/codes.ts'
+import { foldCode } from '../../../schema/strings/code.ts'
+import { codeOf, createTotpSecret, findStep, toBase32, totpUri } from '../../../plugins/sign-in/totp/codes.ts'
 
 // RFC 6238, appendix B: the last six of the eight digits.
 const SECRET = toBase32(Buffer.from('12345678901234567890'))

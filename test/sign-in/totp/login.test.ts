@@ -2,8 +2,8 @@ import type { FastifyInstance } from 'fastify'
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import type { UsherOptions } from '../../../app.ts'
-import { InvalidToken } from '../../../schema/auth/login.ts'
-import type { SecondFactorCode } from '../../../plugins/auth/totp/index.ts'
+import { InvalidToken } from '../../../schema/sign-in/login.ts'
+import type { SecondFactorCode } from '../../../plugins/sign-in/totp/index.ts'
 import type { LoggedIn } from '../../helpers/app.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { callerOf, enrol, sharedNodes, sharedTotp } from '../../helpers/totp.ts'
@@ -19,19 +19,19 @@ async function open (t: Test, options: UsherOptions = {}) {
   return { usher, one, two, user, app, clock, sql: openSql(t, usher) }
 }
 
-const strangerOf = (scope: Scope) => scope.usherAuth.createCaller({
+const strangerOf = (scope: Scope) => scope.usherAccess.createCaller({
   via: 'rest', actor: null, address: '203.0.113.9', userAgent: 'test', log: scope.log, client: { destroyed: false },
 })
 
 /** Sends the password. Returns the challenge for the second factor. */
 async function challengeOf (scope: Scope, { email, password }: LoggedIn): Promise<string> {
-  const login = scope.usherAuth.login.withPassword(strangerOf(scope), { email, password, replaced: undefined })
+  const login = scope.usherSignIn.login.withPassword(strangerOf(scope), { email, password, replaced: undefined })
   return login.then(() => { throw new InvalidToken() }, (error) => error.challenge)
 }
 
 /** Completes a login. Returns the session, or the code of the error. */
 async function complete (scope: Scope, challenge: string, given: SecondFactorCode) {
-  const { login, totp } = scope.usherAuth
+  const { login, totp } = scope.usherSignIn
   const caller = strangerOf(scope)
   return login.withSecondFactor(
     caller, { challenge, replaced: undefined }, (userId) => totp.prove(caller, userId, given)

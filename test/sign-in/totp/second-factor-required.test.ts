@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { codeOf } from '../../../plugins/auth/totp/codes.ts'
+import { codeOf } from '../../../plugins/sign-in/totp/codes.ts'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
 import { openSocket } from '../../helpers/graphql.ts'
 import { sharedInbox as inbox, tokenIn } from '../../helpers/mail.ts'

@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose'
 import t from 'tap'
-import { codeOf } from '../../../plugins/auth/totp/codes.ts'
+import { codeOf } from '../../../plugins/sign-in/totp/codes.ts'
 import type { LoggedIn } from '../../helpers/app.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { sharedTotp } from '../../helpers/totp.ts'

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
-import { decrypt, encrypt } from '../../../db/auth/encryption.ts'
-import { listSigningKeys, reencryptSigningKeys, rotateSigningKey } from '../../../db/auth/signing-keys.ts'
-import { reencryptTotp, sealTotp } from '../../../db/totp/totp.ts'
+import { decrypt, encrypt } from '../../../db/sign-in/encryption.ts'
+import { listSigningKeys, reencryptSigningKeys, rotateSigningKey } from '../../../db/access/signing-keys.ts'
+import { reencryptTotp, sealTotp } from '../../../db/sign-in/totp/totp.ts'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { callerOf, createTestClock, enrol, openAuth, type Authenticator } from '../../helpers/totp.ts'
@@ -25,7 +25,7 @@ async function open (t: Test) {
 // Uses a new code on a node with other secrets.
 async function use (t: Test, { options }: TestUsher, secrets: object, userId: string, app: Authenticator) {
   clock.pass(2)
-  const { usherDatabase: { db }, usherAuth: { totp } } = await openAuth(
+  const { usherDatabase: { db }, usherSignIn: { totp } } = await openAuth(
     t, { options: { ...options, secret: undefined, ...secrets } } as TestUsher, clock
   )
   return totp.useCode(db, userId, app.code())
@@ -68,7 +68,7 @@ t.test('16.4 if the former secret is lost, recovery codes work, and the log says
     code: 'INTERNAL_ERROR',
     cause: { message: 'usher: secret must be the one that the secrets of authenticator apps are encrypted with' },
   })
-  const { usherAuth: { totp } } = await openAuth(
+  const { usherSignIn: { totp } } = await openAuth(
     t, { options: { ...usher.options, secret: SECRET } } as TestUsher, clock
   )
   t.ok(await totp.useRecoveryCode(db, user.id, app.recoveryCodes[0]!))
@@ -80,7 +80,7 @@ t.test('16.4 a code is accepted while its secret is encrypted anew', async (t) =
   let using: Promise<boolean> | undefined
   await sql.begin(async (trx) => {
     await trx`update totp set secret = ${sealTotp({ secret: FORMER }, user.id, app.secret)}`
-    using = scope.usherAuth.totp.useCode(db, user.id, app.code())
+    using = scope.usherSignIn.totp.useCode(db, user.id, app.code())
     await until('the code waits', async () => (await sql`
       select from pg_stat_activity where wait_event_type = 'Lock' and query like '%last_step%' and datname = current_database()`).length > 0)
   })

@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose'
 import t from 'tap'
-import { codeOf } from '../../../plugins/auth/totp/codes.ts'
+import { codeOf } from '../../../plugins/sign-in/totp/codes.ts'
 import { createUsher, type LoggedIn, type TestUsher } from '../../helpers/app.ts'
 import { sharedInbox as inbox, tokenIn } from '../../helpers/mail.ts'
 import { openSql } from '../../helpers/sql.ts'

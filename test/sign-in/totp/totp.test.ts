@@ -17,12 +17,12 @@ async function open (options: UsherOptions = {}) {
   const { db } = one.usherDatabase
   // The code of the enrolment was used.
   clock.pass(2)
-  return { usher, one, two, user, caller, app, db, clock, totp: one.usherAuth.totp }
+  return { usher, one, two, user, caller, app, db, clock, totp: one.usherSignIn.totp }
 }
 
 t.test('16.4 a code works once, on any node, and not after a later one', async (t) => {
   const { one, two, user, app, db, clock } = await open()
-  const use = (scope: typeof one, code: string) => scope.usherAuth.totp.useCode(db, user.id, code)
+  const use = (scope: typeof one, code: string) => scope.usherSignIn.totp.useCode(db, user.id, code)
   const code = app.code()
   t.same([await use(one, code), await use(one, code), await use(two, code)], [true, false, false])
   clock.pass()
@@ -38,7 +38,7 @@ t.test('16.4 a code works once, on any node, and not after a later one', async (
 t.test('16.4 of 100 concurrent uses of one code on two nodes, one succeeds', async (t) => {
   const { one, two, user, app, db } = await open()
   const uses =
-    Array.from({ length: 100 }, (_, index) => [one, two][index % 2]!.usherAuth.totp.useCode(db, user.id, app.code()))
+    Array.from({ length: 100 }, (_, index) => [one, two][index % 2]!.usherSignIn.totp.useCode(db, user.id, app.code()))
   t.equal((await Promise.all(uses)).filter(Boolean).length, 1)
 })
 
@@ -46,7 +46,8 @@ t.test('16.4 of 100 concurrent uses of one recovery code on two nodes, one succe
   const { one, two, user, app, db } = await open()
   const [code] = app.recoveryCodes as [string]
   const uses =
-    Array.from({ length: 100 }, (_, index) => [one, two][index % 2]!.usherAuth.totp.useRecoveryCode(db, user.id, code))
+    Array.from({ length: 100 }, (_, index) =>
+      [one, two][index % 2]!.usherSignIn.totp.useRecoveryCode(db, user.id, code))
   t.equal((await Promise.all(uses)).filter(Boolean).length, 1)
 })
 
@@ -95,7 +96,7 @@ t.test('16.4 secrets are encrypted with the secret of the node, for their user, 
 
 t.test('16.4 wrong codes are limited for each user, on all nodes, and right ones are not counted', async (t) => {
   const { usher, one, two, user, caller, app, db, clock } = await open(strict)
-  const attempt = (code: string, scope = one) => scope.usherAuth.totp.prove(caller, user.id, { code })
+  const attempt = (code: string, scope = one) => scope.usherSignIn.totp.prove(caller, user.id, { code })
     .then((proof) => proof.consume(db)).then(() => 'right', (error) => error.code)
   for (let count = 0; count < 8; count++) {
     t.equal(await attempt(app.code()), 'right')
@@ -109,7 +110,7 @@ t.test('16.4 wrong codes are limited for each user, on all nodes, and right ones
     ['TOO_MANY_REQUESTS', 'TOO_MANY_REQUESTS'],
     'the right one, too'
   )
-  const recovery = one.usherAuth.totp.prove(caller, user.id, { recoveryCode: app.recoveryCodes[0]! })
+  const recovery = one.usherSignIn.totp.prove(caller, user.id, { recoveryCode: app.recoveryCodes[0]! })
   await t.rejects(recovery, { code: 'TOO_MANY_REQUESTS' }, 'recovery codes count with them')
   const sql = openSql(t, usher)
   t.equal((await sql`select from throttle where key = ${limitKey(SECOND_FACTOR_OF_ACCOUNT, [user.id])}`).length, 1)
@@ -123,9 +124,9 @@ t.test('11.6 when the password is reset, wrong codes are forgiven', async (t) =>
   await sql`update users set email_verified = true where id = ${user.id}`
   await sql`update totp set confirmed_at = confirmed_at - interval '8 days' where user_id = ${user.id}`
   const prove = () =>
-    one.usherAuth.totp.prove(caller, user.id, { code: app.code() }).then(() => 'right', (error) => error.code)
+    one.usherSignIn.totp.prove(caller, user.id, { code: app.code() }).then(() => 'right', (error) => error.code)
   for (let count = 0; count < 5; count++) {
-    await one.usherAuth.totp.prove(caller, user.id, { code: '000000' }).catch(() => {})
+    await one.usherSignIn.totp.prove(caller, user.id, { code: '000000' }).catch(() => {})
   }
   t.equal(await prove(), 'TOO_MANY_REQUESTS')
   await inject('POST', '/api/auth/password-reset', { payload: { email: user.email } })
@@ -140,9 +141,9 @@ t.test('11.6 when the password is reset, wrong codes are forgiven', async (t) =>
 
 t.test('16.4 a recovery code that is used is in the account log, and its user gets a mail', async (t) => {
   const { usher, one, user, caller, app, db } = await open()
-  const { consume, amr } = await one.usherAuth.totp.prove(caller, user.id, { recoveryCode: app.recoveryCodes[3]! })
+  const { consume, amr } = await one.usherSignIn.totp.prove(caller, user.id, { recoveryCode: app.recoveryCodes[3]! })
   t.strictSame(amr, ['otp', 'mfa'])
-  const twice = await one.usherAuth.totp.prove(caller, user.id, { recoveryCode: app.recoveryCodes[3]! })
+  const twice = await one.usherSignIn.totp.prove(caller, user.id, { recoveryCode: app.recoveryCodes[3]! })
   await db.transaction().execute((trx) => consume(trx))
   await t.rejects(
     db.transaction().execute((trx) => twice.consume(trx)),

@@ -5,7 +5,7 @@ import { Type } from '@sinclair/typebox'
 import t, { type Test } from 'tap'
 import {
   forgetPasswordKinds, listPasswordKinds, openSignerKey, reencryptSignerKeys,
-} from '../../../db/auth/password-kinds.ts'
+} from '../../../db/sign-in/password-kinds.ts'
 import { importUsers } from '../../../db/users/import-users.ts'
 import type { Output, Values } from '../../../node/commands/command.ts'
 import { commands } from '../../../node/commands/index.ts'

@@ -1,6 +1,6 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import t, { type Test } from 'tap'
-import { algorithmOf } from '../../../db/auth/signing-keys.ts'
+import { algorithmOf } from '../../../db/access/signing-keys.ts'
 import { failStart, runCommand } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { spawnNode, startNode } from '../../helpers/node.ts'

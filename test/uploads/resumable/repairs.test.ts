@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { codeOf } from '../../../plugins/auth/totp/codes.ts'
+import { codeOf } from '../../../plugins/sign-in/totp/codes.ts'
 import { createUsher, type LoggedIn } from '../../helpers/app.ts'
 import { createMailer } from '../../helpers/mail.ts'
 import { openScope } from '../../helpers/scope.ts'
@@ -57,7 +57,7 @@ const repairs: Record<string, Change> = {
   },
   'a password of the operator': {
     async make ({ id }) {
-      const { usherAccounts: accounts, usherAuth: { createHostCaller, passwords } } = scope
+      const { usherAccounts: accounts, usherAccess: { createHostCaller }, usherSignIn: { passwords } } = scope
       return accounts.setPassword(createHostCaller({ via: 'command' }), id, await passwords.hash(NEW))
     },
   },

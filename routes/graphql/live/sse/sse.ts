@@ -41,7 +41,7 @@ export function wantsEvents ({ headers }: FastifyRequest): boolean {
  * @returns the handler of requests for event streams
  */
 export function addEventStreams (app: FastifyInstance, subscriptions: Subscriptions) {
-  const { usherAuth, usherOptions: { pingSeconds } } = app
+  const { usherAccess, usherOptions: { pingSeconds } } = app
   const cutOff = createResponseCutOff(app)
   const open = new Set<EventStream>()
   let closing = false
@@ -58,10 +58,10 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     const stream = new EventStream(subscriptions.unread)
     stream.once('close', leave)
     try {
-      const reader = usherAuth.actors.in(request)
+      const reader = usherAccess.actors.in(request)
       const { 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
       // Before the subscription, which may take a while, because the session may end meanwhile.
-      if (reader) stream.once('close', usherAuth.watch(reader, () => stream.end()))
+      if (reader) stream.once('close', usherAccess.watch(reader, () => stream.end()))
       const stop = await subscriptions.subscribe(
         { ...operation, reader, request, lastEventId: lastEventId || undefined }, createSink(stream, networks)
       )

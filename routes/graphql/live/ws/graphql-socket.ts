@@ -109,11 +109,11 @@ export class GraphqlSocket {
     }
     this.#state = 'initialised'
     clearTimeout(this.#deadline)
-    const { usher: { usherAuth }, request } = this.#context
+    const { usher: { usherAccess }, request } = this.#context
     const authorization = authorizationOf(payload) ?? request.headers.authorization
     try {
       if (authorization !== undefined) {
-        this.#identified(authorization, await usherAuth.identify(authorization, request.socket))
+        this.#identified(authorization, await usherAccess.identify(authorization, request.socket))
       }
       this.#state = 'acknowledged'
       this.#socket.write('{"type":"connection_ack"}')
@@ -125,10 +125,10 @@ export class GraphqlSocket {
   #identified (authorization: string, actor: Actor): void {
     // The socket may have closed meanwhile.
     if (!this.#socket.isOpen) return
-    const { usher: { usherAuth } } = this.#context
-    this.#actor = () => usherAuth.identify(authorization)
+    const { usher: { usherAccess } } = this.#context
+    this.#actor = () => usherAccess.identify(authorization)
     this.#unwatch =
-      usherAuth.watch(actor, () => this.#close(CloseCode.Forbidden, 'The session has ended'))
+      usherAccess.watch(actor, () => this.#close(CloseCode.Forbidden, 'The session has ended'))
   }
 
   #reject (error: unknown): void {

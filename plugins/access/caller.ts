@@ -1,0 +1,131 @@
+import type { FastifyBaseLogger } from 'fastify'
+import type { Client } from '../../db/batching/batching.ts'
+import type { WriterToken } from '../../db/access/live-tokens.ts'
+import type { ClientInfo } from '../../db/access/sessions.ts'
+import { InvalidToken, Unauthenticated } from '../../schema/sign-in/login.ts'
+import type { CallSource } from '../../schema/options/hooks.ts'
+import type { Action, Actor, ReadAction } from '../../schema/options/policy.ts'
+import { denialOf, requireSession, type AccessPolicy } from './policy.ts'
+
+/** What a caller asks: the policy, and whether the token and the session of the actor have not ended. */
+export interface Access {
+  readonly policy: Pick<AccessPolicy, 'allows'>
+  tokenOf (actor: Actor): WriterToken
+  isStillAllowed (actor: Actor, client?: Client): boolean | Promise<boolean>
+}
+
+/** What is known about a caller when the operation begins. The request may be gone when the operation ends. */
+export interface CallerDetails extends ClientInfo {
+  /** The user who is authenticated, or null without one. */
+  readonly actor: Actor | null
+  /** Whether the host itself acts, with full permission and without an actor. */
+  readonly isHost?: boolean
+  readonly via: CallSource
+  /** The header `Accept-Language` of the request; empty if there was none. */
+  readonly acceptLanguage?: string
+  /**
+   * The connection of the request. Undefined if the operation has no connection, so that it is completed in any case.
+   */
+  readonly client?: Client | undefined
+  readonly log: FastifyBaseLogger
+}
+
+/**
+ * Who performs an operation, and from where: a user, the host itself, or somebody who is not authenticated. As the
+ * client of a write, it rejects the write if the user may not act any more when it is sent, or has disconnected.
+ */
+export class Caller implements Client, CallerDetails {
+  readonly actor: Actor | null
+  readonly isHost: boolean
+  readonly via: CallSource
+  readonly client: Client | undefined
+  /** The client's address and user agent, for the account log. */
+  readonly address: string
+  readonly userAgent: string
+  readonly acceptLanguage: string
+  readonly log: FastifyBaseLogger
+  readonly #access: Access
+
+  constructor (
+    { actor, isHost = false, via, client, address, userAgent, acceptLanguage = '', log }: CallerDetails, access: Access
+  ) {
+    this.actor = actor
+    this.isHost = isHost
+    this.via = via
+    this.client = client
+    this.address = address
+    this.userAgent = userAgent
+    this.acceptLanguage = acceptLanguage
+    this.log = log
+    this.#access = access
+  }
+
+  /** The token of the user, with which a write checks that the user may still act. Null without a user. */
+  get token (): WriterToken | null {
+    return this.actor && this.#access.tokenOf(this.actor)
+  }
+
+  get destroyed (): boolean {
+    return this.client?.destroyed ?? false
+  }
+
+  /**
+   * Returns whether the caller may still act. Somebody without an account, such as the owner of a token of a mail,
+   * always may.
+   */
+  isStillAllowed (): boolean | Promise<boolean> {
+    return this.actor === null || this.#access.isStillAllowed(this.actor, this.client)
+  }
+
+  /**
+   * Checks again, right before a change takes effect, that the caller may still act: authentication ran when the head
+   * of the request arrived, and its body may have taken a while (contract 1.12). It costs a statement only on a node
+   * that does not receive notifications. Throws `InvalidToken`, `DatabaseUnavailable`.
+   */
+  async confirm (): Promise<void> {
+    if (!await this.isStillAllowed()) throw new InvalidToken()
+  }
+
+  /** Returns the actor. Throws `Unauthenticated` if there is none. */
+  getActor (): Actor {
+    if (!this.actor) throw new Unauthenticated()
+    return this.actor
+  }
+
+  /**
+   * Returns the header `Accept-Language` of a user who gets a mail, if the caller is that user or somebody without an
+   * account, who uses a link of a mail or asks for one. It is undefined for mails that an admin or the host causes,
+   * whose language says nothing about that of the user.
+   */
+  languageOf (userId?: string): string | undefined {
+    const isOther = this.actor !== null && this.actor.id !== userId?.toLowerCase()
+    return this.isHost || isOther ? undefined : this.acceptLanguage
+  }
+
+  /**
+   * Returns the actor with the session. Throws `Unauthenticated` if there is none, and `SessionRequired` for an API
+   * key.
+   */
+  getSession (): { id: string, sessionId: string } {
+    const actor = this.getActor()
+    return { id: actor.id, sessionId: requireSession(actor) }
+  }
+
+  /** Throws `Unauthenticated` unless the caller is a user or the host. */
+  requireIdentity (): void {
+    if (!this.isHost) this.getActor()
+  }
+
+  /**
+   * Returns whether the policy permits an action. The host may do everything, somebody without an account at most
+   * read.
+   */
+  allows (action: Action | ReadAction, ownerId?: string): boolean {
+    return this.isHost || this.#access.policy.allows(this.actor, action, ownerId)
+  }
+
+  /** Throws `Unauthenticated` or `Forbidden` if the policy does not permit an action. */
+  authorize (action: Action | ReadAction, ownerId?: string): void {
+    if (!this.allows(action, ownerId)) throw denialOf(this.actor, action)
+  }
+}

@@ -1,0 +1,152 @@
+import type { UserRow } from '../../db/tables/index.ts'
+import { ActionNotGranted, SessionRequired } from '../../schema/sign-in/api-keys.ts'
+import { Unauthenticated } from '../../schema/sign-in/login.ts'
+import { createEntityTag } from '../../schema/http/entity-tag.ts'
+import { Forbidden } from '../../schema/http/errors.ts'
+import type { Options } from '../../schema/options/options.ts'
+import {
+  audiences, isGranted, isReadAction, sessionActions, type Action, type Actor, type ReadAction, type ReadRule,
+} from '../../schema/options/policy.ts'
+import { areOpen, readableFields, type UserFields } from '../../schema/users/user-fields.ts'
+
+/** A user as a reader sees it: without the members of the account if the reader may not see them. */
+export type VisibleUser = Omit<UserRow, AccountMember> & Partial<Pick<UserRow, AccountMember>>
+type AccountMember = 'email' | 'emailVerified' | 'disabled'
+
+/** How a user is shown to readers who see the same of it. */
+export interface UserView {
+  /** Returns the user without what these readers may not see. */
+  show (user: UserRow): VisibleUser
+  /**
+   * Returns the entity tag of what they see (contract 10.1). All mounts with the same fields have the same tags, and
+   * another view has others.
+   */
+  tagOf (user: Pick<UserRow, 'rowVersion'>): string
+}
+
+// The representation of a user. Another number gives all users new entity tags, for a release that represents the same
+// rows differently.
+const REPRESENTATION = 'user 1 application/json'
+
+export type AccessPolicy = ReturnType<typeof createPolicy>
+
+/** Returns the reader whom the rule of a read gets: an API key without the action reads what anybody may. */
+export const readerFor = (reader: Actor | null, action: ReadAction): Actor | null =>
+  reader && isGranted(reader, action) ? reader : null
+
+/** Returns the error of an actor who may not perform an action. */
+export function denialOf (actor: Actor | null, action: string): Error {
+  if (!actor) return new Unauthenticated()
+  if (isGranted(actor, action)) return new Forbidden()
+  return sessionActions.has(action) ? new SessionRequired() : new ActionNotGranted(action)
+}
+
+/** Returns the session of an actor. Throws `SessionRequired` for an API key. */
+export function requireSession ({ sessionId }: Actor): string {
+  if (sessionId === null) throw new SessionRequired()
+  return sessionId
+}
+
+/** Decides who may do and see what (contract 2, 11.1). Nothing else asks the rules of the option `policy`. */
+export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'policy' | 'userFields'>) {
+  const fieldsAreOpen = areOpen(userFields)
+  const [everything, withoutAccount] = [createView(true, userFields), createView(false, userFields)]
+  // Those of readers who see only some of the fields, by what they see. There are few.
+  const views = new Map<string, UserView>()
+
+  /**
+   * Returns whether anyone may do all of these. Then readers need not be identified, and all get the same responses.
+   */
+  const isOpen = (...actions: readonly ReadAction[]): boolean =>
+    actions.every((action) => isFor(action, audiences.anyone))
+
+  // Everything that shows a user depends on `users:read-email`, and therefore also on who may see the fields of the
+  // host.
+  const isFor = (action: ReadAction, audience: ReadRule): boolean =>
+    rules[action] === audience && (action !== 'users:read-email' || fieldsAreOpen)
+
+  /** Returns whether an actor may perform an action. Somebody without an account, which is null, may at most read. */
+  function allows (actor: Actor | null, action: Action | ReadAction, ownerId?: string): boolean {
+    if (isReadAction(action)) return rules[action](readerFor(actor, action), ownerId)
+    return actor !== null && isGranted(actor, action) && rules[action](actor, ownerId)
+  }
+
+  function createView (seesAccount: boolean, fields: UserFields): UserView {
+    const variant = [REPRESENTATION, seesAccount, fields.map(({ name, type, default: preset }) => [name, type, preset])]
+    const tagOf = createEntityTag(JSON.stringify(variant))
+    return {
+      tagOf: ({ rowVersion }) => tagOf(rowVersion),
+      show (user) {
+        const shown = userFields.length === 0 ? user : withFields(user, fields)
+        if (seesAccount) return shown
+        const { email, emailVerified, disabled, ...visible } = shown
+        return visible
+      },
+    }
+  }
+
+  // Returns a user with only those of the host's fields that are given and that have a value.
+  function withFields (user: UserRow, fields: UserFields): UserRow {
+    const shown: UserRow & Record<string, unknown> = { ...user }
+    for (const { name } of userFields) delete shown[name]
+    for (const { name } of fields) {
+      const value: unknown = Reflect.get(user, name)
+      if (value !== null && value !== undefined) shown[name] = value
+    }
+    return shown
+  }
+
+  return {
+    isOpen,
+    allows,
+
+    /** Throws `Unauthenticated` or `Forbidden` if an actor may not perform an action. */
+    authorize (actor: Actor | null, action: Action | ReadAction, ownerId?: string): void {
+      if (!allows(actor, action, ownerId)) throw denialOf(actor, action)
+    },
+
+    /** Returns the member `security` of the description of a route that reads, unless it is public. */
+    securityOf (action: ReadAction, others: readonly ReadAction[] = []) {
+      if (isOpen(action, ...others)) return {}
+      const bearer = { bearer: [] }
+      return { security: allows(null, action) ? [{}, bearer] : [bearer] }
+    },
+
+    /** Returns how a reader sees a user. It asks the policy, so ask for it once. */
+    viewOf (reader: Actor | null, userId: string): UserView {
+      const seesAccount = allows(reader, 'users:read-email', userId)
+      const fields = userFields.length === 0
+        ? userFields
+        : readableFields(userFields, readerFor(reader, 'users:read-email'), userId)
+      if (fields.length === userFields.length) return seesAccount ? everything : withoutAccount
+      const key = `${seesAccount} ${fields.map(({ name }) => name)}`
+      let view = views.get(key)
+      if (!view) views.set(key, view = createView(seesAccount, fields))
+      return view
+    },
+
+    /** Returns a user as the user sees the own record. */
+    showOwn: (user: UserRow): UserRow =>
+      userFields.length === 0 ? user : withFields(user, readableFields(userFields, user, user.id)),
+
+    /** Returns a user with every field that has a value. */
+    showAll: (user: UserRow): UserRow => userFields.length === 0 ? user : withFields(user, userFields),
+
+    /**
+     * Returns a text that is the same for all readers who may perform these actions on the same records. What is
+     * rendered for one of them may be sent to the others.
+     */
+    audienceOf (reader: Actor | null, actions: readonly ReadAction[]): string {
+      if (isOpen(...actions)) return ''
+      if (!reader) return 'nobody'
+      const restricted = actions.filter((action) => !isOpen(action))
+      const denied = restricted.filter((action) => !isGranted(reader, action))
+      // An API key that has none of them sees what anybody does.
+      if (denied.length === restricted.length) return 'nobody'
+      const without = denied.length === 0 ? '' : ` without ${denied}`
+      if (restricted.every((action) => isFor(action, audiences.members))) return `member${without}`
+      // A rule may depend on claims, and tokens of the same user may have different ones. It may depend on the API key.
+      return `${reader.id} ${reader.role} ${JSON.stringify(reader.claims)} ${reader.keyId ?? ''}${without}`
+    },
+  }
+}

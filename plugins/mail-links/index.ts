@@ -1,0 +1,40 @@
+import fp from 'fastify-plugin'
+import { coreOf } from '../core.ts'
+import { createEmailLinks, type EmailLinks } from './email-links.ts'
+import { createMailLinks, type CreateMailLinks } from './mail-link.ts'
+import { createPasswordLinks, type PasswordLinks } from './password-links.ts'
+import { createSignUps, type SignUps } from './sign-ups.ts'
+import { createUndoLinks, type UndoLinks } from './undo-links.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherMailLinks: MailLinks
+  }
+}
+
+/** The links that mails contain. */
+export interface MailLinks extends CreateMailLinks {
+  readonly emailLinks: EmailLinks
+  readonly passwordLinks: PasswordLinks
+  readonly signUps: SignUps
+  readonly undoLinks: UndoLinks
+}
+
+/** Links to set a password, to verify an address, to confirm a sign-up and to undo a change (contract 4.6, 11.2). */
+export default fp(async function mailLinks (app) {
+  const { usherOutbox: { mails }, usherAudit: audit, usherThrottle: throttle } = app
+  const links = createMailLinks(app, app.usherOptions)
+  const dependencies = { ...coreOf(app), links, mails }
+  app.decorate('usherMailLinks', {
+    ...links,
+    emailLinks: createEmailLinks(dependencies),
+    passwordLinks: createPasswordLinks({ ...dependencies, audit, throttle }),
+    signUps: createSignUps(dependencies),
+    undoLinks: createUndoLinks(dependencies),
+  })
+}, {
+  name: 'usher-mail-links',
+  dependencies: [
+    'usher-options', 'usher-telemetry', 'usher-database', 'usher-outbox', 'usher-audit', 'usher-throttle',
+  ],
+})

@@ -1,0 +1,61 @@
+import type { FastifyRequest } from 'fastify'
+import type { Caller } from '../../../plugins/access/caller.ts'
+import type { Actor } from '../../../schema/options/policy.ts'
+import type { Html, HtmlValue } from '../html.ts'
+
+/** The parts of the console, in the order of its navigation. */
+export const sections = [
+  ['overview', ''], ['users', '/users'], ['posts', '/posts'], ['uploads', '/uploads'], ['log', '/log'],
+  ['deliveries', '/deliveries'], ['keys', '/keys'], ['providers', '/providers'], ['settings', '/settings'],
+] as const
+
+export type Section = typeof sections[number][0]
+
+/** What a page of the console is rendered for. */
+export interface Context {
+  request: FastifyRequest
+  caller: Caller
+  actor: Actor
+  /** The path of the console, such as `/console`. */
+  path: string
+  /** The parameters of the address that are texts. */
+  query: Readonly<Record<string, string | undefined>>
+  /** The parameters of the path. */
+  params: Readonly<Record<string, string>>
+}
+
+/** The fields of a form, by name. */
+export type Form = Readonly<Record<string, string | undefined>>
+
+/** What a page shows because a form was sent to it. */
+export interface Outcome {
+  /** What the form had. */
+  typed?: Form
+  /** What went wrong, and the sentences about the fields. */
+  error?: Error & { errors?: readonly string[] }
+  /** Which form it was. */
+  form?: string
+  /** What was made of the request, to be shown once. */
+  result?: HtmlValue
+}
+
+/** A page. */
+export interface View {
+  section: Section
+  title: string
+  /** The pages above it. */
+  crumbs?: readonly { href: string, text: string }[]
+  actions?: HtmlValue
+  content: Html
+}
+
+export type Render = (context: Context, outcome?: Outcome) => Promise<View>
+
+/** How many rows a list has. */
+export const ROWS_PER_PAGE = 50
+
+/** Returns an address with those parameters that have a value. */
+export function addressOf (path: string, query: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(query).filter((entry): entry is [string, string] => Boolean(entry[1]))
+  return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`
+}

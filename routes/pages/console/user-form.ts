@@ -1,0 +1,148 @@
+import type { UserRow } from '../../../db/tables/index.ts'
+import { InvalidInput } from '../../../schema/http/errors.ts'
+import type { UserField, UserFields } from '../../../schema/users/user-fields.ts'
+import { field, table } from '../components.ts'
+import { html, type Html } from '../html.ts'
+import type { Form, Outcome } from './context.ts'
+
+/** A member of a user that the form has. */
+interface Member {
+  name: string
+  label: string
+  type: UserField['type'] | 'email' | 'role'
+  options?: readonly string[]
+  hint?: string
+}
+
+const own: readonly Member[] = [
+  { name: 'name', label: 'Name', type: 'string' },
+  { name: 'email', label: 'E-mail address', type: 'email' },
+  { name: 'role', label: 'Role', type: 'role', options: ['user', 'admin'] },
+]
+
+/** Returns the members of a user that an admin edits: Usher's, and the fields of the host. */
+export function membersOf (fields: UserFields): readonly Member[] {
+  return [...own, ...fields.map(({ name, type, input, description }): Member => ({
+    name,
+    label: name,
+    type,
+    ...Array.isArray(input.enum) && { options: input.enum.filter((value) => value !== null).map(String) },
+    ...description !== undefined && { hint: description },
+  }))]
+}
+
+/** Returns the values of a user as the form has them. */
+export function valuesOf (members: readonly Member[], user: Partial<UserRow>): Record<string, string> {
+  return Object.fromEntries(members.map(({ name, type }) => {
+    const value: unknown = Reflect.get(user, name)
+    if (value === null || value === undefined) return [name, '']
+    return [name, type === 'json' ? JSON.stringify(value, null, 2) : String(value)]
+  }))
+}
+
+// Browsers send line breaks as CRLF.
+const normalize = (text: string): string => text.replaceAll('\r\n', '\n')
+
+/** The prefix of the fields with what the form had when it was sent to the browser. */
+export const FORMER = 'was.'
+
+/**
+ * Returns the members that somebody has changed in the form, as the API takes them. Throws `InvalidInput` for JSON that
+ * is none.
+ * @param former what the form had before; without it, all that is not empty
+ */
+export function changesOf (members: readonly Member[], typed: Form, former: Form = {}): Record<string, unknown> {
+  const changes: Record<string, unknown> = {}
+  for (const { name, type } of members) {
+    const given = typed[name]
+    if (given === undefined || normalize(given) === normalize(former[name] ?? '')) continue
+    changes[name] = readValue(name, type, normalize(given))
+  }
+  return changes
+}
+
+/** Returns what the form had when it was sent to the browser. */
+export const formerOf = (members: readonly Member[], typed: Form): Form =>
+  Object.fromEntries(members.map(({ name }) => [name, typed[`${FORMER}${name}`]]))
+
+function readValue (name: string, type: Member['type'], text: string): unknown {
+  if (type === 'email' || type === 'role' || name === 'name') return text
+  if (text === '') return null
+  if (type === 'boolean') return text === 'true'
+  // What is no number is rejected by the schema, with the sentence of the API.
+  if (type === 'integer' || type === 'number') return Number.isFinite(Number(text)) ? Number(text) : text
+  if (type !== 'json') return text
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    throw new InvalidInput(`${name} is not valid JSON`)
+  }
+}
+
+/** Returns the fields of the form, with what is wrong with each. */
+export function showFields (
+  members: readonly Member[], values: Form, error?: Outcome['error']
+): Html {
+  const sentences = sentencesOf(error)
+  return html`${members.map(({ name, label, type, options, hint }) => field({
+    name,
+    label,
+    type: type === 'email' ? 'email' : type === 'json' ? 'textarea' : 'text',
+    value: values[name],
+    ...hint !== undefined && { hint },
+    error: sentences.find((sentence) => sentence.startsWith(`${name} `)),
+    required: name === 'name' || name === 'email',
+    ...(options || type === 'boolean') && {
+      options: [
+        ...type === 'role' ? [] : [{ value: '', text: '–' }],
+        ...(options ?? ['true', 'false']).map((value) => ({ value, text: value })),
+      ],
+    },
+    attributes: { autocomplete: 'off', ...name === 'email' && { inputmode: 'email', spellcheck: 'false' } },
+  }))}`
+}
+
+/** Returns the sentences about fields of an error. */
+export const sentencesOf = (error: Outcome['error']): readonly string[] => error?.errors ?? []
+
+/** What the form shows after somebody else has changed the user meanwhile. */
+export interface Merged {
+  values: Form
+  /** What both have changed, or only the other one. */
+  conflicts: readonly { label: string, former: string, now: string, typed: string, isBoth: boolean }[]
+}
+
+/**
+ * Merges what was typed with what somebody else has changed meanwhile: a member that only the other one has changed has
+ * the new value, and every other one has what was typed.
+ */
+export function merge (members: readonly Member[], typed: Form, user: Partial<UserRow>): Merged {
+  const [former, now] = [formerOf(members, typed), valuesOf(members, user)]
+  const values: Record<string, string> = {}
+  const conflicts: Merged['conflicts'][number][] = []
+  for (const { name, label } of members) {
+    const [before, after, given] =
+      [normalize(former[name] ?? ''), normalize(now[name] ?? ''), normalize(typed[name] ?? former[name] ?? '')]
+    values[name] = given === before ? after : given
+    if (after === before) continue
+    conflicts.push({ label, former: before, now: after, typed: given, isBoth: given !== before && given !== after })
+  }
+  return { values, conflicts }
+}
+
+/** Returns what somebody else has changed beside what was typed. */
+export function showConflicts (conflicts: Merged['conflicts']): Html {
+  return conflicts.length === 0
+    ? html`<p>Nothing in this form is different now.</p>`
+    : table({
+      caption: 'What has changed meanwhile',
+      columns: [
+        { title: 'Field', cell: ({ label }) => label, isHeader: true },
+        { title: 'When you opened it', cell: ({ former }) => html`<bdi>${former || '–'}</bdi>` },
+        { title: 'Now', cell: ({ now }) => html`<bdi>${now || '–'}</bdi>` },
+        { title: 'What you typed', cell: ({ typed, former }) => typed === former ? 'unchanged' : html`<bdi>${typed || '–'}</bdi>` },
+        { title: 'In the form', cell: ({ isBoth }) => isBoth ? 'what you typed' : 'the value of now' },
+      ],
+      rows: conflicts,
+    })
+}
