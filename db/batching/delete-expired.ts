@@ -12,9 +12,10 @@ export interface Expired<Table extends keyof Tables> {
   limit: number
 }
 
-type Expiring = 'email_tokens' | 'password_tokens' | 'undo_tokens' | 'sign_ups' | 'sessions' |
-  'ended_sessions' | 'recognised_networks' | 'login_challenges' | 'login_mails' | 'used_ceremonies' | 'api_keys' |
-  'upload_links' | 'recovery_codes'
+/** The tables whose rows have the time at which they expire. */
+export type WithExpiry = { [Name in keyof Tables]: 'expires_at' extends keyof Tables[Name] ? Name : never }[keyof Tables]
+
+type Expiring = WithExpiry | 'ended_sessions' | 'recognised_networks' | 'recovery_codes'
 
 /**
  * Deletes at most `limit` expired rows, except those that another transaction has locked: it may be a purge of another

@@ -2,14 +2,14 @@ import { sql } from 'kysely'
 import { EmailVerified, invalidMailToken, OwnSessionRequired } from '../../schema/mail-links/mail-token.ts'
 import { PasswordRequired } from '../../schema/sign-in/passwords/passwords.ts'
 import { EmailTaken } from '../../schema/users/users.ts'
-import { deleteExpired } from '../batching/delete-expired.ts'
 import { insertMail, type NewMail } from '../outbox/mails.ts'
 import { storeUserEvent } from '../outbox/store.ts'
 import { isEmailTaken } from '../driver/postgres.ts'
 import { seconds } from '../access/sessions.ts'
 import type { Database } from '../tables/index.ts'
 import { holdSession } from '../access/live-sessions.ts'
-import { repairAccount, voidLinks, type Repaired } from '../sign-in/repairs.ts'
+import { repairAccount, type Repaired } from '../sign-in/repairs.ts'
+import { voidLinks } from './kinds.ts'
 import { deleteOutrankedTokens, insertUndoToken } from './undo-links.ts'
 import { hasEmail, isSameEmail } from '../users/user-keys.ts'
 import { lockUser } from '../users/users.ts'
@@ -183,7 +183,3 @@ async function setEmail (trx: Database, userId: string, email: string): Promise<
     throw isEmailTaken(trx, error) ? new EmailTaken() : error
   }
 }
-
-/** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */
-export const deleteExpiredEmailTokens = (db: Database, limit: number): Promise<number> =>
-  deleteExpired(db, 'email_tokens', { column: 'expires_at', limit })

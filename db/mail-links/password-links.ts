@@ -3,7 +3,6 @@ import { InvalidToken } from '../../schema/sign-in/login.ts'
 import { invalidMailToken } from '../../schema/mail-links/mail-token.ts'
 import { WrongPassword } from '../../schema/sign-in/passwords/passwords.ts'
 import { ServiceUser, UserNotFound, type UserKind } from '../../schema/users/users.ts'
-import { deleteExpired } from '../batching/delete-expired.ts'
 import { insertAuditEntries, type NewAuditEntry } from '../audit/audit.ts'
 import { deleteSessionsOf } from '../access/ended-sessions.ts'
 import { insertMail, type NewMail } from '../outbox/mails.ts'
@@ -12,10 +11,11 @@ import { isUuid } from '../driver/postgres.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, UsersTable } from '../tables/index.ts'
 import { isProven } from '../sign-in/proven-address.ts'
+import { tablesOfMailbox, voidLinks } from './kinds.ts'
 import { deleteOutrankedTokens, insertUndoToken } from './undo-links.ts'
 import { lockUser } from '../users/users.ts'
 import {
-  endedOf, repairAccount, repairByMail, tablesOfMailbox, voidLinks, type Repaired, type RepairOptions,
+  endedOf, repairAccount, repairByMail, type Repaired, type RepairOptions,
 } from '../sign-in/repairs.ts'
 
 // More than one, because a mail may arrive late, and its link should work even if another mail was requested meanwhile.
@@ -186,7 +186,3 @@ export async function replacePassword (
   await storeUserEvent(trx, 'password.changed', userId, actorId)
   return { email: user.email, repaired }
 }
-
-/** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */
-export const deleteExpiredPasswordTokens = (db: Database, limit: number): Promise<number> =>
-  deleteExpired(db, 'password_tokens', { column: 'expires_at', limit })

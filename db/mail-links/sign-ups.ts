@@ -2,7 +2,6 @@ import { sql, type ExpressionBuilder, type RawBuilder } from 'kysely'
 import { invalidMailToken } from '../../schema/mail-links/mail-token.ts'
 import { EmailTaken, type Role } from '../../schema/users/users.ts'
 import type { UserField, UserFields } from '../../schema/users/user-fields.ts'
-import { deleteExpired } from '../batching/delete-expired.ts'
 import { auditColumns } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'
 import { mailColumns, mailValues, type NewMail } from '../outbox/mails.ts'
@@ -171,7 +170,3 @@ export async function confirmSignUp (
   if (found.id === null) throw new EmailTaken()
   return found as UserRow
 }
-
-/** Deletes at most `limit` expired sign-ups. Returns the number of deleted rows. */
-export const deleteExpiredSignUps = (db: Database, limit: number): Promise<number> =>
-  deleteExpired(db, 'sign_ups', { column: 'expires_at', limit })

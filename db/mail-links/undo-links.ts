@@ -2,7 +2,6 @@ import { sql, type ExpressionBuilder, type RawBuilder } from 'kysely'
 import { invalidMailToken } from '../../schema/mail-links/mail-token.ts'
 import { foldEmail } from '../../schema/strings/address.ts'
 import { EmailTaken } from '../../schema/users/users.ts'
-import { deleteExpired } from '../batching/delete-expired.ts'
 import { storeUserEvent } from '../outbox/store.ts'
 import { isEmailTaken } from '../driver/postgres.ts'
 import type { Database, Tables } from '../tables/index.ts'
@@ -164,7 +163,3 @@ export async function undoChange (
     removed: repaired.removed,
   }
 }
-
-/** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */
-export const deleteExpiredUndoTokens = (db: Database, limit: number): Promise<number> =>
-  deleteExpired(db, 'undo_tokens', { column: 'expires_at', limit })

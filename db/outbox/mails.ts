@@ -1,5 +1,6 @@
 import { sql, type Expression } from 'kysely'
 import { anyOf } from '../driver/postgres.ts'
+import { linkTables } from '../mail-links/kinds.ts'
 import { replanned } from '../driver/replanned.ts'
 import type { Database } from '../tables/index.ts'
 import { deliveryOwner } from './owner.ts'
@@ -142,15 +143,12 @@ export async function findContents (
 
 async function isTokenValid (db: Database, token: string): Promise<boolean> {
   const hash = Buffer.from(token, 'hex')
-  const { isValid } = await db.selectNoFrom(({ or, exists, selectFrom }) => or(tokenTables.map((table) =>
+  const { isValid } = await db.selectNoFrom(({ or, exists, selectFrom }) => or(linkTables.map((table) =>
     exists(selectFrom(table).select('hash').where('hash', '=', hash)
       .where('expires_at', '>', sql<Date>`now()`)))).as('isValid'))
     .executeTakeFirstOrThrow()
   return Boolean(isValid)
 }
-
-// The tables with tokens of links in mails.
-const tokenTables = ['password_tokens', 'email_tokens', 'undo_tokens', 'sign_ups', 'login_mails'] as const
 
 /** Deletes the failed mails about users, and at most `limit` of the waiting ones. Returns the number of the latter. */
 export async function deleteMailsOf (db: Database, userIds: readonly string[], limit: number): Promise<number> {

@@ -2,7 +2,6 @@ import { sql } from 'kysely'
 import { ApiKeyNotFound, MAX_API_KEYS_PER_USER, TooManyApiKeys } from '../../schema/sign-in/api-keys.ts'
 import type { UserKind } from '../../schema/users/users.ts'
 import { noFields } from '../../schema/users/user-fields.ts'
-import { deleteExpired } from '../batching/delete-expired.ts'
 import { isUuid } from '../driver/postgres.ts'
 import type { ApiKeysTable } from '../tables/auth.ts'
 import type { Database, UserRow } from '../tables/index.ts'
@@ -137,7 +136,3 @@ export async function storeApiKeyUses (db: Database, uses: ReadonlyMap<string, n
     .updateTable('api_keys').from('used').whereRef('api_keys.id', '=', 'used.id')
     .set({ last_used_at: sql<Date>`greatest(last_used_at, used.used_at)` }).execute()
 }
-
-/** Deletes at most `limit` expired keys. Returns the number of deleted keys. */
-export const deleteExpiredApiKeys = (db: Database, limit: number): Promise<number> =>
-  deleteExpired(db, 'api_keys', { column: 'expires_at', limit })

@@ -1,5 +1,4 @@
 import { sql } from 'kysely'
-import { deleteExpired } from '../batching/delete-expired.ts'
 import { seconds, type UsedIdentity } from '../access/sessions.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database } from '../tables/index.ts'
@@ -66,7 +65,3 @@ export async function useLoginChallenge (db: Database, hash: Uint8Array): Promis
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`).executeTakeFirstOrThrow()
   return numDeletedRows > 0n
 }
-
-/** Deletes at most `limit` expired challenges. Returns the number of deleted rows. */
-export const deleteExpiredLoginChallenges = (db: Database, limit: number): Promise<number> =>
-  deleteExpired(db, 'login_challenges', { column: 'expires_at', limit })

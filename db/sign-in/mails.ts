@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { NIL } from 'uuid'
 import { insertAuditEntries, type NewAuditEntry } from '../audit/audit.ts'
-import { deleteExpired } from '../batching/delete-expired.ts'
 import { insertMail, type NewMail } from '../outbox/mails.ts'
 import { seconds } from '../access/sessions.ts'
 import type { Database } from '../tables/index.ts'
@@ -10,7 +9,8 @@ import type { Row } from '../tables/row.ts'
 import { hasEmail } from '../users/user-keys.ts'
 import { lockUser } from '../users/users.ts'
 import { isProven } from './proven-address.ts'
-import { voidLinks } from './repairs.ts'
+import { voidLinks } from '../mail-links/kinds.ts'
+import { hasAnyWay } from './ways.ts'
 
 /** How many codes may be tried for each mail. */
 export const MAX_ATTEMPTS_PER_MAIL = 5
@@ -95,15 +95,7 @@ export async function findLoginMail (db: Database, hash: Uint8Array): Promise<Fo
       'users.id as userId', 'users.email', 'binding_hash as bindingHash',
       query.and([
         query('email_verified', '=', false),
-        query.or([
-          query('password_hash', 'is not', null),
-          query.exists(query.selectFrom('passkeys').select('passkeys.id').whereRef('passkeys.user_id', '=', 'users.id')),
-          query.exists(query.selectFrom('api_keys').select('api_keys.id').whereRef('api_keys.user_id', '=', 'users.id')),
-          query.exists(
-            query.selectFrom('identities').select('identities.id').whereRef('identities.user_id', '=', 'users.id')
-          ),
-          query.exists(query.selectFrom('totp').select('totp.user_id').whereRef('totp.user_id', '=', 'users.id')),
-        ]),
+        query.or([query('password_hash', 'is not', null), hasAnyWay(query, sql`users.id`)]),
       ]).$castTo<boolean>().as('removes'),
     ])
     .executeTakeFirst()
@@ -214,7 +206,3 @@ export async function useStepUpMail (trx: Database, hash: Uint8Array): Promise<b
     .where('expires_at', '>', sql<Date>`clock_timestamp()`).executeTakeFirstOrThrow()
   return numDeletedRows > 0n
 }
-
-/** Deletes at most `limit` expired mails. Returns the number of deleted rows. */
-export const deleteExpiredLoginMails = (db: Database, limit: number): Promise<number> =>
-  deleteExpired(db, 'login_mails', { column: 'expires_at', limit })

@@ -1,9 +1,8 @@
 import { sql } from 'kysely'
 import { PasskeyExists, PasskeyNotFound, MAX_PASSKEYS_PER_USER, TooManyPasskeys } from '../../schema/sign-in/passkeys.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
-import { deleteExpired } from '../batching/delete-expired.ts'
 import { isUuid } from '../driver/postgres.ts'
-import { requireWayToSignIn, type WaysToSignIn } from './providers/identities.ts'
+import { requireWayToSignIn, type OfferedWays } from './ways.ts'
 import type { UsedPasskey } from '../access/sessions.ts'
 import type { PasskeysTable } from '../tables/auth.ts'
 import type { Database, UserRow } from '../tables/index.ts'
@@ -93,12 +92,12 @@ export async function renamePasskey (trx: Database, userId: string, id: string, 
  * `LastWayToSignIn` if the user has no other way to sign in.
  */
 export async function deletePasskey (
-  trx: Database, userId: string, id: string, ways: WaysToSignIn
+  trx: Database, userId: string, id: string, offered: OfferedWays
 ): Promise<void> {
   if (!isUuid(id)) throw new PasskeyNotFound()
   await trx.deleteFrom('passkeys').where('user_id', '=', userId).where('id', '=', id).returning('id')
     .executeTakeFirstOrThrow(() => new PasskeyNotFound())
-  await requireWayToSignIn(trx, userId, ways)
+  await requireWayToSignIn(trx, userId, offered)
 }
 
 /** Stores that a challenge was used, until it expires. Returns false if it was used before. */
@@ -109,15 +108,6 @@ export async function useCeremony (
     .onConflict((conflict) => conflict.column('hash').doNothing()).returning('hash').executeTakeFirst()
   return row !== undefined
 }
-
-// The clocks of a server and of the standby that takes over may differ.
-const SKEW_SECONDS = 60
-
-/** Deletes at most `limit` used challenges that have expired. Returns the number of deleted rows. */
-export const deleteExpiredCeremonies = (db: Database, limit: number): Promise<number> =>
-  deleteExpired(db, 'used_ceremonies', {
-    column: 'expires_at', until: sql`now() - make_interval(secs => ${sql.lit(SKEW_SECONDS)})`, limit,
-  })
 
 /** Records the use of a passkey. Returns false if it was removed meanwhile. */
 export async function usePasskey (db: Database, { id, counter, backedUp }: UsedPasskey): Promise<boolean> {

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { CredentialKind } from '../../schema/outbox/events.ts'
 import { UserNotFound } from '../../schema/users/users.ts'
+import { tablesOfMailbox, voidLinks, voidTables } from '../mail-links/kinds.ts'
 import { storeCredentialEvent } from '../outbox/store.ts'
 import { deleteSessionsOf } from '../access/ended-sessions.ts'
 import type { Database } from '../tables/index.ts'
@@ -8,25 +9,6 @@ import { expireResumableUploads } from '../uploads/resumable-uploads.ts'
 import { voidUploadLinks } from '../uploads/upload-links.ts'
 import { lockUser } from '../users/users.ts'
 import { listWays, wayKinds, ways, type StoredWay, type Which } from './ways.ts'
-
-/**
- * Each row is the token of a link or a code that was mailed for a user, or of a login that waits for the second factor.
- * Their foreign keys delete them along with the user.
- */
-export const linkTables = ['undo_tokens', 'password_tokens', 'email_tokens', 'login_mails', 'login_challenges'] as const
-
-/** What another password makes void: everything that somebody else may have, except links that undo a change. */
-export const tablesOfMailbox = ['password_tokens', 'email_tokens', 'login_mails', 'login_challenges'] as const
-
-/**
- * Makes links and codes void that were mailed for a user, and logins that wait for a second factor: all of them, or
- * those of some tables. Call it in a transaction that has locked the user.
- */
-export async function voidLinks (
-  trx: Database, userId: string, tables: readonly typeof linkTables[number][] = linkTables
-): Promise<void> {
-  for (const table of tables) await trx.deleteFrom(table).where('user_id', '=', userId).execute()
-}
 
 const DAY_MS = 86_400_000
 
@@ -120,7 +102,7 @@ export async function repairAccount (
   const { actorId, decisions, keepsUndoLinks = false } = options
   await lockUser(trx, userId)
   // Before the ways, because a login that is about to succeed locks its challenge before its second factor.
-  await voidLinks(trx, userId, keepsUndoLinks ? tablesOfMailbox : linkTables)
+  await voidLinks(trx, userId, keepsUndoLinks ? tablesOfMailbox : voidTables)
   await voidUploadLinks(trx, userId)
   await expireResumableUploads(trx, userId)
   const removed: Repaired['removed'] = []

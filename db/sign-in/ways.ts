@@ -1,6 +1,7 @@
-import { sql, type RawBuilder } from 'kysely'
+import { sql, type ExpressionBuilder, type RawBuilder } from 'kysely'
 import type { CredentialKind } from '../../schema/outbox/events.ts'
-import type { Database } from '../tables/index.ts'
+import { LastWayToSignIn } from '../../schema/sign-in/passkeys.ts'
+import type { Database, Tables } from '../tables/index.ts'
 
 /** A way to sign in, a second factor or a key that a user has. */
 export interface StoredWay {
@@ -20,7 +21,23 @@ export interface Which {
   except?: readonly string[]
 }
 
+/** What an app offers to everybody who has an identity or a verified address. */
+export interface OfferedWays {
+  /** The ids of the providers that there are: nobody can sign in with an identity of another one. */
+  providers: readonly string[]
+  /** Whether a mail to a verified address logs its user in. */
+  loginMail: boolean
+}
+
+type WayTable = 'passkeys' | 'totp' | 'identities' | 'api_keys'
+
 interface Way {
+  table: WayTable
+  /**
+   * A condition for its rows: whether one lets its user in, so that it may be the last way. Undefined for second
+   * factors and for keys, which need another way.
+   */
+  logsIn: ((offered: OfferedWays) => RawBuilder<boolean>) | undefined
   list (db: Database, userId: string): Promise<Omit<StoredWay, 'kind'>[]>
   /** Removes those of a user, in a transaction that has locked the user, and returns their ids. */
   remove (trx: Database, userId: string, which: Which): Promise<{ id: string }[]>
@@ -32,12 +49,16 @@ interface Way {
  */
 export const ways: Readonly<Record<CredentialKind, Way>> = {
   passkey: {
+    table: 'passkeys',
+    logsIn: () => sql<boolean>`true`,
     list: (db, userId) => db.selectFrom('passkeys').where('user_id', '=', userId)
       .select(['id', 'name', 'created_at as addedAt']).execute(),
     remove: (trx, userId, which) => trx.deleteFrom('passkeys').where('user_id', '=', userId)
       .where(isAmong(which, 'created_at', 'id')).returning('id').execute(),
   },
   totp: {
+    table: 'totp',
+    logsIn: undefined,
     list: (db, userId) => db.selectFrom('totp').where('user_id', '=', userId).where('confirmed_at', 'is not', null)
       .select(['user_id as id', sql<null>`null`.as('name'), 'confirmed_at as addedAt'])
       .$narrowType<{ addedAt: Date }>().execute(),
@@ -52,12 +73,16 @@ export const ways: Readonly<Record<CredentialKind, Way>> = {
     },
   },
   identity: {
+    table: 'identities',
+    logsIn: ({ providers }) => sql<boolean>`provider = any(${[...providers]}::text[])`,
     list: (db, userId) => db.selectFrom('identities').where('user_id', '=', userId)
       .select(['id', 'provider as name', 'created_at as addedAt']).execute(),
     remove: (trx, userId, which) => trx.deleteFrom('identities').where('user_id', '=', userId)
       .where(isAmong(which, 'created_at', 'id')).returning('id').execute(),
   },
   'api-key': {
+    table: 'api_keys',
+    logsIn: undefined,
     list: (db, userId) => db.selectFrom('api_keys').where('user_id', '=', userId)
       .where(sql<boolean>`coalesce(expires_at > now(), true)`)
       .select(['id', 'name', 'created_at as addedAt']).execute(),
@@ -77,6 +102,30 @@ export async function listWays (db: Database, userId: string): Promise<StoredWay
     found.push(...rows.map((row) => ({ kind, ...row })).sort((a, b) => b.addedAt.getTime() - a.addedAt.getTime()))
   }
   return found
+}
+
+type Subqueries = Pick<ExpressionBuilder<Tables, never>, 'exists' | 'or' | 'selectFrom'>
+
+/** Returns a condition: the user whose id is `user` has one of the ways. */
+export const hasAnyWay = ({ exists, or, selectFrom }: Subqueries, user: RawBuilder<string>) =>
+  or(Object.values(ways).map(({ table }) =>
+    exists(selectFrom<WayTable>(table).select('user_id').where('user_id', '=', user))))
+
+/**
+ * Throws `LastWayToSignIn` if a user has neither a password nor a way that logs in nor, with `loginMail`, a verified
+ * address, in the transaction that has locked the user and removed one of them.
+ */
+export async function requireWayToSignIn (trx: Database, userId: string, offered: OfferedWays): Promise<void> {
+  const { remains } = await trx.selectNoFrom(({ or, exists, selectFrom }) => or([
+    exists(selectFrom('users').select('users.id').where('users.id', '=', userId)
+      .where(({ or, eb, lit }) => or([
+        eb('password_hash', 'is not', null), ...offered.loginMail ? [eb('email_verified', '=', lit(true))] : [],
+      ]))),
+    ...Object.values(ways).flatMap(({ table, logsIn }) => logsIn
+      ? [exists(selectFrom<WayTable>(table).select('user_id').where('user_id', '=', userId).where(logsIn(offered)))]
+      : []),
+  ]).as('remains')).executeTakeFirstOrThrow()
+  if (!remains) throw new LastWayToSignIn()
 }
 
 const isAmong = ({ since, except = [] }: Which, addedAt: string, id: string): RawBuilder<boolean> => sql<boolean>`(

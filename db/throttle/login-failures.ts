@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { foldEmail } from '../../schema/strings/address.ts'
 import { anyOf } from '../driver/postgres.ts'
-import { deleteExpired } from '../batching/delete-expired.ts'
 import { replanned } from '../driver/replanned.ts'
 import type { Database } from '../tables/index.ts'
 import { hasEmail } from '../users/user-keys.ts'
@@ -73,18 +72,6 @@ export async function deleteLowestLoginFailures (
     .deleteFrom('login_failures').where('key', '=', ({ selectFrom }) => anyOf(selectFrom('lowest').select('key')))
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
-}
-
-/**
- * Deletes at most `limit` recognised networks that were not used for a login for `seconds`. Returns the number of
- * deleted networks.
- */
-export function deleteUnusedNetworks (
-  db: Database, { seconds, limit }: { seconds: number, limit: number }
-): Promise<number> {
-  return deleteExpired(db, 'recognised_networks', {
-    column: 'last_used_at', until: sql`now() - make_interval(secs => ${seconds})`, limit,
-  })
 }
 
 /** Returns the hash of an address regardless of case. It may belong to no user, and must not be stored then. */

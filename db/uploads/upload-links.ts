@@ -2,7 +2,6 @@ import { expressionBuilder, sql } from 'kysely'
 import { UploadNotFound } from '../../schema/uploads/upload.ts'
 import { TooManyLinks } from '../../schema/uploads/upload-link.ts'
 import { actorAuditColumns, insertAuditEntries, type AuditContext, type NewAuditEntry } from '../audit/audit.ts'
-import { deleteExpired } from '../batching/delete-expired.ts'
 import { newId } from '../driver/ids.ts'
 import { isUuid } from '../driver/postgres.ts'
 import { confirmSession, isLiveSession, rejectEnded, requireLiveSession } from '../access/live-sessions.ts'
@@ -164,7 +163,3 @@ export async function revokeUploadLinksOfKey (trx: Database, keyId: string, cont
   const entries = rows.map(({ userId }) => ({ ...context, action: 'upload-link.revoke' as const, userId }))
   if (entries.length > 0) await insertAuditEntries(trx, entries)
 }
-
-/** Deletes at most `limit` expired links. Returns the number of deleted links. */
-export const deleteExpiredUploadLinks = (db: Database, limit: number): Promise<number> =>
-  deleteExpired(db, 'upload_links', { column: 'expires_at', limit })

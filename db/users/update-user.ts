@@ -21,7 +21,8 @@ import { hasUndoRoom, isRestorable, undoColumns, undoExpiry } from '../mail-link
 import { forFields, textOf, userColumns, writableColumns, type WritableColumn } from './columns.ts'
 import { isSameEmail } from './user-keys.ts'
 import { lockUser } from './users.ts'
-import { endedOf, repairAccount, voidLinks } from '../sign-in/repairs.ts'
+import { voidLinks } from '../mail-links/kinds.ts'
+import { endedOf, repairAccount } from '../sign-in/repairs.ts'
 
 /** The members of a user to change. At runtime they may include fields of the host. */
 export type Changes = { [Name in keyof PatchUser]?: PatchUser[Name] | null }

@@ -3,6 +3,7 @@ import type { IdentitiesTable, RecognisedNetworksTable } from '../tables/auth.ts
 import type { PostsTable } from '../tables/content.ts'
 import type { Database } from '../tables/index.ts'
 import type { Row } from '../tables/row.ts'
+import { userLinks, type ExportedLinkKind, type UserLinkTable } from '../mail-links/kinds.ts'
 import { MAIL } from '../outbox/mails.ts'
 import { deliveryOwner } from '../outbox/owner.ts'
 import { linkColumns, type UploadLinkRow } from '../uploads/upload-links.ts'
@@ -13,7 +14,7 @@ export type ExportedIdentity =
 
 /** A link of a mail that works, without its token. */
 export interface PendingLink {
-  kind: 'set-password' | 'verify-email' | 'undo-change' | 'log-in' | 'step-up'
+  kind: ExportedLinkKind
   /** The address that it verifies or restores; null if there is none. */
   email: string | null
   createdAt: Date
@@ -67,19 +68,14 @@ export async function findAccountData (db: Database, userId: string): Promise<Ac
 }
 
 async function listPendingLinks (db: Database, userId: string): Promise<PendingLink[]> {
-  const times = ['created_at as createdAt', 'expires_at as expiresAt'] as const
-  const kind = (name: PendingLink['kind']) => sql<PendingLink['kind']>`${sql.lit(name)}`.as('kind')
-  const none = sql<string | null>`null::text`.as('email')
-  const byMail = sql<PendingLink['kind']>`case when session_id is null then 'log-in' else 'step-up' end`.as('kind')
-  return db.selectFrom(
-    db.selectFrom('password_tokens').select([kind('set-password'), none, ...times]).where('user_id', '=', userId)
-      .unionAll(db.selectFrom('email_tokens').select([kind('verify-email'), 'email', ...times])
-        .where('user_id', '=', userId))
-      .unionAll(db.selectFrom('undo_tokens').select([kind('undo-change'), 'email', ...times])
-        .where('user_id', '=', userId))
-      .unionAll(db.selectFrom('login_mails').select([byMail, none, ...times]).where('user_id', '=', userId))
-      .as('link')
-  ).selectAll().where('expiresAt', '>', sql<Date>`now()`).orderBy('createdAt').limit(MAX_PENDING).execute()
+  const none = sql<string | null>`null::text`
+  const [first, ...others] = userLinks.map(({ table, exportedAs, hasAddress }) =>
+    db.selectFrom<UserLinkTable>(table).where('user_id', '=', userId).select([
+      exportedAs.as('kind'), (hasAddress ? sql<string | null>`email` : none).as('email'),
+      'created_at as createdAt', 'expires_at as expiresAt',
+    ]))
+  return db.selectFrom(others.reduce((links, more) => links.unionAll(more), first!).as('link')).selectAll()
+    .where('expiresAt', '>', sql<Date>`now()`).orderBy('createdAt').limit(MAX_PENDING).execute()
 }
 
 /** A post as an export shows it. */

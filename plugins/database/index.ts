@@ -1,5 +1,6 @@
 import fp from 'fastify-plugin'
 import { openDatabase, type OpenDatabase } from './database.ts'
+import { purgeExpired } from './purge-expired.ts'
 import { addTotals } from './totals.ts'
 
 declare module 'fastify' {
@@ -18,8 +19,10 @@ export interface Database extends OpenDatabase {
 export default fp<{ opened?: OpenDatabase }>(async function database (app, { opened }) {
   const database = opened ?? await openDatabase(app)
   const { usherOptions: options, usherTelemetry: telemetry } = app
-  const totals = addTotals({ lifecycle: app, options, telemetry, database })
+  const core = { lifecycle: app, options, telemetry, database }
+  const totals = addTotals(core)
   app.decorate('usherDatabase', { ...database, totals })
   // Every plugin has registered its channels by then.
   app.addHook('onReady', () => app.usherDatabase.start())
+  purgeExpired(core)
 }, { name: 'usher-database', dependencies: ['usher-options', 'usher-telemetry'] })

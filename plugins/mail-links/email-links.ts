@@ -1,22 +1,16 @@
-import { deleteExpiredEmailTokens, insertEmailToken, type EmailChange } from '../../db/mail-links/email-links.ts'
+import { insertEmailToken, type EmailChange } from '../../db/mail-links/email-links.ts'
 import { NoMailer } from '../../schema/sign-in/passwords/passwords.ts'
 import { UserNotFound } from '../../schema/users/users.ts'
-import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { Caller } from '../access/caller.ts'
 import type { LinkDependencies } from './mail-link.ts'
 
 const LIFETIME_SECONDS = 86400
-const PURGE_SECONDS = 600
 
 export type EmailLinks = ReturnType<typeof createEmailLinks>
 
 /** Sends links by mail with which users verify their addresses (contract 11.3). */
-export function createEmailLinks ({ lifecycle, database: { db }, links, mails: { mailer, render } }: LinkDependencies) {
-  purgeRegularly(
-    lifecycle, 'links to verify addresses', PURGE_SECONDS, () => deleteExpiredEmailTokens(db, PURGE_BATCH_SIZE)
-  )
-
+export function createEmailLinks ({ database: { db }, links, mails: { mailer, render } }: LinkDependencies) {
   /**
    * Returns a function that sends, with the transaction that it gets, a link to verify the current address of a user,
    * or one to the address that the user gets with it. It throws `UserNotFound` and `EmailVerified`. Throws `NoMailer`.

@@ -1,21 +1,19 @@
 import { NIL } from 'uuid'
 import type { NewAuditEntry } from '../../db/audit/audit.ts'
 import { insertResult } from '../../db/idempotency/idempotency.ts'
-import { deleteExpiredPasswordTokens, insertPasswordToken, type NewToken } from '../../db/mail-links/password-links.ts'
+import { insertPasswordToken, type NewToken } from '../../db/mail-links/password-links.ts'
 import type { Database } from '../../db/tables/index.ts'
 import { findCredentials } from '../../db/users/users.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { NoMailer } from '../../schema/sign-in/passwords/passwords.ts'
 import type { Audit } from '../audit/index.ts'
 import { createAfterResponse } from '../support/after-response.ts'
-import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 import type { Caller } from '../access/caller.ts'
 import type { Throttle } from '../throttle/throttle.ts'
 import type { LinkDependencies } from './mail-link.ts'
 
 // An invitation comes unexpectedly, so its recipient may not read it for days.
 const INVITATION_SECONDS = 7 * 86400
-const PURGE_SECONDS = 600
 
 export type PasswordLinks = ReturnType<typeof createPasswordLinks>
 
@@ -35,7 +33,6 @@ export function createPasswordLinks (
     failed: 'A link to set a password could not be created',
   })
   let hasWarned = false
-  purgeRegularly(lifecycle, 'password links', PURGE_SECONDS, () => deleteExpiredPasswordTokens(db, PURGE_BATCH_SIZE))
 
   /**
    * Creates a link with which a user can set a password once, and stores it with an entry of the account log and a

@@ -1,16 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import {
-  deleteExpiredSignUps, getSignUp, insertSignUp, type NewSignUp, type SignUpIdentity,
+  getSignUp, insertSignUp, type NewSignUp, type SignUpIdentity,
 } from '../../db/mail-links/sign-ups.ts'
 import { createAfterResponse } from '../support/after-response.ts'
-import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 import type { Caller } from '../access/caller.ts'
 import { hashSecret } from '../access/secrets.ts'
 import type { LinkDependencies } from './mail-link.ts'
 
 /** How long a sign-up is pending. */
 export const LIFETIME_SECONDS = 86400
-const PURGE_SECONDS = 600
 /** Sign-ups of all addresses that may be pending. Beyond it, no further one is stored. */
 export const PENDING = 10_000
 // The links of these are in the mailbox, and whoever reads it can confirm any of them, with a password of their own. So
@@ -47,7 +45,6 @@ export function createSignUps ({ lifecycle, database: { db }, links, mails: { ma
   const later = createAfterResponse(lifecycle, {
     full: 'A sign-up is not stored because too many others are waiting', failed: 'A sign-up could not be stored',
   })
-  purgeRegularly(lifecycle, 'sign-ups', PURGE_SECONDS, () => deleteExpiredSignUps(db, PURGE_BATCH_SIZE))
 
   async function store (given: Omit<NewSignUp, 'hash'>, caller: Requester): Promise<void> {
     const { log } = caller

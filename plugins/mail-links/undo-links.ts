@@ -1,14 +1,11 @@
 import { insertMail, type NewMail } from '../../db/outbox/mails.ts'
 import type { Database } from '../../db/tables/index.ts'
-import { deleteExpiredUndoTokens } from '../../db/mail-links/undo-links.ts'
 import { UNDO_DAYS } from '../../db/sign-in/repairs.ts'
 import type { StoredWay } from '../../db/sign-in/ways.ts'
 import type { CredentialKind } from '../../schema/outbox/events.ts'
-import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 import type { RenderedMail } from '../outbox/mails/render.ts'
 import type { LinkDependencies, MailLink } from './mail-link.ts'
 
-const PURGE_SECONDS = 3600
 const SECONDS = UNDO_DAYS * 86400
 
 /** A link that undoes a change. Its hash is stored in the transaction of the change. */
@@ -21,9 +18,8 @@ export type UndoLinks = ReturnType<typeof createUndoLinks>
 
 /** Sends links by mail that undo a change of the address, the password or the ways to sign in (contract 11.3). */
 export function createUndoLinks (
-  { lifecycle, database: { db }, links, mails: { mailer, render: renderMail } }: LinkDependencies
+  { links, mails: { mailer, render: renderMail } }: Pick<LinkDependencies, 'links' | 'mails'>
 ) {
-  purgeRegularly(lifecycle, 'undo links', PURGE_SECONDS, () => deleteExpiredUndoTokens(db, PURGE_BATCH_SIZE))
   const duration = SECONDS
 
   // The notice is sent even if its link is void by then (contract 11.3).

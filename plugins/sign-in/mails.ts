@@ -1,6 +1,6 @@
 import { randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
 import {
-  countCodeAttempt, countStepUpAttempt, deleteExpiredLoginMails, findLoginMail, findPendingCodes, insertLoginMail,
+  countCodeAttempt, countStepUpAttempt, findLoginMail, findPendingCodes, insertLoginMail,
   insertStepUpMail, useLoginMail, useStepUpMail, type TriedCode,
 } from '../../db/sign-in/mails.ts'
 import { findSecondFactors } from '../../db/sign-in/second-factor.ts'
@@ -17,7 +17,6 @@ import { networkOf } from '../../schema/http/network.ts'
 import { foldCode } from '../../schema/strings/code.ts'
 import type { Audit } from '../audit/index.ts'
 import { createAfterResponse } from '../support/after-response.ts'
-import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 import type { Users } from '../users/index.ts'
 import type { Caller } from '../access/caller.ts'
 import type { SessionCookie } from '../access/cookies.ts'
@@ -31,7 +30,6 @@ import type { LinkDependencies } from '../mail-links/mail-link.ts'
 
 // The limit of mails to one recipient (contract 11.5) is usually reached before. The links of all of these work.
 const PENDING_OF_ADDRESS = 20
-const PURGE_SECONDS = 60
 const CODE_DIGITS = 8
 const METHODS: readonly string[] = [EMAIL]
 
@@ -78,7 +76,6 @@ export function createLoginMails ({
     'usher_login_mails_total', 'Links and codes of mails to log in or step up that were checked',
     { label: 'result', values: ['accepted', 'rejected'] }
   )
-  purgeRegularly(lifecycle, 'mails to log in', PURGE_SECONDS, () => deleteExpiredLoginMails(db, PURGE_BATCH_SIZE))
 
   async function store (caller: Caller, email: string, secret: string): Promise<void> {
     const { hash, link } = links.create('/login/mail/confirm')

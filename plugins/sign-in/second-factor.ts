@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import {
-  countLoginAttempt, deleteExpiredLoginChallenges, insertLoginChallenge, useLoginChallenge,
+  countLoginAttempt, insertLoginChallenge, useLoginChallenge,
   type LoginChallenge, type NewLoginChallenge,
 } from '../../db/sign-in/login-challenges.ts'
 import { findSecondFactors } from '../../db/sign-in/second-factor.ts'
@@ -10,22 +10,15 @@ import type { Actor } from '../../schema/options/policy.ts'
 import { createSecondFactorRule } from '../access/second-factor-rule.ts'
 import { hashSecret } from '../access/secrets.ts'
 import type { Core } from '../core.ts'
-import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 
 /** How long a challenge works. */
 export const CHALLENGE_SECONDS = 300
-const PURGE_SECONDS = 60
 
 export type SecondFactor = ReturnType<typeof createSecondFactor>
 
 /** Asks for a second factor after the first one (contract 16.4). */
-export function createSecondFactor (
-  { lifecycle, database: { db }, options }: Pick<Core, 'lifecycle' | 'database' | 'options'>
-) {
+export function createSecondFactor ({ database: { db }, options }: Pick<Core, 'database' | 'options'>) {
   const { isRequired, isMissing } = createSecondFactorRule(options)
-  purgeRegularly(
-    lifecycle, 'challenges of logins', PURGE_SECONDS, () => deleteExpiredLoginChallenges(db, PURGE_BATCH_SIZE)
-  )
 
   return {
     isRequired,

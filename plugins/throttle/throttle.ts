@@ -1,7 +1,7 @@
 import { batchCalls, type Client } from '../../db/batching/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import {
-  clearLoginFailures, countLoginFailures, deleteLowestLoginFailures, deleteUnusedNetworks, readLoginState,
+  clearLoginFailures, countLoginFailures, deleteLowestLoginFailures, readLoginState,
   type LoginFailure,
 } from '../../db/throttle/login-failures.ts'
 import {
@@ -25,7 +25,6 @@ const ROWS = 100_000
 // In a flood on one subject, a node rejects from memory until the limit has room again, for five seconds at most.
 const FLOOD = { after: 20, maxMs: 5000 }
 const PURGE_SECONDS = 10
-const PURGE_NETWORKS_SECONDS = 3600
 // It is not known when a locked account accepts passwords again, so `Retry-After` is an arbitrary value.
 const LOCKED_RETRY_SECONDS = 3600
 
@@ -183,8 +182,6 @@ export function createThrottle (core: Core) {
   purgeRegularly(lifecycle, 'limits of attempts', PURGE_SECONDS, purge)
   purgeRegularly(lifecycle, 'counts of failed logins', PURGE_SECONDS, () =>
     deleteLowestLoginFailures(db, { keep: ROWS, limit: PURGE_BATCH_SIZE }))
-  purgeRegularly(lifecycle, 'recognised networks', PURGE_NETWORKS_SECONDS, () =>
-    deleteUnusedNetworks(db, { seconds: options.auditSeconds, limit: PURGE_BATCH_SIZE }))
 
   return {
     /**

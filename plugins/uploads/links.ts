@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { batchCalls } from '../../db/batching/batching.ts'
 import {
-  areLinksLive, deleteExpiredUploadLinks, deleteUploadLink, findUploadLinks, insertUploadLink, listUploadLinks,
+  areLinksLive, deleteUploadLink, findUploadLinks, insertUploadLink, listUploadLinks,
   type LiveUploadLink, type UploadLinkRow,
 } from '../../db/uploads/upload-links.ts'
 import type { UploadRow } from '../../db/uploads/uploads.ts'
@@ -10,10 +10,7 @@ import { CreateUploadLink, LinkNotFound } from '../../schema/uploads/upload-link
 import type { Audit } from '../audit/index.ts'
 import type { Caller } from '../access/caller.ts'
 import type { Core } from '../core.ts'
-import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 import { writerOf } from './writer.ts'
-
-const PURGE_SECONDS = 600
 
 const parse = createParser(CreateUploadLink)
 // 256 bits in base64url.
@@ -32,13 +29,11 @@ interface Dependencies extends Core {
 
 /** Creates, lists, revokes and finds links that serve an upload without a token (contract 13.2). */
 export function createUploadLinks (dependencies: Dependencies) {
-  const { lifecycle, database: { db }, telemetry: { batch }, options: { deadlines }, audit, findShared } = dependencies
+  const { database: { db }, telemetry: { batch }, options: { deadlines }, audit, findShared } = dependencies
   const timeoutMs = deadlines.batch
   const read = batchCalls((hashes: string[]) => findUploadLinks(db, hashes), {
     timeoutMs, telemetry: batch('upload-links.read'),
   })
-  purgeRegularly(lifecycle, 'expired links to uploads', PURGE_SECONDS, () =>
-    deleteExpiredUploadLinks(db, PURGE_BATCH_SIZE))
 
   return {
     /**

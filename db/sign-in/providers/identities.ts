@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import { IdentityNotFound, MAX_IDENTITIES_PER_USER, TooManyIdentities } from '../../../schema/sign-in/providers.ts'
-import { LastWayToSignIn } from '../../../schema/sign-in/passkeys.ts'
 import { noFields, type UserFields } from '../../../schema/users/user-fields.ts'
 import { isUuid } from '../../driver/postgres.ts'
 import type { IdentitiesTable } from '../../tables/auth.ts'
+import { requireWayToSignIn, type OfferedWays } from '../ways.ts'
 import type { Database, UserRow } from '../../tables/index.ts'
 import type { Row } from '../../tables/row.ts'
 import { userColumns } from '../../users/columns.ts'
@@ -86,39 +86,11 @@ export async function updateIdentity (
  * `LastWayToSignIn` if the user has no other way to sign in.
  */
 export async function deleteIdentity (
-  trx: Database, userId: string, id: string, ways: WaysToSignIn
+  trx: Database, userId: string, id: string, offered: OfferedWays
 ): Promise<void> {
   if (!isUuid(id)) throw new IdentityNotFound()
   const removed = await trx.deleteFrom('identities').where('user_id', '=', userId).where('id', '=', id)
     .returning('id').executeTakeFirst()
   if (!removed) throw new IdentityNotFound()
-  await requireWayToSignIn(trx, userId, ways)
-}
-
-/** The ways to sign in that an app has, besides passwords and passkeys. */
-export interface WaysToSignIn {
-  /** The ids of the providers that there are: nobody can sign in with an identity of another one. */
-  providers: readonly string[]
-  /** Whether a mail to a verified address logs its user in. */
-  loginMail: boolean
-}
-
-/**
- * Throws `LastWayToSignIn` if a user has neither a password nor a passkey nor an identity nor, with `loginMail`, a
- * verified address, in the transaction that has locked the user and removed one of them.
- */
-export async function requireWayToSignIn (
-  trx: Database, userId: string, { providers, loginMail }: WaysToSignIn
-): Promise<void> {
-  const { remains } = await trx.selectNoFrom(({ or, exists, selectFrom }) => or([
-    exists(selectFrom('users').select('users.id')
-      .where('users.id', '=', userId)
-      .where(({ or, eb, lit }) => or([
-        eb('password_hash', 'is not', null), ...loginMail ? [eb('email_verified', '=', lit(true))] : [],
-      ]))),
-    exists(selectFrom('passkeys').select('passkeys.id').where('passkeys.user_id', '=', userId)),
-    exists(selectFrom('identities').select('identities.id').where('identities.user_id', '=', userId)
-      .where('provider', '=', sql<string>`any(${[...providers]}::text[])`)),
-  ]).as('remains')).executeTakeFirstOrThrow()
-  if (!remains) throw new LastWayToSignIn()
+  await requireWayToSignIn(trx, userId, offered)
 }

@@ -1,5 +1,4 @@
 import { sql, type Expression } from 'kysely'
-import { deleteExpired } from '../../batching/delete-expired.ts'
 import type { Database } from '../../tables/index.ts'
 
 // The time of the statement, because the transaction may have waited for the lock on the user.
@@ -32,14 +31,6 @@ export async function restoreRecoveryCodes (trx: Database, userId: string, time:
   await trx.deleteFrom('recovery_codes').where('user_id', '=', userId).where('created_at', '>=', since).execute()
   await trx.updateTable('recovery_codes').set({ replaced_at: null })
     .where('user_id', '=', userId).where('replaced_at', '>=', since).execute()
-}
-
-/** Deletes at most `limit` codes that were replaced `days` ago or earlier. Returns the number of deleted codes. */
-export function deleteReplacedRecoveryCodes (
-  db: Database, { days, limit }: { days: number, limit: number }
-): Promise<number> {
-  const until = sql<Date>`now() - make_interval(days => ${sql.lit(days)})`
-  return deleteExpired(db, 'recovery_codes', { column: 'replaced_at', until, limit })
 }
 
 /** Returns whether a user who has a second factor has a recovery code. */

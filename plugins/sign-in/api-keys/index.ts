@@ -1,5 +1,5 @@
 import {
-  deleteApiKey, deleteExpiredApiKeys, getApiKey, insertApiKey, listApiKeys, type ApiKeyRow,
+  deleteApiKey, getApiKey, insertApiKey, listApiKeys, type ApiKeyRow,
 } from '../../../db/sign-in/api-keys.ts'
 import { revokeUploadLinksOfKey } from '../../../db/uploads/upload-links.ts'
 import { lockUser } from '../../../db/users/users.ts'
@@ -11,7 +11,6 @@ import { sessionActions } from '../../../schema/options/policy.ts'
 import { UserDisabled, UserNotFound } from '../../../schema/users/users.ts'
 import type { Audit } from '../../audit/index.ts'
 import type { Core } from '../../core.ts'
-import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Users } from '../../users/index.ts'
 import type { Caller } from '../../access/caller.ts'
 import { hashSecret } from '../../access/secrets.ts'
@@ -19,8 +18,6 @@ import type { Credentials } from '../credentials.ts'
 import type { Sessions } from '../../access/sessions.ts'
 import type { StepUp } from '../step-up.ts'
 import { createApiKey } from './format.ts'
-
-const PURGE_SECONDS = 60
 
 interface Dependencies extends Core {
   audit: Audit
@@ -34,10 +31,8 @@ export type ApiKeys = ReturnType<typeof createApiKeys>
 
 /** Creates, lists and deletes the API keys of users (contract 17.1). */
 export function createApiKeys (
-  { lifecycle, database: { db, newId, clock }, audit, credentials, sessions, stepUp, users, options }: Dependencies
+  { database: { db, newId, clock }, audit, credentials, sessions, stepUp, users, options }: Dependencies
 ) {
-  purgeRegularly(lifecycle, 'expired API keys', PURGE_SECONDS, () => deleteExpiredApiKeys(db, PURGE_BATCH_SIZE))
-
   // Returns the actions, each once. Throws `InvalidInput` for what is no action, or one that no key can have.
   function checkActions (actions: readonly string[]): string[] {
     const problems = [...new Set(actions)].flatMap((action) => {

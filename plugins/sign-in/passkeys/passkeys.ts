@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { insertResult } from '../../../db/idempotency/idempotency.ts'
 import {
-  deleteExpiredCeremonies, deletePasskey, findPasskey, getPasskey, insertPasskey, listCredentials, listPasskeys,
+  deletePasskey, findPasskey, getPasskey, insertPasskey, listCredentials, listPasskeys,
   renamePasskey, useCeremony, usePasskey,
   type FoundPasskey, type PasskeyRow,
 } from '../../../db/sign-in/passkeys.ts'
@@ -20,7 +20,6 @@ import type { ResultKey } from '../../../schema/http/idempotency.ts'
 import { UserNotFound } from '../../../schema/users/users.ts'
 import type { Audit } from '../../audit/index.ts'
 import type { Core } from '../../core.ts'
-import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Users } from '../../users/index.ts'
 import type { Caller } from '../../access/caller.ts'
 import type { SessionCookie } from '../../access/cookies.ts'
@@ -36,7 +35,6 @@ import { createRelyingParty, type RelyingParty } from './relying-party.ts'
 import { createVerifier, InvalidResponse } from './verifier.ts'
 import type { Expected } from './verify-credential.ts'
 
-const PURGE_SECONDS = 60
 const TIMEOUT_MS = CEREMONY_SECONDS * 1000
 // RFC 8176: the possession of a key, and the presence of its user, who was verified by another factor.
 const PASSKEY = ['pop', 'user', 'mfa'] as const
@@ -82,14 +80,12 @@ export type Passkeys = ReturnType<typeof createPasskeys>
 /** Registers passkeys, and authenticates users with them (WebAuthn Level 3, contract 16.3). */
 export function createPasskeys (dependencies: Dependencies) {
   const {
-    lifecycle, database: { db, newId }, users, audit, login, sessions, stepUp, throttle, credentials, options,
+    database: { db, newId }, users, audit, login, sessions, stepUp, throttle, credentials, options,
   } = dependencies
   const providers = options.providers.map(({ id }) => id)
   const challenges = createChallenges(dependencies)
   const relyingParty = createRelyingParty(options)
   const verifier = createVerifier(dependencies)
-  purgeRegularly(lifecycle, 'used challenges of passkeys', PURGE_SECONDS, () =>
-    deleteExpiredCeremonies(db, PURGE_BATCH_SIZE))
 
   // Verifies an assertion. Throws `Rejected`.
   async function prove (

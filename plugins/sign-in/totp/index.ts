@@ -2,10 +2,9 @@ import {
   confirmTotp, deleteTotp, findTotp, insertTotp, openTotp, sealTotp, useTotpStep, type AcceptedStep,
 } from '../../../db/sign-in/totp/totp.ts'
 import {
-  deleteReplacedRecoveryCodes, hasRecoveryCode, replaceRecoveryCodes, useRecoveryCode,
+  hasRecoveryCode, replaceRecoveryCodes, useRecoveryCode,
 } from '../../../db/sign-in/totp/recovery-codes.ts'
 import { insertUndoToken } from '../../../db/mail-links/undo-links.ts'
-import { UNDO_DAYS } from '../../../db/sign-in/repairs.ts'
 import { requireLiveSession } from '../../../db/access/live-sessions.ts'
 import type { Database } from '../../../db/tables/index.ts'
 import { findUsers, lockUser } from '../../../db/users/users.ts'
@@ -16,7 +15,6 @@ import { TotpActive, TotpNotFound } from '../../../schema/sign-in/totp.ts'
 import { InternalError } from '../../../schema/http/errors.ts'
 import type { Audit } from '../../audit/index.ts'
 import type { Core } from '../../core.ts'
-import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Caller } from '../../access/caller.ts'
 import type { Credentials } from '../credentials.ts'
 import type { LoginFunctions, SecondProof } from '../login.ts'
@@ -29,8 +27,6 @@ import { createRecoveryCodes, hashRecoveryCode } from './recovery-codes.ts'
 
 // RFC 8176. A recovery code is a one-time password as well.
 const METHODS: readonly string[] = ['otp', MULTI_FACTOR]
-
-const PURGE_SECONDS = 3600
 
 interface Dependencies extends Core {
   audit: Audit
@@ -49,12 +45,9 @@ export type Totp = ReturnType<typeof createTotp>
 /** Sets up authenticator apps and recovery codes, and checks and uses up their codes (contract 16.4, RFC 6238). */
 export function createTotp (
   {
-    lifecycle, database: { db, clock }, telemetry: { metrics }, options, audit, credentials, login, sessions, throttle,
-    undoLinks,
+    database: { db, clock }, telemetry: { metrics }, options, audit, credentials, login, sessions, throttle, undoLinks,
   }: Dependencies
 ) {
-  purgeRegularly(lifecycle, 'replaced recovery codes', PURGE_SECONDS, () =>
-    deleteReplacedRecoveryCodes(db, { days: UNDO_DAYS, limit: PURGE_BATCH_SIZE }))
   const { productName } = options.pages
   const checked =
     metrics.counter('usher_second_factors_total', 'Codes of authenticator apps and recovery codes that were checked', {

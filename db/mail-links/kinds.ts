@@ -1,0 +1,83 @@
+import { sql, type RawBuilder } from 'kysely'
+import type { Database, Tables } from '../tables/index.ts'
+
+/** What the export of a user calls a link. */
+export type ExportedLinkKind = 'set-password' | 'verify-email' | 'undo-change' | 'log-in' | 'step-up'
+
+/** A kind of link in mails. Each row of its table is a token, by its hash (`expiring-tables.ts` says until when). */
+export interface LinkKind<Table extends keyof Tables> {
+  readonly table: Table
+  /** Whether it belongs to a user, who exports it, and whose repairs void it. */
+  readonly user: null | {
+    readonly exportedAs: RawBuilder<ExportedLinkKind>
+    /** Whether it has an address of its own, which it verifies or restores. */
+    readonly hasAddress: boolean
+    /** Whether another password of the user voids it, as somebody else may have asked for it. */
+    readonly endsWithPassword: boolean
+  }
+}
+
+const exportedAs = (kind: ExportedLinkKind) => sql<ExportedLinkKind>`${sql.lit(kind)}`
+
+/**
+ * The kinds of links in mails. Whatever voids, exports or sends links goes through this table. Foreign keys delete
+ * those of a user along with the user.
+ */
+export const linkKinds = {
+  undo: {
+    table: 'undo_tokens',
+    // Its owner takes a change of somebody else back with it, also that of the password.
+    user: { exportedAs: exportedAs('undo-change'), hasAddress: true, endsWithPassword: false },
+  },
+  password: {
+    table: 'password_tokens',
+    user: { exportedAs: exportedAs('set-password'), hasAddress: false, endsWithPassword: true },
+  },
+  email: {
+    table: 'email_tokens',
+    user: { exportedAs: exportedAs('verify-email'), hasAddress: true, endsWithPassword: true },
+  },
+  login: {
+    table: 'login_mails',
+    user: {
+      exportedAs: sql<ExportedLinkKind>`case when session_id is null then 'log-in' else 'step-up' end`,
+      hasAddress: false,
+      endsWithPassword: true,
+    },
+  },
+  signUp: { table: 'sign_ups', user: null },
+} as const satisfies Readonly<Record<string, LinkKind<keyof Tables>>>
+
+type Kind = typeof linkKinds[keyof typeof linkKinds]
+export type LinkTable = Kind['table']
+/** A table with links of users. */
+export type UserLinkTable = Exclude<Kind, { user: null }>['table']
+
+const kinds: readonly LinkKind<LinkTable>[] = Object.values(linkKinds)
+
+/** The tables of all kinds of links. */
+export const linkTables: readonly LinkTable[] = kinds.map(({ table }) => table)
+
+/** The kinds of links that belong to users. */
+export const userLinks = kinds.flatMap(({ table, user }) => user ? [{ table: table as UserLinkTable, ...user }] : [])
+
+/**
+ * What a repair makes void: each row is the token of a link or a code that was mailed for a user, or of a login that
+ * waits for the second factor.
+ */
+export const voidTables = [...userLinks.map(({ table }) => table), 'login_challenges'] as const
+
+/** What another password makes void: everything that somebody else may have, except links that undo a change. */
+export const tablesOfMailbox: typeof voidTables = [
+  ...userLinks.filter(({ endsWithPassword }) => endsWithPassword).map(({ table }) => table), 'login_challenges',
+]
+
+/**
+ * Makes links and codes void that were mailed for a user, and logins that wait for a second factor: all of them, or
+ * those of some tables. Call it in a transaction that has locked the user.
+ */
+export async function voidLinks (
+  trx: Database, userId: string, tables: readonly typeof voidTables[number][] = voidTables
+): Promise<void> {
+  for (const table of tables) await trx.deleteFrom(table).where('user_id', '=', userId).execute()
+}
