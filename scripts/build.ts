@@ -18,7 +18,7 @@ const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
 execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], { stdio: 'inherit' })
 const read = [
   'schema/graphql/schema.graphql', 'schema/sign-in/passwords/common-passwords.{txt,LICENSE}',
-  '{node,routes}/pages/*.{css,graphql,html,ico,js,svg}', 'routes/pages/account/{assets,templates}/*',
+  '{node,routes}/pages/*.{css,graphql,html,ico,js,svg}', 'routes/pages/account/assets/*',
   'routes/pages/console/assets/*', 'plugins/outbox/mails/templates/*',
 ]
 for (const file of globSync(read, { cwd: root })) {

@@ -45,7 +45,7 @@ export interface PageShell {
 /** Returns a whole page. */
 export function page (shell: PageShell): Html {
   const { language, direction, title, productName, icon, stylesheets, scripts, skip, home, logo, content } = shell
-  const mark = logo === undefined ? productName : html`<img src="${logo}" alt="${productName}">`
+  const mark = logo === undefined ? html`<bdi>${productName}</bdi>` : html`<img src="${logo}" alt="${productName}">`
   return html`<!doctype html>
 <html lang="${language}" dir="${direction}">
 <head>

@@ -39,6 +39,19 @@ function partsOf (tag: string): Parts | undefined {
   }
 }
 
+interface Offered<Tag> { own: Tag, parts: Parts | undefined }
+
+// What a server offers stays the same. Only that is remembered, because headers may have anything.
+const known = new WeakMap<readonly string[], readonly Offered<string>[]>()
+
+function offeredOf<Tag extends string> (available: readonly Tag[]): readonly Offered<Tag>[] {
+  const found = known.get(available) as readonly Offered<Tag>[] | undefined
+  if (found) return found
+  const offered = available.map((own) => ({ own, parts: partsOf(own) }))
+  known.set(available, offered)
+  return offered
+}
+
 /** Returns in which direction a language is written. */
 export const directionOf = (tag: string): 'ltr' | 'rtl' => RTL_SCRIPTS.has(partsOf(tag)?.script ?? '') ? 'rtl' : 'ltr'
 
@@ -51,7 +64,7 @@ export const directionOf = (tag: string): 'ltr' | 'rtl' => RTL_SCRIPTS.has(parts
 export function negotiateLanguage<Tag extends string> (header: string | undefined, available: readonly Tag[]): Tag {
   const [fallback] = available
   if (fallback === undefined) throw new Error('there is no language to choose from')
-  const offered = available.map((tag) => ({ own: tag, parts: partsOf(tag) }))
+  const offered = offeredOf(available)
   const accepted = readRanges(header).map(partsOf).filter((parts) => parts !== undefined)
   // For each range, in the order of preference, the same tag before the same language in the same script.
   for (const { tag, language, script } of accepted) {
@@ -59,7 +72,7 @@ export function negotiateLanguage<Tag extends string> (header: string | undefine
       offered.find(({ parts }) => parts?.language === language && parts.script === script)
     if (found) return found.own
   }
-  const isSpoken = ({ parts }: typeof offered[number]) => accepted.some(({ language }) => language === parts?.language)
+  const isSpoken = ({ parts }: Offered<Tag>) => accepted.some(({ language }) => language === parts?.language)
   return offered.find(isSpoken)?.own ?? fallback
 }
 

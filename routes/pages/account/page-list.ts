@@ -4,6 +4,16 @@ import { InvalidChallenge, SecondFactorRequired } from '../../../schema/sign-in/
 import { confirmsSignUps } from '../../mail-links/sign-ups.ts'
 import type { FormOperation, FormOperations } from './forms.ts'
 import type { PageValues } from './page-values.ts'
+import { showAccount } from './templates/account.ts'
+import { showConfirmSignUp } from './templates/confirm-sign-up.ts'
+import { showForgotPassword } from './templates/forgot-password.ts'
+import { showLogin } from './templates/login.ts'
+import { showSetPassword } from './templates/set-password.ts'
+import { showSignUp } from './templates/sign-up.ts'
+import { showUndo } from './templates/undo.ts'
+import { showVerifyEmail } from './templates/verify-email.ts'
+import type { MailLink } from './templates/mail-link.ts'
+import type { Template } from './templates/view.ts'
 
 /** Why the form of a page has failed. */
 export interface FormFailure {
@@ -18,13 +28,14 @@ export interface FormFailure {
 export interface Page {
   /** The path below the prefix. */
   path: string
-  /** The name of the template. */
-  template: string
+  template: Template
   title: PageText
   /** The script, in the folder of assets. */
   script: string
   /** Whether the page shows personal data, so that no cache may keep it. */
   isPersonal?: boolean
+  /** Whether it has cards of its own, rather than being one. */
+  isWide?: boolean
   /** What the page says if its address has one of these parameters. */
   notices?: Readonly<Record<string, PageText>>
   /** What it shows besides what all pages show. */
@@ -35,7 +46,7 @@ export interface Page {
   sendsMail?: boolean
   /** Whether a mail links to it with a token. Pages with `mailLink` need not say so. */
   takesToken?: boolean
-  /** What its template has around the content of the form, if a mail links to the page with a token. */
+  /** What is around its template, which is then the content of a form, if a mail links to the page with a token. */
   mailLink?: MailLink
   form?: {
     operation: FormOperation
@@ -56,18 +67,6 @@ export interface Page {
   }
 }
 
-/** The operations of a page to which mails link, below the prefix, and its texts. */
-export interface MailLink {
-  /** Checks the token. */
-  check: string
-  /** Uses it. */
-  action: string
-  /** The page that helps if the token is not valid, and the text of the link to it. */
-  help: [path: string, text: PageText]
-  /** What the page says after success. */
-  done: PageText
-}
-
 /** The script of the pages to which mails link, with a token. */
 const MAIL_LINK = 'mail-link.js'
 
@@ -78,7 +77,7 @@ export function listPages (
   return [
     {
       path: '/login',
-      template: 'login',
+      template: showLogin,
       title: 'logIn',
       script: 'login.js',
       notices: { out: 'loggedOut', ended: 'sessionOver', deleted: 'accountDeleted' },
@@ -88,7 +87,7 @@ export function listPages (
     },
     {
       path: '/login/second-factor',
-      template: 'login',
+      template: showLogin,
       title: 'logIn',
       script: 'login.js',
       isPersonal: true,
@@ -103,7 +102,7 @@ export function listPages (
     ...options.loginMail ? listLoginMailPages(operations) : [],
     {
       path: '/forgot-password',
-      template: 'forgot-password',
+      template: showForgotPassword,
       title: 'forgotTitle',
       script: 'mail-form.js',
       notices: { sent: 'forgotSent' },
@@ -113,7 +112,7 @@ export function listPages (
     ...options.passwordUrl === undefined
       ? [{
         path: '/set-password',
-        template: 'set-password',
+        template: showSetPassword,
         title: 'setPasswordTitle',
         script: MAIL_LINK,
         mailLink: {
@@ -128,7 +127,7 @@ export function listPages (
       ? [
           {
             path: '/sign-up',
-            template: 'sign-up',
+            template: showSignUp,
             title: 'signUpTitle',
             script: 'mail-form.js',
             notices: { sent: 'signUpSent' },
@@ -141,7 +140,7 @@ export function listPages (
       ? [
           {
             path: '/sign-up/confirm',
-            template: 'confirm-sign-up',
+            template: showConfirmSignUp,
             title: 'confirmSignUpTitle',
             script: MAIL_LINK,
             mailLink: {
@@ -155,7 +154,7 @@ export function listPages (
       : [],
     {
       path: '/verify-email',
-      template: 'verify-email',
+      template: showVerifyEmail,
       title: 'verifyTitle',
       script: MAIL_LINK,
       mailLink: {
@@ -167,44 +166,44 @@ export function listPages (
     },
     {
       path: '/undo',
-      template: 'undo',
+      template: showUndo,
       title: 'undoTitle',
       script: MAIL_LINK,
       mailLink: {
         check: 'auth/undo/check', action: 'auth/undo', help: ['forgot-password', 'requestLink'], done: 'undoDone',
       },
     },
-    { path: '/account', template: 'account', title: 'accountTitle', script: 'account.js', isPersonal: true },
+    { path: '/account', template: showAccount, title: 'accountTitle', script: 'account.js', isPersonal: true, isWide: true },
   ]
 }
 
 // Each is the page for the login, with another step.
 function listLoginMailPages ({ requestLoginMail, logInByCode }: FormOperations): Page[] {
-  const page = { template: 'login', title: 'logIn', script: 'login.js' } as const
+  const page = { template: showLogin, title: 'logIn', script: 'login.js' } as const
   return [
     {
       ...page,
       path: '/login/mail',
       sendsMail: true,
-      values: { byMail: 'yes', showsMail: 'yes' },
+      values: { byMail: true, showsMail: true },
       form: {
         operation: requestLoginMail,
         next: '../account',
         returns: true,
-        onSuccess: (loginId) => ({ showsMail: '', showsMailCode: 'yes', loginId: `${loginId}` }),
+        onSuccess: (loginId) => ({ showsMail: false, showsMailCode: true, loginId: `${loginId}` }),
         explain: ({ text }) => ({ mailAlert: text }),
       },
     },
     {
       ...page,
       path: '/login/mail/code',
-      values: { byMail: 'yes', showsMail: 'yes' },
+      values: { byMail: true, showsMail: true },
       form: { operation: logInByCode, next: '../../account', returns: true, explain: explainMailCode },
     },
     {
       ...page,
       path: '/login/mail/confirm',
-      values: { byMail: 'yes', showsMailLink: 'yes' },
+      values: { byMail: true, showsMailLink: true },
       next: '../../account',
       takesToken: true,
     },
@@ -213,10 +212,10 @@ function listLoginMailPages ({ requestLoginMail, logInByCode }: FormOperations):
 
 function explainMailCode (failure: FormFailure): PageValues {
   const { challenge, methods = '' } = explainLogin(failure) ?? {}
-  if (challenge !== undefined) return { challenge, methods, showsMail: '' }
+  if (challenge !== undefined) return { challenge, methods, showsMail: false }
   const { loginId } = failure.body
   if (typeof loginId !== 'string' || loginId === '') return { mailAlert: failure.text }
-  return { showsMail: '', showsMailCode: 'yes', loginId, mailCodeAlert: failure.text }
+  return { showsMail: false, showsMailCode: true, loginId, mailCodeAlert: failure.text }
 }
 
 // After the first factor, the page asks for the second one.

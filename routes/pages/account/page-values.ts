@@ -9,8 +9,8 @@ export interface PageValues {
   nameError?: string
   emailError?: string
   passwordError?: string
-  /** Not empty if there is one. */
-  hasFieldError?: string
+  /** Whether there is one. */
+  hasFieldError?: boolean
   /** What has happened. */
   notice?: string
   /** How it looks: as a success, or as a warning. */
@@ -31,12 +31,12 @@ export interface PageValues {
   /** Not empty if users can log in by mail: the page for that, and where the form for the code is sent. */
   loginMailUrl?: string
   mailCodeUrl?: string
-  /** Not empty on the pages for that. */
-  byMail?: string
-  /** Not empty if the login begins with a mail: with asking for one, with its code, or with its link. */
-  showsMail?: string
-  showsMailCode?: string
-  showsMailLink?: string
+  /** Whether it is a page for that. */
+  byMail?: boolean
+  /** Whether the login begins with a mail: with asking for one, with its code, or with its link. */
+  showsMail?: boolean
+  showsMailCode?: boolean
+  showsMailLink?: boolean
   /** What the code of a mail belongs to. */
   loginId?: string
   /** A failure of the request for a mail, or of its code. */
@@ -50,28 +50,19 @@ export interface PageValues {
   challenge?: string
   /** The second factors that the user has, separated by spaces. */
   methods?: string
-  /** Not empty if the service has passkeys for this page. */
-  canUsePasskeys?: string
-  /** Not empty if there are providers with which users sign in. */
-  hasProviders?: string
-  /** Not empty if a link to verify the address can be sent. */
-  canVerify?: string
+  /** Whether the service has passkeys for this page. */
+  canUsePasskeys?: boolean
+  /** Whether there are providers with which users sign in. */
+  hasProviders?: boolean
+  /** Whether a link to verify the address can be sent. */
+  canVerify?: boolean
   /** The actions that an API key can have, separated by spaces. */
   keyActions?: string
-  /** Not empty if the mount has uploads. */
-  hasFiles?: string
-  /** Not empty if the mount has a console. */
-  hasConsole?: string
+  /** Whether the mount has uploads. */
+  hasFiles?: boolean
+  /** Whether the mount has a console. */
+  hasConsole?: boolean
 }
-
-/** The names of these values, as placeholders of templates. */
-export const valueNames: readonly (keyof PageValues)[] = [
-  'alert', 'codeAlert', 'recoveryAlert', 'notice', 'typedName', 'typedEmail', 'returnTo', 'signUpUrl', 'loginUrl',
-  'secondFactorUrl', 'returnQuery', 'challenge', 'methods', 'canUsePasskeys', 'hasProviders', 'canVerify',
-  'loginMailUrl', 'mailCodeUrl', 'byMail', 'showsMail', 'showsMailCode', 'showsMailLink', 'loginId', 'mailAlert',
-  'mailCodeAlert', 'keyActions', 'hasFiles', 'hasConsole', 'nameError', 'emailError',
-  'passwordError', 'hasFieldError', 'noticeClass', 'forgotUrl', 'signUpPage', 'mailSentText',
-]
 
 /** The fields whose failures stand at them, with the names of the values. */
 export const fieldErrors = { name: 'nameError', email: 'emailError', password: 'passwordError' } as const

@@ -1,25 +1,16 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { escapeHtml, parseTemplate, type Template } from '../../../plugins/support/template.ts'
 import type { Options } from '../../../schema/options/options.ts'
 import type { Provider } from '../../../schema/sign-in/providers.ts'
 import { TooManyRequests } from '../../../schema/http/errors.ts'
-import { failureTexts, pageTexts, REJECTED } from '../../../schema/options/page-texts.ts'
+import { failureTexts, REJECTED } from '../../../schema/options/page-texts.ts'
 import type { Texts } from '../../../schema/translations/en.ts'
 import { inputText } from '../../../schema/translations/describe-input.ts'
 import { formatText, toSentence } from '../../../schema/translations/format.ts'
 import { directionOf } from '../../../schema/translations/languages.ts'
-import type { MailLink, Page } from './page-list.ts'
-import { fieldErrors, valueNames, type PageValues } from './page-values.ts'
-
-const FOLDER = join(import.meta.dirname, 'templates')
-
-const ofLinks = ['linkCheck', 'linkAction', 'helpPath', 'helpText', 'linkDone']
-const ofPages = [
-  'title', 'productName', 'language', 'direction', 'width', 'root', 'assets', 'script', 'logo', 'appUrl', 'termsUrl',
-  'privacyUrl', 'hasFooter', 'backToAppText', ...ofLinks,
-]
-const names = [...Object.keys(pageTexts), ...valueNames, ...ofPages]
+import { page as showPage } from '../components.ts'
+import { html, type Html } from '../html.ts'
+import type { Page } from './page-list.ts'
+import { fieldErrors, type PageValues } from './page-values.ts'
+import { aroundMailLink } from './templates/mail-link.ts'
 
 /**
  * Returns a function that renders pages from their templates.
@@ -36,75 +27,56 @@ export function createRenderer (
     providers: readonly Provider[]
   }
 ) {
-  const [layout, card, mailLink] = [readFrame('layout'), readFrame('card'), readFrame('mail-link')]
-  const templates = new Map<string, Template>()
-  const shared = {
-    productName, logo, appUrl, termsUrl, privacyUrl, hasFooter: termsUrl ?? privacyUrl,
-  }
-
-  function templateOf (name: string, isMailLink: boolean, language: string): Template {
-    const key = `${name} ${language}`
-    const known = templates.get(key)
-    if (known) return known
-    const content = readTemplate(name).replace('{{providers}}', () => choiceIn(language))
-    const inner = isMailLink ? mailLink.join(content) : content
-    const source = layout.join(name === 'account' ? inner : card.join(inner))
-    const template = parseTemplate(source, { names, escape: escapeHtml })
-    templates.set(key, template)
-    return template
-  }
-
-  function choiceIn (language: string): string {
-    if (providers.length === 0) return ''
-    const { continueWith, providersTitle, or } = texts.get(language)!
-    const links = providers.map(({ id, name }) => linkTo(id, formatText(continueWith, { provider: name }, language)))
-    return `<p class="divider">${escapeTemplate(or)}</p>
-<nav class="providers" aria-label="${escapeTemplate(providersTitle)}">\n${links.join('\n')}\n</nav>`
-  }
-
-  function describeLink ({ check, action, help: [helpPath, helpText], done }: MailLink, known: Texts) {
-    return {
-      linkCheck: check, linkAction: action, helpPath, helpText: known[helpText], linkDone: known[done],
-    }
-  }
+  // What depends on nothing but the language.
+  const ofLanguages = new Map([...texts].map(([language, t]) => [language, {
+    t,
+    language,
+    direction: directionOf(language),
+    files: assets(language),
+    header: appUrl && html`<a class="end" href="${appUrl}">${formatText(t.backToApp, { product: productName }, language)}</a>`,
+    footer: (termsUrl ?? privacyUrl) && html`${termsUrl && html`<a href="${termsUrl}">${t.terms}</a>`}${
+      privacyUrl && html`<a href="${privacyUrl}">${t.privacy}</a>`}`,
+    choices: providers.map(({ id, name }) => ({ id, text: formatText(t.continueWith, { provider: name }, language) })),
+  }]))
 
   return {
-    render ({ path, template, title, script, mailLink }: Page, language: string, values: PageValues): string {
-      const known = texts.get(language)!
+    render (page: Page, language: string, values: PageValues): string {
+      const { t, direction, files, header, footer, choices } = ofLanguages.get(language)!
+      const { path, template, script, mailLink, isWide = false } = page
       // URLs are relative to the page, so that it works below a prefix and behind a proxy that changes the path.
       const root = '../'.repeat(path.split('/').length - 2) || './'
-      const page = {
-        title: known[title],
+      const [title, folder] = [t[page.title], `${root}${files}`]
+      const links = choices.length > 0 ? showProviders(t, choices, root, values.returnQuery) : undefined
+      const mailSentText = values.typedEmail
+        ? formatText(t.loginMailSentTo, { email: values.typedEmail }, language)
+        : t.loginMailSent
+      const view = { t, v: { mailSentText, ...values, root, title, providers: links } }
+      const content = mailLink ? aroundMailLink(view, mailLink, template(view)) : template(view)
+      return `${showPage({
         language,
-        direction: directionOf(language),
-        width: template === 'account' ? 'wide' : 'narrow',
-        root,
-        assets: `${root}${assets(language)}`,
-        script,
-        backToAppText: formatText(known.backToApp, { product: productName }, language),
-        mailSentText: values.typedEmail === undefined || values.typedEmail === ''
-          ? known.loginMailSent
-          : formatText(known.loginMailSentTo, { email: values.typedEmail }, language),
-      }
-      const link = mailLink && describeLink(mailLink, known)
-      return templateOf(template, mailLink !== undefined, language)(
-        { ...known, ...shared, ...page, ...link, ...values }
-      )
+        direction,
+        title,
+        productName,
+        icon: `${folder}icon.svg`,
+        stylesheets: [`${folder}design.css`, `${folder}pages.css`],
+        scripts: [`${folder}${script}`],
+        skip: t.skipToContent,
+        ...logo !== undefined && { logo },
+        header,
+        footer,
+        width: isWide ? 'wide' : 'narrow',
+        content: isWide ? content : html`<div class="card">\n<h1>${title}</h1>\n${content}\n</div>`,
+      })}`
     },
   }
 }
 
-// The options have the names of providers, and templates have braces that stand for something.
-const escapeTemplate = (text: string): string =>
-  escapeHtml(text).replace(/[{}]/g, (brace) => `&#${brace.codePointAt(0)};`)
-
-const linkTo = (id: string, text: string): string =>
-  `<a class="button plain wide" href="{{root}}api/auth/providers/${id}/start{{returnQuery}}">${escapeTemplate(text)}</a>`
-
-const readTemplate = (name: string): string => readFileSync(join(FOLDER, `${name}.html`), 'utf8')
-
-// Returns what precedes and follows the content that a template is put around.
-const readFrame = (name: string): string[] => readTemplate(name).split('{{content}}')
+const showProviders = (
+  { or, providersTitle }: Texts, choices: readonly { id: string, text: string }[], root: string, query = ''
+): Html => html`<p class="divider">${or}</p>
+<nav class="providers" aria-label="${providersTitle}">
+${choices.map(({ id, text }) =>
+  html`<a class="button plain wide" href="${root}api/auth/providers/${id}/start${query}">${text}</a>\n`)}</nav>`
 
 type Failure = Error & { code?: string, errors?: readonly string[] }
 
@@ -118,7 +90,7 @@ export function explainAtFields (error: Failure, texts: Texts, language: string)
   for (const { field, text } of explainEach(error, texts, language)) {
     const name = field === undefined ? 'alert' : fieldErrors[field]
     values[name] = [values[name] ?? [], text].flat().join(' ')
-    if (field !== undefined) values.hasFieldError = 'yes'
+    if (field !== undefined) values.hasFieldError = true
   }
   return values
 }
