@@ -13,6 +13,7 @@ import { confirm } from '../../../node/commands/confirm.ts'
 import { main } from '../../../node/commands/index.ts'
 import { failStart, runCommand, spawnCommand, surroundings } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { nodeCommand, startNode } from '../../helpers/node.ts'
 
 const server = fileURLToPath(new URL('../../../node/server.ts', import.meta.url))
@@ -179,7 +180,7 @@ t.test('usher migrate updates a database, and other commands work while a node r
   })
 })
 
-t.test('5.5 uploads clean removes files without a record after a confirmation', { buffered: true }, async (t) => {
+nightly('5.5 uploads clean removes files without a record after a confirmation', { buffered: true }, async (t) => {
   const cwd = t.testdir()
   const files = join(cwd, 'data/uploads/files')
   const old = async (name: string) => {
@@ -286,7 +287,7 @@ t.test('14.4 config and status say what is wrong, exit with 1, and create nothin
   t.same(await readdir(cwd), ['.env'])
 })
 
-t.test('14.4 status counts the processes of other releases, which hold a lock of the same name', { buffered: true }, async (t) => {
+nightly('14.4 status counts the processes of other releases, which hold a lock of the same name', { buffered: true }, async (t) => {
   const url = await createDatabase(t)
   const nodes = async () => {
     const { stdout } = await usher('status --json', { settings: { DATABASE_URL: url } })
@@ -315,7 +316,7 @@ t.test('a question on the terminal is confirmed by y or yes only', { buffered: t
   for (const text of ['\n', 'no\n', 'yesterday\n', '']) t.match(await answer(text), { confirmed: false })
 })
 
-t.test('14.4 a process has the output and the exit code of its command, and reads the folder, the environment and the input', async (t) => {
+nightly('14.4 a process has the output and the exit code of its command, and reads the folder, the environment and the input', async (t) => {
   const folder = t.testdir({ '.env': `DATABASE_URL=${DATABASE_URL}` })
   const cases: [words: string, input: string, settings: Record<string, string>, code: number][] = [
     ['--version', '', {}, 0],
@@ -362,7 +363,7 @@ t.test('14.4 commands leave nothing behind in a process that runs several', asyn
   t.strictSame(stateOf(), before)
 })
 
-t.test('14.4 a command whose result cannot be written says so and fails', async (t) => {
+nightly('14.4 a command whose result cannot be written says so and fails', async (t) => {
   const [full, FAILED] = ['The result could not be written to standard output (ENOSPC).\n', { code: 1 }]
   for (const words of ['--version', 'status --help', 'users list', 'users list --json']) {
     const run = async (stdout: Writable) => {
