@@ -286,7 +286,7 @@ t.test('16.6 a page of another origin can neither make a browser ask nor use its
   t.equal(await statusOf(confirm({ code }, { cookie })), 200)
 })
 
-t.test('16.6 whatever voids what was issued voids links and codes', async (t) => {
+nightly('16.6 whatever voids what was issued voids links and codes', async (t) => {
   const passkeys = withPasskeys(usher)
   const changes: Record<string, (user: LoggedIn) => Promise<unknown>> = {
     'another address': ({ id, headers }) =>
