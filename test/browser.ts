@@ -4,4 +4,4 @@ import { runFiles } from './helpers/run-folder.ts'
 
 // All looks of all pages take minutes on a quiet machine.
 t.setTimeout(1_800_000)
-runFiles(import.meta.dirname, 'browser/*.browser.ts')
+runFiles('browser/*.browser.ts')

@@ -7,6 +7,7 @@ import t from 'tap'
 import ts from 'typescript'
 import manifest from '../package.json' with { type: 'json' }
 import { testDatabaseUrl, uniqueSchema } from './helpers/database.ts'
+import { nightly } from './helpers/nightly.ts'
 import { installInHost, pack, runHost } from './helpers/package.ts'
 import { temporaryFolder } from './helpers/temporary-folder.ts'
 
@@ -94,7 +95,7 @@ t.test('9 a host in JavaScript can install, import and mount the plugin, and get
   t.equal(await runHost(folder, 'mounted.js', options), '[200,200,200,200]\n')
 })
 
-t.test('12.10 a start imports no ES module that a CommonJS plugin would get by require', async (t) => {
+nightly('12.10 a start imports no ES module that a CommonJS plugin would get by require', async (t) => {
   await writeFile(join(folder, 'shared.js'), `
 import { createRequire, registerHooks } from 'node:module'
 const [imported, modules] = [[], new Set()]

@@ -6,6 +6,7 @@ import usher, { type Actor, type UsherOptions } from '../../app.ts'
 import { createUsher, sharedUsher, withUsers, type TestUsher } from '../helpers/app.ts'
 import { slow } from '../helpers/deadlines.ts'
 import { post } from '../helpers/graphql.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 
 type Claims = NonNullable<UsherOptions['claims']>
@@ -85,7 +86,7 @@ t.test('12.3 claims are added at login and refresh, to tokens that other service
   t.equal((await actorOf(token))!.claims.plan, 'free', 'the former token says what it said')
 })
 
-t.test('12.3 without the option, the claims of every actor are an empty frozen object', async (t) => {
+nightly('12.3 without the option, the claims of every actor are an empty frozen object', async (t) => {
   const node = await mount(t, returned({ plan: 'pro' }))
   const { base, options, tryLogin, actorOf } = node
   t.same((await actorOf(base.admin.token))!.claims, {}, 'a token from before the option was set')
@@ -97,7 +98,7 @@ t.test('12.3 without the option, the claims of every actor are an empty frozen o
   t.ok(Object.isFrozen(claims))
 })
 
-t.test('12.3 claims that a token cannot have make the login fail with 500, and the log says why', async (t) => {
+nightly('12.3 claims that a token cannot have make the login fail with 500, and the log says why', async (t) => {
   let answer: Claims = returned({})
   const { base, inject, lines, tryLogin } = await mount(
     t, (user) => answer(user), { deadlines: { ...slow, claims: 500 } }
@@ -194,7 +195,7 @@ t.test('12.3 claims must be a function', async (t) => {
   await t.rejects(register(), { message: 'usher: claims must be a function' })
 })
 
-t.test('12.3 two mounts have claims of their own', async (t) => {
+nightly('12.3 two mounts have claims of their own', async (t) => {
   const { options } = await sharedUsher()
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())

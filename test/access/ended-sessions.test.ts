@@ -8,6 +8,7 @@ import app from '../../app.ts'
 import { HEARTBEAT } from '../../db/driver/notification-connection.ts'
 import { createUsher, withUsers, type LoggedIn, type TestUsher } from '../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
@@ -82,7 +83,7 @@ t.test('4 a session that ended on any node is rejected by every node', async (t)
   })
 })
 
-t.test('4 an ended session is forgotten when its tokens have expired', async (t) => {
+nightly('4 an ended session is forgotten when its tokens have expired', async (t) => {
   const one = await createUsher(t)
   const sql = openSql(t, one)
   const user = await one.createUser()
@@ -175,7 +176,7 @@ t.test('4 a request with a verified token reads nothing from the database', asyn
   t.ok(statements.length > 0, 'they are counted')
 })
 
-t.test('4 a node that starts deletes expired sessions, even if one of them is locked', async (t) => {
+nightly('4 a node that starts deletes expired sessions, even if one of them is locked', async (t) => {
   const one = await createUsher(t)
   const sql = openSql(t, one)
   const { admin } = one

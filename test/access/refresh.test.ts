@@ -191,7 +191,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     t.equal((await refresh(first)).cookie, second.cookie)
     const third = await refresh(second)
     for (const old of [first, second]) t.equal((await refresh(old)).cookie, third.cookie)
-    await later(first, '9 seconds')
+    await later(first, '5 seconds')
     t.equal((await refresh(first)).cookie, third.cookie)
   })
 

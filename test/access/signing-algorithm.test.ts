@@ -5,6 +5,7 @@ import { calculateJwkThumbprint, createLocalJWKSet, decodeJwt, decodeProtectedHe
 import t from 'tap'
 import type { ISql } from 'postgres'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -35,7 +36,7 @@ async function ask ({ inject }: TestUsher, token: string) {
   return statusCode === 200 ? [200] : [statusCode, headers['www-authenticate'], JSON.parse(body).code]
 }
 
-t.test('4 with the option signingAlgorithm, the first key is one of ES256, and signs at once', async (t) => {
+nightly('4 with the option signingAlgorithm, the first key is one of ES256, and signs at once', async (t) => {
   const usher = await createUsher(t, { signingAlgorithm: 'ES256', secret: SECRET })
   const [key, ...others] = await keysOf(usher)
   t.same(others, [])
@@ -53,7 +54,7 @@ t.test('4 with the option signingAlgorithm, the first key is one of ES256, and s
   t.match((await openSql(t, usher)`select * from signing_keys`)[0], { private_key: /^sealed1\./ })
 })
 
-t.test('4 a change of the algorithm: no valid token is rejected, and services know the new key before it signs', async (t) => {
+nightly('4 a change of the algorithm: no valid token is rejected, and services know the new key before it signs', async (t) => {
   const one = await createUsher(t)
   const sql = openSql(t, one)
   const { token } = one.admin
@@ -99,7 +100,7 @@ t.test('4 a change of the algorithm: no valid token is rejected, and services kn
   }
 })
 
-t.test('4 a change of the algorithm that is taken back before the new key signs leaves no key behind', async (t) => {
+nightly('4 a change of the algorithm that is taken back before the new key signs leaves no key behind', async (t) => {
   const one = await createUsher(t)
   const warnings: string[] = []
   const stream = { write: (line: string) => { warnings.push(line) } }
@@ -117,7 +118,7 @@ t.test('4 a change of the algorithm that is taken back before the new key signs 
   t.equal((await openSql(t, one)`select 1 from signing_keys`).length, 1)
 })
 
-t.test('4 a first secret together with another algorithm: one new key, encrypted, signs at once', async (t) => {
+nightly('4 a first secret together with another algorithm: one new key, encrypted, signs at once', async (t) => {
   const one = await createUsher(t)
   const two = await createUsher(t, { ...one.options, secret: SECRET, signingAlgorithm: 'ES256' })
   t.equal(algOf((await relogin(two)).token), 'ES256')

@@ -7,6 +7,7 @@ import { openDatabase } from '../../db/driver/connection.ts'
 import { rotateSigningKey, type Rotation } from '../../db/access/signing-keys.ts'
 import { createUsher, type LoggedIn, type TestUsher } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
@@ -151,7 +152,7 @@ t.test('4 during a rotation no node rejects a valid token', async (t) => {
   })
 })
 
-t.test('4 of many nodes, one rotates a key that has reached its age', async (t) => {
+nightly('4 of many nodes, one rotates a key that has reached its age', async (t) => {
   const one = await createUsher(t, { signingKeySeconds: 60 })
   const two = await createUsher(t, one.options)
   const three = await createUsher(t, one.options)
@@ -216,7 +217,7 @@ t.test('4 the keys are created once and shared by all nodes', async (t) => {
   })
 })
 
-t.test('4 a kid that a node does not know', async (t) => {
+nightly('4 a kid that a node does not know', async (t) => {
   let reads = 0
   const client = postgres(await testDatabaseUrl(), {
     max: 4, onnotice: () => {}, debug: (_, query) => { if (/from .*signing_keys/s.test(query)) reads++ },
@@ -274,7 +275,7 @@ t.test('4 a kid that a node does not know', async (t) => {
   })
 })
 
-t.test('4 an unknown kid gets 503 while the database is unavailable', async (t) => {
+nightly('4 an unknown kid gets 503 while the database is unavailable', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const usher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} })
   const { token } = usher.admin
@@ -354,7 +355,7 @@ t.test('4 with a secret, the private keys are stored encrypted', async (t) => {
   })
 })
 
-t.test('4 keys stored in plain text are replaced when a node starts with a secret', async (t) => {
+nightly('4 keys stored in plain text are replaced when a node starts with a secret', async (t) => {
   const plain = await createUsher(t)
   const sql = openSql(t, plain)
   const list = () => sql<KeyRow[]>`select * from signing_keys order by active_at desc`
@@ -388,7 +389,7 @@ t.test('4 keys stored in plain text are replaced when a node starts with a secre
   })
 })
 
-t.test('4 a node without notifications rejects a revoked key at once', async (t) => {
+nightly('4 a node without notifications rejects a revoked key at once', async (t) => {
   const one = await createUsher(t)
   const proxy = await createProxy(t, await testDatabaseUrl())
   const deaf = await createUsher(t, { ...one.options, notificationsUrl: proxy.url })

@@ -4,6 +4,7 @@ import t from 'tap'
 import { createUsher, sharedUsher, type TestUsher } from '../helpers/app.ts'
 import { openEvents } from '../helpers/events.ts'
 import { createPost, post } from '../helpers/graphql.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 import { leftovers, upload } from '../helpers/uploads.ts'
@@ -74,7 +75,7 @@ t.test('2.5 what a deleted user had is invisible at once, long before it is dele
   await until('the file is gone', async () => (await leftovers(usher, sql)).files === 0)
 })
 
-t.test('2.5 a large amount is deleted in small batches, in the background', async (t) => {
+nightly('2.5 a large amount is deleted in small batches, in the background', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const user = await usher.createUser()
@@ -106,7 +107,7 @@ t.test('2.5 a large amount is deleted in small batches, in the background', asyn
   )
 })
 
-t.test('2.5 users who are deleted manually are cleaned up too, many at a time', async (t) => {
+nightly('2.5 users who are deleted manually are cleaned up too, many at a time', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   await sql`insert into users (id, name, email, role) select gen_random_uuid(), '', 'u' || i, 'user' from generate_series(1, 250) i`

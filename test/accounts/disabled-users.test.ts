@@ -3,6 +3,7 @@ import type { UsherOptions } from '../../app.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { createPost, openSocket, post } from '../helpers/graphql.ts'
 import { createMailer } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -88,7 +89,7 @@ t.test('11.4 only an admin may disable or enable, and users not even themselves:
   t.equal((await inject('PATCH', `/api/users/${user.id}`, { payload: { disabled: true } })).statusCode, 401)
 })
 
-t.test('2 the policy of a host decides who may disable users, in addition to who may change them', async (t) => {
+nightly('2 the policy of a host decides who may disable users, in addition to who may change them', async (t) => {
   const [user, other] = [await createUser(), await createUser()]
   const statusesOf = async (policy: UsherOptions['policy']) => {
     const { inject } = await createUsher(t, { ...usher.options, policy })
@@ -202,7 +203,7 @@ t.test('11.4 every node rejects the sessions, and closes sockets and streams', a
   t.equal((await there.inject('POST', '/api/auth/login', { payload: user })).statusCode, 401)
 })
 
-t.test('11.4 no session remains, whatever order logins, refreshes and disabling have', async (t) => {
+nightly('11.4 no session remains, whatever order logins, refreshes and disabling have', async (t) => {
   const user = await createUser()
   for (let round = 0; round < 50; round++) {
     const session = await login(user)
@@ -343,7 +344,7 @@ t.test('11.4 the last admin who is not disabled can be neither disabled, deleted
   t.equal((await patch(third, third, { disabled: true })).statusCode, 409)
 })
 
-t.test('11.4 if two admins disable, demote or delete each other at once, one who is not disabled remains', async (t) => {
+nightly('11.4 if two admins disable, demote or delete each other at once, one who is not disabled remains', async (t) => {
   const { inject, patch, remove, createUser, ...service } = await createAdmins(t)
   const disable = (who: LoggedIn, whose: LoggedIn) => patch(who, whose, { disabled: true })
   const demote = (who: LoggedIn, whose: LoggedIn) => patch(who, whose, { role: 'user' })

@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { Actor } from '../../app.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { beginRequest } from '../helpers/slow-request.ts'
 import { openSql } from '../helpers/sql.ts'
 
@@ -87,7 +88,7 @@ t.test('2 the default policy for users', async (t) => {
   })
 })
 
-t.test('2 if two admins delete or demote each other at once, one remains', async (t) => {
+nightly('2 if two admins delete or demote each other at once, one remains', async (t) => {
   const { inject, login, admin } = await createUsher(t)
   const demote = (who: LoggedIn, whose: LoggedIn) =>
     inject('PUT', `/api/users/${whose.id}`, {
@@ -116,7 +117,7 @@ t.test('2 if two admins delete or demote each other at once, one remains', async
   }
 })
 
-t.test('2 a login that races with a demotion gets no token with the role admin', async (t) => {
+nightly('2 a login that races with a demotion gets no token with the role admin', async (t) => {
   const user = await usher.createUser({ role: 'admin' })
   const sql = openSql(t, usher)
   const [racing] = await sql.begin(async (transaction) => {
@@ -133,7 +134,7 @@ t.test('2 a login that races with a demotion gets no token with the role admin',
   t.equal(JSON.parse(Buffer.from(token.split('.')[1], 'base64url').toString()).role, 'user')
 })
 
-t.test('2 a login that races with a deletion fails', async (t) => {
+nightly('2 a login that races with a deletion fails', async (t) => {
   const user = await usher.createUser()
   const sql = openSql(t, usher)
   const [racing] = await sql.begin(async (transaction) => {
@@ -173,7 +174,7 @@ t.test('2 a host may pass its own policy', async (t) => {
   t.equal((await inject('DELETE', `/api/users/${user.id}`, { headers: user.headers })).statusCode, 403)
 })
 
-t.test('12.2 a rule of the host is asked before the body arrives and when the change is made', async (t) => {
+nightly('12.2 a rule of the host is asked before the body arrives and when the change is made', async (t) => {
   const asked = new Map<string, number>()
   let isClosed = false
   const rule = (action: string) => (actor: Actor | null) => {

@@ -2,6 +2,7 @@ import t from 'tap'
 import { audiences } from '../../app.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { createMailer } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { tagOfRow } from '../helpers/row-tags.ts'
 import { openSql } from '../helpers/sql.ts'
 
@@ -139,7 +140,7 @@ t.test('10.2 a malformed tag gets 400, after 401 and 403 and before 404, and 409
   t.equal((await send('DELETE', admin.id, { tag: STALE })).json().code, 'LAST_ADMIN')
 })
 
-t.test('10.2 a hundred writers with the same tag on two nodes: exactly one succeeds', async (t) => {
+nightly('10.2 a hundred writers with the same tag on two nodes: exactly one succeeds', async (t) => {
   const { id, email } = await createUser()
   const kinds: ((name: string) => Given & { method: 'PUT' | 'PATCH' })[] = [
     (name) => ({ method: 'PUT', payload: { name, email } }),

@@ -2,6 +2,7 @@ import t from 'tap'
 import { auditActions } from '../../schema/audit/audit.ts'
 import { createUsher, type LoggedIn, type TestUsher } from '../helpers/app.ts'
 import { createPost, post } from '../helpers/graphql.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { stopClock } from '../helpers/stopped-clock.ts'
 import { until } from '../helpers/until.ts'
@@ -297,7 +298,7 @@ t.test('8 entries are kept for auditSeconds', async (t) => {
   })
 })
 
-t.test('4 the log and sessions have the address of a client without its port, and not what is no address', async (t) => {
+nightly('4 the log and sessions have the address of a client without its port, and not what is no address', async (t) => {
   const usher = await createUsher(t, {}, { trustProxy: true })
   const { inject, admin } = usher
   const sent = {
@@ -332,7 +333,7 @@ t.test('4 the log and sessions have the address of a client without its port, an
   }
 })
 
-t.test('4 the log records 403 and 429 responses, but only one entry a minute during a flood', async (t) => {
+nightly('4 the log records 403 and 429 responses, but only one entry a minute during a flood', async (t) => {
   const warnings: string[] = []
   const logger = { level: 'warn', stream: { write: (line: string) => { warnings.push(line) } } }
   const throttle = { account: { burst: 1, perMinute: 0.01 } }

@@ -4,6 +4,7 @@ import { createUsher } from '../helpers/app.ts'
 import { checkLooks, look, looks, openPage } from '../helpers/browser.ts'
 import { createMailer } from '../helpers/mail.ts'
 import { createPost } from '../helpers/graphql.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { fieldPart, filePart, post } from '../helpers/uploads.ts'
 import { openSql } from '../helpers/sql.ts'
 
@@ -29,7 +30,7 @@ const paths = [
   '/settings', '/nothing',
 ]
 
-t.test('18.2 every page is accessible, fits, and is small', async (t) => {
+nightly('18.2 every page is accessible, fits, and is small', async (t) => {
   const { page, problems, foreign } = await openPage(t, url)
   t.equal(new URL(page.url()).pathname, '/base/console/login')
   await page.getByLabel('E-mail address').fill(admin.email)
@@ -70,7 +71,7 @@ t.test('18.2 without JavaScript, an admin logs in, reads, and changes a user', a
   t.equal(await page.getByLabel('Name', { exact: true }).inputValue(), 'Somebody else')
 })
 
-t.test('18.3 a session whose user was authenticated recently opens the console by a button', async (t) => {
+nightly('18.3 a session whose user was authenticated recently opens the console by a button', async (t) => {
   const { page } = await openPage(t, `http://localhost:${port}/base/login`)
   await page.getByLabel('E-mail address').fill(admin.email)
   await page.getByLabel('Password', { exact: true }).fill(admin.password)

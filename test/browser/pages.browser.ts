@@ -5,6 +5,7 @@ import { audiences } from '../../app.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { openPage, type Watched } from '../helpers/browser.ts'
 import { createMailer, type Inbox } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const NEXT = 'a password of tomorrow'
@@ -39,7 +40,7 @@ function watch (t: Test, { foreign, problems }: Watched, statuses: readonly numb
     problem), statuses)
 }
 
-t.test('15.2 a forgotten password: link by mail, another password, login, account', async (t) => {
+nightly('15.2 a forgotten password: link by mail, another password, login, account', async (t) => {
   const { url, inbox, createUser } = await serve(t)
   const user = await createUser({ name: 'Ada' })
   const watched = await openPage(t, `${url}/login`)
@@ -138,7 +139,7 @@ t.test('15.2 sign-up: link by mail, login, account, another address, and undoing
   watch(t, used, [400])
 })
 
-t.test('11.2 a link of a sign-up asks for a name and a password in a browser that has not signed up', async (t) => {
+nightly('11.2 a link of a sign-up asks for a name and a password in a browser that has not signed up', async (t) => {
   const { url, inbox, inject } = await serve(t)
   const mallory = { name: 'Mallory', email: 'ada@example.com', password: 'horse battery staple' }
   t.equal((await inject('POST', '/api/auth/sign-up', { payload: mallory })).statusCode, 202)
@@ -165,7 +166,7 @@ t.test('11.2 a link of a sign-up asks for a name and a password in a browser tha
   watch(t, watched, [400, 401])
 })
 
-t.test('11.2 a browser that loses its cookie while the page is open is asked for a password then', async (t) => {
+nightly('11.2 a browser that loses its cookie while the page is open is asked for a password then', async (t) => {
   const { url, inbox } = await serve(t)
   const [email, password] = ['ada@example.com', 'quiet lantern river']
   const watched = await openPage(t, `${url}/sign-up`)
@@ -186,7 +187,7 @@ t.test('11.2 a browser that loses its cookie while the page is open is asked for
   watch(t, watched, [400])
 })
 
-t.test('15.2 where addresses are hidden, a new address takes effect by the link that is sent to it', async (t) => {
+nightly('15.2 where addresses are hidden, a new address takes effect by the link that is sent to it', async (t) => {
   const { url, inbox, createUser } = await serve(t, { policy: { 'users:read-email': audiences.owners } })
   const user = await createUser({ name: 'Ada' })
   const watched = await openPage(t, `${url}/login`)
@@ -290,7 +291,7 @@ t.test('15.2 the account page: name, address, password, sessions', async (t) => 
   watch(t, watched, [401, 403, 401, 401])
 })
 
-t.test('15.2 login by keyboard only, and to where the user wanted to go', async (t) => {
+nightly('15.2 login by keyboard only, and to where the user wanted to go', async (t) => {
   const { url, admin } = await serve(t, { origins: ['https://app.example.com'] })
   const watched = await openPage(
     t, `${url}/login?returnTo=${encodeURIComponent('/accounts/forgot-password?from=login')}`
@@ -313,7 +314,7 @@ t.test('15.2 login by keyboard only, and to where the user wanted to go', async 
   watch(t, foreign)
 })
 
-t.test('15.2 without JavaScript, login works, and the account page says what it needs', async (t) => {
+nightly('15.2 without JavaScript, login works, and the account page says what it needs', async (t) => {
   const { url, admin, inbox } = await serve(t)
   const watched = await openPage(t, `${url}/login?returnTo=/accounts/forgot-password`, { javaScriptEnabled: false })
   const { page } = watched
@@ -338,7 +339,7 @@ t.test('15.2 without JavaScript, login works, and the account page says what it 
   watch(t, watched, [401])
 })
 
-t.test('15.2 after too many attempts, the login says how many minutes to wait', async (t) => {
+nightly('15.2 after too many attempts, the login says how many minutes to wait', async (t) => {
   const { url } = await serve(t, { throttle: { account: { burst: 1, perMinute: 0.5 } } })
   const nobody = { email: 'nobody@example.com', password: 'wrong' }
   for (const javaScriptEnabled of [true, false]) {
@@ -357,7 +358,7 @@ t.test('15.2 after too many attempts, the login says how many minutes to wait', 
   }
 })
 
-t.test('15.2 a button that waits for the service is busy, works once, and can be used again after a failure', async (t) => {
+nightly('15.2 a button that waits for the service is busy, works once, and can be used again after a failure', async (t) => {
   const { url } = await serve(t)
   const { page } = await openPage(t, `${url}/login`)
   const [arrived, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -387,7 +388,7 @@ t.test('15.2 a button that waits for the service is busy, works once, and can be
   t.equal(requests, 2)
 })
 
-t.test('15.2 your data: the download and the deletion of the account, each after a confirmation that it is you', async (t) => {
+nightly('15.2 your data: the download and the deletion of the account, each after a confirmation that it is you', async (t) => {
   const usher = await serve(t)
   const { url, createUser, inject } = usher
   const sql = openSql(t, usher)

@@ -5,6 +5,7 @@ import { createUsher } from '../helpers/app.ts'
 import { cookieOf, fieldsOf, withConsole } from '../helpers/console.ts'
 import { createPost } from '../helpers/graphql.ts'
 import { createMailer } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const inbox = createMailer()
@@ -290,7 +291,7 @@ t.test('18.1 lists are searched, filtered and paged', async (t) => {
   t.match((await read('/console/settings', cookie)).body, 'PORT')
 })
 
-t.test('18.3 the policy of the host decides, as in the API', async (t) => {
+nightly('18.3 the policy of the host decides, as in the API', async (t) => {
   const strict = await createUsher(t, {
     console: true, policy: { 'users:disable': () => false, 'audit:read': () => false, 'users:create': () => false },
   })

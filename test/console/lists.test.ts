@@ -3,6 +3,7 @@ import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
 import { withConsole } from '../helpers/console.ts'
 import { createMailer } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -19,7 +20,7 @@ const { inject, admin, createUser } = usher
 const sql = openSql(t, usher)
 const { open, read, send } = withConsole(usher)
 
-t.test('18.1 a mail that was given up is sent again while its link works, or discarded', async (t) => {
+nightly('18.1 a mail that was given up is sent again while its link works, or discarded', async (t) => {
   const cookie = await open(admin)
   // Causes a mail that its server refuses for good.
   const refuse = async () => {
@@ -180,7 +181,7 @@ t.test('18.2 a list by second factor follows an app that is confirmed, replaced 
   t.not((await hasApp()).etag, etag, 'a change of the record has another one')
 })
 
-t.test('18.2 whatever the address of a page says, it is answered by a page and never by a 500', async (t) => {
+nightly('18.2 whatever the address of a page says, it is answered by a page and never by a 500', async (t) => {
   const cookie = await open(admin)
   const parameters = {
     '': ['done', '__proto__'],

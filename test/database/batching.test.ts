@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { postponed, batchCalls } from '../../db/batching/batching.ts'
 import { createUsher } from '../helpers/app.ts'
+import { nightly } from '../helpers/nightly.ts'
 
 /**
  * Creates a batched read whose statements the test completes itself. On a busy machine a turn takes long, which must
@@ -158,7 +159,7 @@ t.test('SPEED 2 more than a thousand keys are split into several statements, in 
   t.equal(statements[1]!.keys[0], '1000')
 })
 
-t.test('SPEED 2 reads see every write that was acknowledged before they were requested', async (t) => {
+nightly('SPEED 2 reads see every write that was acknowledged before they were requested', async (t) => {
   const { app, admin, createUser } = await createUsher(t)
   const base = await app.listen({ port: 0, host: '127.0.0.1' })
   const { id, email } = await createUser()

@@ -7,6 +7,7 @@ import { createUsher } from '../helpers/app.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { nextMigrations } from '../helpers/next-migrations.ts'
+import { nightly } from '../helpers/nightly.ts'
 
 const ALL = ['0001']
 
@@ -28,7 +29,7 @@ async function createSchema (t: Test): Promise<string> {
   return schema
 }
 
-t.test('8 if several nodes start at the same time, each migration runs once, and all nodes work', async (t) => {
+nightly('8 if several nodes start at the same time, each migration runs once, and all nodes work', async (t) => {
   const schema = uniqueSchema(t.name)
   const database = await testDatabaseUrl()
   const nodes = Array.from({ length: 3 }, () => createUsher(t, { schema }))

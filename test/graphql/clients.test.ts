@@ -4,10 +4,11 @@ import { WebSocket } from 'ws'
 import { createUsher, sharedUsher } from '../helpers/app.ts'
 import { clients } from '../helpers/clients.ts'
 import { createPost, hostOf, post } from '../helpers/graphql.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { until } from '../helpers/until.ts'
 
-t.test('7.7 common GraphQL clients receive each post they missed while disconnected exactly once', async (t) => {
+nightly('7.7 common GraphQL clients receive each post they missed while disconnected exactly once', async (t) => {
   let usher = await createUsher(t)
   const otherNode = await createUsher(t, usher.options)
   const { admin } = otherNode

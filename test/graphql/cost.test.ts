@@ -4,6 +4,7 @@ import t, { type Test } from 'tap'
 import { audiences } from '../../app.ts'
 import { createUsher, sharedUsher, type TestUsher } from '../helpers/app.ts'
 import { hostOf, openSocket, post, protocols, type Answer } from '../helpers/graphql.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -133,7 +134,7 @@ t.test('7.8 JSON escapes count toward the response limit, and a large response i
   for (const node of data.posts.nodes) t.match(node, { content, author: { posts: [{ title: /^Post/ }] } })
 })
 
-t.test('7.8 the contents of many authors are read correctly in several statements', async (t) => {
+nightly('7.8 the contents of many authors are read correctly in several statements', async (t) => {
   const usher = await createUsher(t, { graphql: { maxResponseBytes: 32 * 1024 * 1024 } })
   await fill(t, usher, { authors: 5, posts: 50, content: 'x'.repeat(65_000) })
   const { data, errors } = await post(usher, { query: '{ users { nodes { role posts { content } } } }' })
@@ -164,7 +165,7 @@ t.test('7.8 the contents of a response that is too large are not read', async (t
   t.equal(await read(), before + 50)
 })
 
-t.test('1.13 large responses share a memory budget; those beyond it get OVERLOADED, and the budget is released', async (t) => {
+nightly('1.13 large responses share a memory budget; those beyond it get OVERLOADED, and the budget is released', async (t) => {
   const usher = await sharedUsher({ graphql: { bufferedBytes: 1024 * 1024 } })
   await fill(t, usher, { authors: 1, posts: 14, content: 'x'.repeat(65_000) })
   const query = '{ posts(first: 14) { nodes { content } } }'
@@ -184,7 +185,7 @@ t.test('1.13 large responses share a memory budget; those beyond it get OVERLOAD
   }
 })
 
-t.test('1.13 the memory budget is released if a response waits behind an event stream and the connection is reset', async (t) => {
+nightly('1.13 the memory budget is released if a response waits behind an event stream and the connection is reset', async (t) => {
   const usher = await sharedUsher({ graphql: { bufferedBytes: 1024 * 1024 } })
   await fill(t, usher, { authors: 1, posts: 14, content: 'x'.repeat(65_000) })
   const query = '{ posts(first: 14) { nodes { content } } }'
@@ -203,7 +204,7 @@ t.test('1.13 the memory budget is released if a response waits behind an event s
   await until('the budget is released', isServed)
 })
 
-t.test('1.13 responses that wait behind an event stream take a share of the memory budget, and other addresses are served', async (t) => {
+nightly('1.13 responses that wait behind an event stream take a share of the memory budget, and other addresses are served', async (t) => {
   const usher = await createUsher(t, { graphql: { bufferedBytes: 4 * 1024 * 1024, maxResponseBytes: 1024 * 1024 } })
   await fill(t, usher, { authors: 1, posts: 14, content: 'x'.repeat(65_000) })
   const payload = { query: '{ posts(first: 14) { nodes { content } } }' }
@@ -317,7 +318,7 @@ t.test('7.8 a page of an invalid size costs as much as a usual one, so that thou
   }
 })
 
-t.test('11.1 one error says that the posts of a hundred users may not be read, wherever it is in the document', async (t) => {
+nightly('11.1 one error says that the posts of a hundred users may not be read, wherever it is in the document', async (t) => {
   const usher = await createUsher(t, { policy: { 'posts:read': audiences.members } })
   await fillPage(t, usher)
   const lines = '\n'.repeat(9900)

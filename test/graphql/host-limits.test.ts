@@ -3,6 +3,7 @@ import t from 'tap'
 import type { GraphqlExtension, UsherGraphQLContext } from '../../app.ts'
 import { createUsher } from '../helpers/app.ts'
 import { createPost, openSocket, post } from '../helpers/graphql.ts'
+import { nightly } from '../helpers/nightly.ts'
 
 const words = 'words '.repeat(200)
 
@@ -85,7 +86,7 @@ t.test('12.6 values of a host count towards the size of a response', async (t) =
   }
 })
 
-t.test('12.6 at most a hundred fields of a host that fail are listed, and one error says that there are more', async (t) => {
+nightly('12.6 at most a hundred fields of a host that fail are listed, and one error says that there are more', async (t) => {
   const fail = () => { throw new GraphQLError('Not today', { extensions: { code: 'CLOSED' } }) }
   const usher = await createUsher(t, {
     graphql: {
@@ -136,7 +137,7 @@ t.test('12.6 at most a hundred fields of a host that fail are listed, and one er
   }
 })
 
-t.test('1.13 the lines before a failing field are not counted again for each error, and its location is still right', async (t) => {
+nightly('1.13 the lines before a failing field are not counted again for each error, and its location is still right', async (t) => {
   const texts: unknown[] = []
   const fail = (_: unknown, __: unknown, ___: unknown, { fieldNodes }: GraphQLResolveInfo) => {
     texts.push(fieldNodes[0]!.loc!.source.body)

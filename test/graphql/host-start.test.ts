@@ -3,6 +3,7 @@ import t from 'tap'
 import usher, { type GraphqlExtension } from '../../app.ts'
 import { createUsher } from '../helpers/app.ts'
 import { mountOptions } from '../helpers/host.ts'
+import { nightly } from '../helpers/nightly.ts'
 
 const field = 'extend type User { bookmarks: [String!]! }'
 const load = { User: { bookmarks: async (queries: readonly unknown[]) => queries.map(() => []) } }
@@ -103,7 +104,7 @@ const mistakes: [extension: object, message: string | RegExp][] = [
   ],
 ]
 
-t.test('12.6 12.11 a mistake in what a host adds to /graphql stops the start, with the option and the field', async (t) => {
+nightly('12.6 12.11 a mistake in what a host adds to /graphql stops the start, with the option and the field', async (t) => {
   const options = await mountOptions(t)
   for (const [graphql, message] of mistakes) {
     const app = Fastify({ pluginTimeout: 0 })
@@ -116,7 +117,7 @@ t.test('12.6 12.11 a mistake in what a host adds to /graphql stops the start, wi
   }
 })
 
-t.test('12.6 two mounts use the same objects, fields may be named like members of all objects, and nothing is changed', async (t) => {
+nightly('12.6 two mounts use the same objects, fields may be named like members of all objects, and nothing is changed', async (t) => {
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   const graphql = Object.freeze({

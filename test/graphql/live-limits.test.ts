@@ -5,6 +5,7 @@ import { WebSocket } from 'ws'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { openEvents, type Events } from '../helpers/events.ts'
 import { createPost, hostOf, openSocket, protocols, titles } from '../helpers/graphql.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -155,7 +156,7 @@ t.test('1.13 different subscriptions are limited; white space, comments and name
   t.same(heard, ['0', '1', '5'])
 })
 
-t.test('1.13 unread events are limited in bytes, and a few unread events are not lost', async (t) => {
+nightly('1.13 unread events are limited in bytes, and a few unread events are not lost', async (t) => {
   const usher = await createUsher(t, { live: { bufferedBytes: 70_000 } })
   const sql = openSql(t, usher)
   const author = await usher.createUser()
@@ -176,7 +177,7 @@ t.test('1.13 unread events are limited in bytes, and a few unread events are not
   }
 })
 
-t.test('1.13 a subscriber that disconnects with unread events leaves nothing behind', async (t) => {
+nightly('1.13 a subscriber that disconnects with unread events leaves nothing behind', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const query = 'subscription ($after: String) { postCreated(after: $after) { content } }'

@@ -1,9 +1,10 @@
 import { STATUS_CODES } from 'node:http'
-import { join, relative, sep } from 'node:path'
+import { join, parse, relative, sep } from 'node:path'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { describeRoutes } from '../../routes/pages/docs.ts'
+import { isNightly } from './nightly.ts'
 
 /** What a client gets. A body that is not at hand, such as that of a stream, is left out. */
 export interface Answer {
@@ -58,19 +59,24 @@ const ID = 'openapi'
 // The addresses whose operations are described. GraphQL, pages and the reference itself are not.
 const DESCRIBED = /^\/(api(?!\/auth\/pages\/)|health|\.well-known)(\/|$)/
 
-// Folders and files of tests that get the responses of other tests once more. Creating a document takes as long as
-// several tests.
+// Folders, suites and files of tests that get the responses of other tests once more. Creating a document takes as long
+// as several tests.
 const REPEATED = new Set([
   'browser.ts', 'client', 'database', 'graphql', 'host-api', 'idempotency', 'live', 'mount', 'oldest-node.ts', 'posts',
   'release', 'system', 'throttle',
 ])
 
 /**
- * Whether apps of this process check their responses: unless its tests repeat what others check. With the variable
- * CHECK_EVERY_RESPONSE, which `npm run test:release` sets, all do.
+ * Whether apps of this process check their responses: unless its tests repeat what others check. In the nightly list,
+ * all do.
  */
-export const isChecked = process.env['CHECK_EVERY_RESPONSE'] === '1' ||
-  !REPEATED.has(relative(join(import.meta.dirname, '..'), process.argv[1]!).split(sep, 1)[0]!)
+export const isChecked = isNightly || !REPEATED.has(nameOf(relative(join(import.meta.dirname, '..'), process.argv[1]!)))
+
+// A suite is named after the first of its folders.
+function nameOf (file: string): string {
+  const [folder, name] = file.split(sep)
+  return folder === 'suites' ? parse(name!).name : folder!
+}
 
 // By routes. Apps with other options have mostly the same ones, and describing one takes longer than checking ten
 // responses.

@@ -2,22 +2,33 @@ import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
+import { isNightly } from './nightly.ts'
+
+const test = join(import.meta.dirname, '..')
 
 /**
- * Runs the test files of a folder in this process, apart from those of its subfolders and those that need a process of
- * their own (`*.alone.test.ts`). Starting a process and loading Usher takes longer than most test files.
+ * Runs the test files of folders of test/ and of their subfolders in this process, apart from those that need a process
+ * of their own (`*.alone.test.ts`). Starting a process and loading Usher takes longer than most test files.
  */
-export function runFolder (folder: string): void {
-  runFiles(folder, '!(*.alone).test.ts')
+export function runFolders (...folders: string[]): void {
+  runFiles(...folders.map((folder) => `${folder}/**/!(*.alone|*.alone.nightly).test.ts`))
 }
 
-/** Runs the test files that match any of the patterns, relative to `folder`, in this process. */
-export function runFiles (folder: string, ...patterns: string[]): void {
-  const files = globSync(patterns, { cwd: folder }).sort()
-  // The tests of the files run after this one, in the order of the files. Without it, tap would end the process as soon
-  // as the tests of one file are done, while the next file still starts its app.
-  t.test(`${files.length} files share a process`, async (t) => {
-    t.not(files.length, 0)
-    for (const file of files) await import(pathToFileURL(join(folder, file)).href)
+/**
+ * Runs the files of test/ that match any of the patterns in this process, one after the other. Those named
+ * `*.nightly.*` run in the nightly list only.
+ */
+export function runFiles (...patterns: string[]): void {
+  const files = globSync(patterns, { cwd: test }).filter((file) => isNightly || !file.includes('.nightly.')).sort()
+  if (files.length === 0) throw new Error(`There are no test files ${patterns.join(', ')}`)
+  load(files)
+}
+
+// The tests of a file run after the one that loads it, and before the next file is loaded, which may log users in whose
+// tests need a session that is not old.
+function load ([file, ...rest]: readonly string[]): void {
+  t.test(`${file} is loaded`, async () => {
+    await import(pathToFileURL(join(test, file!)).href)
+    if (rest.length > 0) load(rest)
   })
 }

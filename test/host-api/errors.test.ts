@@ -10,6 +10,7 @@ import { NODE_DEADLINES } from '../../node/process/deadlines.ts'
 import type { UsherConfig } from '../../schema/options/config.ts'
 import { withUsers, type TestUsher } from '../helpers/app.ts'
 import { mountOptions } from '../helpers/host.ts'
+import { nightly } from '../helpers/nightly.ts'
 
 // What Fastify, a plugin, the app itself and Usher throw on routes of a host.
 const tooMany = () => { throw Object.assign(new Error('Slow down'), { statusCode: 429, code: 'SLOW_DOWN' }) }
@@ -91,7 +92,7 @@ async function addEverywhere (app: FastifyInstance): Promise<void> {
   }, { prefix: '/c' })
 }
 
-t.test('14.6 what routes of a configuration file reject has the format of 1.3 in every scope, and shows no cause', async (t) => {
+nightly('14.6 what routes of a configuration file reject has the format of 1.3 in every scope, and shows no cause', async (t) => {
   const usher = await startNode(t, async (app) => addEverywhere(app as unknown as FastifyInstance))
   for (const [name, prefix] of Object.entries(scopes)) {
     t.match(await callAll(usher, prefix), inShapeOfUsher, `${name} scope`)
@@ -99,7 +100,7 @@ t.test('14.6 what routes of a configuration file reject has the format of 1.3 in
   t.same((await usher.inject('GET', '/none')).json(), { error: 'Not found', code: 'NOT_FOUND' })
 })
 
-t.test('14.6 routes of a configuration file may have an error handler of their own', async (t) => {
+nightly('14.6 routes of a configuration file may have an error handler of their own', async (t) => {
   const usher = await startNode(t, async (app) => {
     app.setErrorHandler((error: Error & { statusCode: number, code: string }, _, reply) =>
       reply.code(error.statusCode).send({ mine: error.code }))
@@ -133,7 +134,7 @@ t.test("12.1 guards throw errors with a status, a code and headers to the host's
   }
 })
 
-t.test("12.1 with app.usher.errorHandler, the routes of a host have the errors of Usher's", async (t) => {
+nightly("12.1 with app.usher.errorHandler, the routes of a host have the errors of Usher's", async (t) => {
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   const options = await mountOptions(t)

@@ -5,6 +5,7 @@ import usherPlugin, { type HookContext, type Hooks, type TransactionContext } fr
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { createPost, post } from '../helpers/graphql.ts'
 import { createMailer } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 import { upload } from '../helpers/uploads.ts'
@@ -89,7 +90,7 @@ t.test('12.4 hooks run for users who are created by REST, the API, a sign-up and
   t.same([seen, user?.name], [[], 'Bea!'], 'no hook runs for what is rejected anyway')
 })
 
-t.test('12.4 hooks run when the first admin is created', async (t) => {
+nightly('12.4 hooks run when the first admin is created', async (t) => {
   const calls: unknown[] = []
   const options = { ...await createUsher(t).then(({ options }) => options), schema: 'usher_first_admin_hooks' }
   const app = Fastify({ pluginTimeout: 0 })
@@ -159,7 +160,7 @@ t.test('12.4 hooks run for changes and deletions of users, by every way', async 
   t.equal((await usher.app.usher.users.get(other.id)).name, 'Other')
 })
 
-t.test('12.4 links of mails run the hooks of changes', async (t) => {
+nightly('12.4 links of mails run the hooks of changes', async (t) => {
   const { audiences } = await import('../../app.ts')
   const { usher, seen, inbox } = await mount(t, {
     beforeUserUpdate: ({ email }, { via }) => { if (email === 'no@example.com' && via === 'mail-link') reject() },
@@ -276,7 +277,7 @@ t.test('12.4 hooks inside the transaction write with it, and their failure rolls
   t.match(await sql`select posts.title from posts join host_rows using (id)`, [{ title: 'news' }])
 })
 
-t.test('12.4 a hook that hangs yields 503, aborts its signal, and leaks no connection', async (t) => {
+nightly('12.4 a hook that hangs yields 503, aborts its signal, and leaks no connection', async (t) => {
   const signals: AbortSignal[] = []
   const hang = (_: unknown, { signal }: HookContext) => {
     signals.push(signal)
@@ -303,7 +304,7 @@ t.test('12.4 a hook that hangs yields 503, aborts its signal, and leaks no conne
     (await sql`select 1 from pg_stat_activity where state like 'idle in transaction%' and query like ${`%${usher.options.schema}%`}`).length === 0)
 })
 
-t.test('12.4 a hook that returns garbage is an error of the host, and nothing is written', async (t) => {
+nightly('12.4 a hook that returns garbage is an error of the host, and nothing is written', async (t) => {
   const returns: unknown[] = [
     null, 5, 'text', [], {}, { ...ada, role: 'root' }, { ...ada, email: 'x' }, { ...ada, name: '\0' },
     { ...ada, password: ada.email }, new Map(),
@@ -344,7 +345,7 @@ t.test('12.4 a hook that returns garbage is an error of the host, and nothing is
   t.same((await fail(odd)).json(), { errors: ['name is odd'] })
 })
 
-t.test('12.4 nothing is written if the session of the actor ends, or the client leaves, while a hook runs', async (t) => {
+nightly('12.4 nothing is written if the session of the actor ends, or the client leaves, while a hook runs', async (t) => {
   let release: (() => void) | undefined
   let waiting = 0
   // The first call waits until it is released. Those after it do not wait.
@@ -418,7 +419,7 @@ t.test('12.4 a hook may modify its argument, and must not control or outlive the
   t.equal((await usher.app.usher.users.get(usher.admin.id)).email, usher.admin.email)
 })
 
-t.test('12.4 a statement of a hook that fails is a failure of the hook, whatever its error, and is not tried again', async (t) => {
+nightly('12.4 a statement of a hook that fails is a failure of the hook, whatever its error, and is not tried again', async (t) => {
   let statement: (context: TransactionContext) => Promise<unknown> = async () => {}
   let calls = 0
   const fail = async (_: object, context: TransactionContext) => {
@@ -464,7 +465,7 @@ t.test('12.4 a statement of a hook that fails is a failure of the hook, whatever
   t.match(await usher.app.usher.users.get(user.id), { name: 'Before', email: user.email })
 })
 
-t.test('12.4 an error of a trigger of the host is not taken for one of Usher, and is not tried again', async (t) => {
+nightly('12.4 an error of a trigger of the host is not taken for one of Usher, and is not tried again', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const host = `${usher.options.schema!.slice(0, 40)}_host`

@@ -3,6 +3,7 @@ import t from 'tap'
 import usher from '../../app.ts'
 import { createTestUsher } from '../../testing/index.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const databaseUrl = await testDatabaseUrl()
@@ -22,7 +23,7 @@ t.test('12.9 a test has an app with a schema of its own, which is dropped when i
   t.ok(await isThere(two.options.schema))
 })
 
-t.test('12.9 tokenFor logs in a user who has no password', async (t) => {
+nightly('12.9 tokenFor logs in a user who has no password', async (t) => {
   const { app, usher, tokenFor, close } = await createTestUsher({ databaseUrl })
   t.teardown(close)
   const ada = await usher.users.create({ name: 'Ada', email: 'ada@example.com' })
@@ -35,7 +36,7 @@ t.test('12.9 tokenFor logs in a user who has no password', async (t) => {
   await t.rejects(tokenFor('nobody'), { code: 'USER_NOT_FOUND' })
 })
 
-t.test("12.9 the app of a test is the host's, with Usher mounted as the host mounts it", async (t) => {
+nightly("12.9 the app of a test is the host's, with Usher mounted as the host mounts it", async (t) => {
   const { app, usher: mounted, close } = await createTestUsher({
     databaseUrl,
     prefix: '/accounts',

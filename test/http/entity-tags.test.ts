@@ -7,6 +7,7 @@ import { createUsher, sharedUsher, withUsers, type LoggedIn, type TestUsher } fr
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { mountOptions } from '../helpers/host.ts'
 import { createMailer } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 import { upload } from '../helpers/uploads.ts'
@@ -95,7 +96,7 @@ t.test('10.1 a strong comparison decides If-Match, before If-None-Match', async 
   }
 })
 
-t.test('10.1 HEAD has the status and the headers of GET, also if the host adds no such routes', async (t) => {
+nightly('10.1 HEAD has the status and the headers of GET, also if the host adds no such routes', async (t) => {
   const app = Fastify({ pluginTimeout: 0, exposeHeadRoutes: false })
   t.teardown(() => app.close())
   const options = await mountOptions(t)
@@ -171,7 +172,7 @@ t.test('10.1 creating a user or an upload returns the tag that GET returns', asy
   t.equal(await tagOf(t, one, fileUrl), `"${sha256}"`)
 })
 
-t.test('10.1 an unknown user is 404 and a forbidden one 401 or 403, whatever the client has', async (t) => {
+nightly('10.1 an unknown user is 404 and a forbidden one 401 or 403, whatever the client has', async (t) => {
   for (const id of [UNKNOWN, 'x', '%00', admin.id.slice(1)]) {
     for (const known of ['*', '"x"', await tagOf(t, one, `/api/users/${admin.id}`)]) {
       const response = await inject('GET', `/api/users/${id}`, { headers: { 'if-none-match': known } })
@@ -199,7 +200,7 @@ t.test('10.1 an unknown user is 404 and a forbidden one 401 or 403, whatever the
   }
 })
 
-t.test('10.1 readers who see something else of a user get another tag, and Vary says why', async (t) => {
+nightly('10.1 readers who see something else of a user get another tag, and Vary says why', async (t) => {
   const userFields = Type.Object({
     secret: Type.Optional(Type.String({ 'x-read': 'admin', maxLength: 10 })),
     own: Type.Optional(Type.String({ 'x-read': 'owner', maxLength: 10 })),
@@ -306,7 +307,7 @@ t.test('10.1 the tag of a page of the account log changes with its entries, and 
   )
 })
 
-t.test('10.1 the tag of the key set changes with the keys', async (t) => {
+nightly('10.1 the tag of the key set changes with the keys', async (t) => {
   const usher = await createUsher(t)
   const before = await tagOf(t, usher, '/.well-known/jwks.json')
   await openSql(t, usher)`delete from signing_keys`

@@ -9,6 +9,7 @@ import { parseSettings } from '../../node/settings/settings.ts'
 import { withUsers } from '../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { slow } from '../helpers/deadlines.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
@@ -185,7 +186,7 @@ const places: Record<string, (stream: Writable) => object> = {
 }
 
 for (const [place, optionsOf] of Object.entries(places)) {
-  t.test(`8 whatever is sent to any route, the log of a ${place} at the level trace has none of its secrets`, async (t) => {
+  nightly(`8 whatever is sent to any route, the log of a ${place} at the level trace has none of its secrets`, async (t) => {
     const { lines, stream } = createLog()
     const { app, routes, helpers } = await openLogged(t, optionsOf(stream))
     t.ok(routes.length > 150, `${routes.length} routes`)

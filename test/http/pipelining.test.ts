@@ -10,6 +10,7 @@ import { createHeaders } from '../../node/http/security-headers.ts'
 import { parseSettings } from '../../node/settings/settings.ts'
 import pipelining from '../../plugins/http/raw/pipelining.ts'
 import { handleUpgrades } from '../../routes/graphql/live/ws/upgrades.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { until } from '../helpers/until.ts'
 import { listen } from '../helpers/wire.ts'
 
@@ -132,7 +133,7 @@ t.test('1.4 a malformed request is answered once, although Node also reports its
   t.same(await readResponses(client), ['200 late', '400 {"errors":["request is not valid HTTP"]}'])
 })
 
-t.test('1.13 a client that sends many requests while the first one waits is not read, and gets all responses later', async (t) => {
+nightly('1.13 a client that sends many requests while the first one waits is not read, and gets all responses later', async (t) => {
   const { client, connection, arrived, respond } = await startServer(t)
   const { server } = connection as unknown as { server: Server }
   let requests = 0

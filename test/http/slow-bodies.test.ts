@@ -8,6 +8,7 @@ import { HEARTBEAT } from '../../db/driver/notification-connection.ts'
 import { createUsher, withUsers, type LoggedIn, type TestUsher } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { createPost } from '../helpers/graphql.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { occupyThreads } from '../helpers/occupied-threads.ts'
 import { beginRequest } from '../helpers/slow-request.ts'
 import { openSql } from '../helpers/sql.ts'
@@ -120,7 +121,7 @@ t.test('1.12 if the session ends while the body arrives, the response is 401 and
   })
 })
 
-t.test('1.12 if the token expires while the body arrives, the response is 401 and nothing is written', async (t) => {
+nightly('1.12 if the token expires while the body arrives, the response is 401 and nothing is written', async (t) => {
   const usher = await createUsher(t, { accessTokenSeconds: 2 })
   const sql = openSql(t, usher)
   const { headers, token } = await usher.login(usher.admin)
@@ -143,7 +144,7 @@ t.test('1.12 if the token expires while the body arrives, the response is 401 an
   )
 })
 
-t.test('1.12 a node without notifications reads the session from the database', async (t) => {
+nightly('1.12 a node without notifications reads the session from the database', async (t) => {
   const application = `slow bodies ${process.pid}`
   const usher = await createUsher(
     t, { databaseUrl: `${await testDatabaseUrl()}?application_name=${encodeURIComponent(application)}` }
@@ -234,7 +235,7 @@ t.test('1.13 a JSON body that takes too long gets 408, and the connection is clo
   })
 })
 
-t.test('1.13 the deadline ends when the body has arrived, also if the node is too busy to read it then', async (t) => {
+nightly('1.13 the deadline ends when the body has arrived, also if the node is too busy to read it then', async (t) => {
   const seconds = 3
   const usher = await createUsher(t, { bodySeconds: seconds })
   const { admin } = usher

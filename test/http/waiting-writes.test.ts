@@ -7,6 +7,7 @@ import { actorOf } from '../helpers/actor.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { createPost, post } from '../helpers/graphql.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
 import { whileTemporary } from '../helpers/temporary-errors.ts'
 import { until } from '../helpers/until.ts'
@@ -84,7 +85,7 @@ const stateBut = async (locked = '') => [
   await sql`select * from uploads order by id`, await sql`select * from idempotency_keys`,
 ]
 
-t.test('1.12 a write that waits in the database when its session ends is rejected, and nothing is written', async (t) => {
+nightly('1.12 a write that waits in the database when its session ends is rejected, and nothing is written', async (t) => {
   const locked = await createPost(usher, admin)
   for (const [what, write] of Object.entries(writes)) {
     await t.test(`1.12 ${what}`, async (t) => {
@@ -136,7 +137,7 @@ t.test('1.12 a write that waits for a lock when its session ends is rejected, an
   }
 })
 
-t.test('1.12 a write that waits for a lock when its token expires is rejected, and nothing is written', async (t) => {
+nightly('1.12 a write that waits for a lock when its token expires is rejected, and nothing is written', async (t) => {
   for (const name of ['creating a post', 'changing a post', 'an upload']) {
     // On a busy machine, a token may expire before its write waits.
     for (let accessTokenSeconds = 2; ; accessTokenSeconds *= 2) {

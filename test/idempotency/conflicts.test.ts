@@ -7,6 +7,7 @@ import { slow } from '../helpers/deadlines.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { createPost } from '../helpers/graphql.ts'
 import { create, createTwo, outcomeOf, shareOne, shareTwo, somebody } from '../helpers/idempotency.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { whileTemporary } from '../helpers/temporary-errors.ts'
 import { fieldPart, filePart, post as upload } from '../helpers/uploads.ts'
@@ -14,7 +15,7 @@ import { until } from '../helpers/until.ts'
 
 type Step = PromiseWithResolvers<void>
 
-t.test('10.4 if the first request fails on another node, the repeat that waits for it is performed', async (t) => {
+nightly('10.4 if the first request fails on another node, the repeat that waits for it is performed', async (t) => {
   const [hasBegun, mayFail, mayCommit] =
     Array.from({ length: 3 }, () => Promise.withResolvers<void>()) as [Step, Step, Step]
   let calls: (() => Promise<void>)[] = []
@@ -38,7 +39,7 @@ t.test('10.4 if the first request fails on another node, the repeat that waits f
   t.match(outcomeOf(await repeat), { status: 201, replayed: undefined })
 })
 
-t.test('10.4 a transaction that has locked an expired result delays no other request with a key', async (t) => {
+nightly('10.4 a transaction that has locked an expired result delays no other request with a key', async (t) => {
   const usher = await shareOne({ deadlines: { ...slow, idempotency: 200 } })
   const sql = openSql(t, usher)
   const [expired, fresh] = [somebody(), { ...somebody(), password: 'correct horse battery' }]
@@ -56,7 +57,7 @@ t.test('10.4 a transaction that has locked an expired result delays no other req
   t.equal((await create(usher, 'expired', somebody())).statusCode, 201)
 })
 
-t.test('10.4 writes without a key succeed although the keys of others in their statement are taken again and again', async (t) => {
+nightly('10.4 writes without a key succeed although the keys of others in their statement are taken again and again', async (t) => {
   const usher = await shareOne()
   const sql = openSql(t, usher, 8)
   const keys = Array.from({ length: 6 }, (_, number) => `key${number}`)
@@ -88,7 +89,7 @@ t.test('10.4 writes without a key succeed although the keys of others in their s
   t.equal((await sql`select from posts where author_id = ${usher.admin.id}`).length, keys.length + 2)
 })
 
-t.test('10.4 of two different requests with one key that two nodes receive at once, only one is performed, and can be repeated', async (t) => {
+nightly('10.4 of two different requests with one key that two nodes receive at once, only one is performed, and can be repeated', async (t) => {
   // In the plan that PostgreSQL keeps for repeated statements, a statement waits for other posts before it takes the
   // lock of the key.
   const databaseUrl = `${await testDatabaseUrl()}?plan_cache_mode=force_generic_plan`

@@ -3,6 +3,7 @@ import t from 'tap'
 import type { LoggedIn, TestUsher } from '../helpers/app.ts'
 import { createPost, openSocket, post, protocols, titles } from '../helpers/graphql.ts'
 import { shareOne, shareTwo } from '../helpers/idempotency.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { startWithEvents } from '../helpers/outbox-events.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
@@ -169,7 +170,7 @@ t.test('10.4 over sockets and event streams a mutation with a key is performed a
   t.same(await titles(subscriber, 2), ['Published', 'Last'])
 })
 
-t.test('10.4 the events of a mutation are stored once', async (t) => {
+nightly('10.4 the events of a mutation are stored once', async (t) => {
   const { usher, events } = await startWithEvents(t)
   const create = { query: CREATE, variables: { title: 'A' } }
   const { data: { createPost: { id } } } = (await send(usher, create, { 'idempotency-key': 'create' })).json()

@@ -3,6 +3,7 @@ import { createUsher } from '../helpers/app.ts'
 import { slow } from '../helpers/deadlines.ts'
 import { create, createTwo, outcomeOf, shareOne, shareTwo, somebody } from '../helpers/idempotency.ts'
 import { createMailer } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { startWithEvents } from '../helpers/outbox-events.ts'
 import { openSql } from '../helpers/sql.ts'
 import { fieldPart, filePart, post } from '../helpers/uploads.ts'
@@ -174,7 +175,7 @@ t.test('10.4 requests with and without keys share a statement, each with its own
   }
 })
 
-t.test('10.4 a write that another node is making is refused, and the repeat returns 409 with Retry-After', async (t) => {
+nightly('10.4 a write that another node is making is refused, and the repeat returns 409 with Retry-After', async (t) => {
   const [one, other] = await createTwo(t, {
     deadlines: { ...slow, idempotency: 200 },
     hooks: { onUserCreate: async ({ name }) => { if (name === 'Slow') await held.promise } },
@@ -235,7 +236,7 @@ t.test('10.4 the password is neither stored nor guessable, and without a secret 
   t.equal((await create(plain, 'key', { name: given.name, email: given.email })).statusCode, 422)
 })
 
-t.test('10.4 after 24 hours a key can be used again, and its result is deleted', async (t) => {
+nightly('10.4 after 24 hours a key can be used again, and its result is deleted', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const given = somebody()

@@ -5,6 +5,7 @@ import { createToResultKey } from '../../schema/http/idempotency.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { slow } from '../helpers/deadlines.ts'
 import { createTwo, shareOne } from '../helpers/idempotency.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { END, fieldPart, filePart, leftovers, open, post, received } from '../helpers/uploads.ts'
 import { until } from '../helpers/until.ts'
@@ -38,7 +39,7 @@ t.test('10.4 a repeated upload returns the first one and leaves no file', async 
   t.match([gone.statusCode, gone.json()], [410, { code: 'GONE' }])
 })
 
-t.test('10.4 concurrent uploads with one key on two nodes store one file', async (t) => {
+nightly('10.4 concurrent uploads with one key on two nodes store one file', async (t) => {
   const [one, other] = await createTwo(t)
   const sql = openSql(t, one)
   // On a busy machine, storing a file may take longer than a repeat waits.
@@ -56,7 +57,7 @@ t.test('10.4 concurrent uploads with one key on two nodes store one file', async
   t.same(await leftovers(one, sql), { tmp: 0, files: 1, rows: 1 })
 })
 
-t.test('10.4 while an upload is in progress, a repeat returns 409 before its body is read', async (t) => {
+nightly('10.4 while an upload is in progress, a repeat returns 409 before its body is read', async (t) => {
   const usher = await shareOne({ deadlines: { ...slow, idempotency: 200 } })
   const sql = openSql(t, usher)
   const body = Buffer.concat([filePart('Hello'), fieldPart('description', 'A greeting'), END])

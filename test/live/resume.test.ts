@@ -1,6 +1,7 @@
 import t from 'tap'
 import { createUsher, sharedUsher } from '../helpers/app.ts'
 import { createPost, openSocket, post, protocols, titles, type TestSocket } from '../helpers/graphql.ts'
+import { isNightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const AFTER = 'subscription ($after: String) { postCreated(after: $after) { title cursor } }'
@@ -65,21 +66,23 @@ t.test('7.7 a subscription resumes from a cursor', async (t) => {
     )
   })
 
-  t.test('7.7 it gets thousands of missed posts while new ones are created', async (t) => {
-    const from = await latest()
-    await insert(0, 3000)
-    const sockets = await Promise.all(
-      Array.from({ length: 5 }, (_, index) => subscribe(from, { node: index % 2 ? usher : otherNode }))
-    )
-    for (let at = 3000; at < 3500; at += 100) await insert(at, at + 100)
-    for (const socket of sockets) t.same(await titles(socket, 3500), range(0, 3500))
-    const middle = await subscribe(from)
-    const { cursor } = (await take(middle, 1700)).at(-1)!
-    const tail = await subscribe(cursor)
-    t.same(await titles(tail, 1800), range(1700, 3500))
-    await insert(3500, 3501)
-    for (const socket of [...sockets, tail]) t.same(await titles(socket, 1), ['3500'])
-  })
+  if (isNightly) {
+    t.test('7.7 it gets thousands of missed posts while new ones are created', async (t) => {
+      const from = await latest()
+      await insert(0, 3000)
+      const sockets = await Promise.all(
+        Array.from({ length: 5 }, (_, index) => subscribe(from, { node: index % 2 ? usher : otherNode }))
+      )
+      for (let at = 3000; at < 3500; at += 100) await insert(at, at + 100)
+      for (const socket of sockets) t.same(await titles(socket, 3500), range(0, 3500))
+      const middle = await subscribe(from)
+      const { cursor } = (await take(middle, 1700)).at(-1)!
+      const tail = await subscribe(cursor)
+      t.same(await titles(tail, 1800), range(1700, 3500))
+      await insert(3500, 3501)
+      for (const socket of [...sockets, tail]) t.same(await titles(socket, 1), ['3500'])
+    })
+  }
 
   t.test('7.7 with authorId it gets the author\'s missed posts, even if a node no longer keeps them in memory', async (t) => {
     const from = await latest()

@@ -3,6 +3,7 @@ import t from 'tap'
 import { createUsher, sharedUsher } from '../helpers/app.ts'
 import { frame, upgrade } from '../helpers/frames.ts'
 import { hostOf, openSocket, protocols } from '../helpers/graphql.ts'
+import { nightly } from '../helpers/nightly.ts'
 
 const [TEXT, PING, PONG, CLOSE] = [0x81, 0x89, 0x8a, 0x88]
 
@@ -62,7 +63,7 @@ t.test('7.7 a client that does not respond to the close frame is disconnected', 
   t.match(String(await closed), /^HTTP\/1\.1 101 /)
 })
 
-t.test('1.13 a client that sends but does not read is disconnected, whatever the responses are', async (t) => {
+nightly('1.13 a client that sends but does not read is disconnected, whatever the responses are', async (t) => {
   // Small responses first exceed the limit of unread bytes of all connections together. Reaching the limit of one
   // socket takes long.
   const usher = await createUsher(t, { live: { messages: { burst: 1_000_000 } } })
@@ -102,7 +103,7 @@ t.test('1.13 a client that sends but does not read is disconnected, whatever the
   }
 })
 
-t.test('1.13 a socket that sends too many messages is slowed down', async (t) => {
+nightly('1.13 a socket that sends too many messages is slowed down', async (t) => {
   const usher = await createUsher(t, { live: { messages: { burst: 5, perMinute: 6000 } } })
   const socket = await (await openSocket(t, usher)).init()
   for (let round = 0; round < 20; round++) socket.send({ type: 'ping' })

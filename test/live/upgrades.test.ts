@@ -11,6 +11,7 @@ import { createUsher, sharedUsher, type TestUsher } from '../helpers/app.ts'
 import { slow } from '../helpers/deadlines.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { hostOf, openSocket, protocols } from '../helpers/graphql.ts'
+import { nightly, sample } from '../helpers/nightly.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 t.test('7.7 upgrades', async (t) => {
@@ -179,7 +180,7 @@ const listeners: Record<string, Register> = {
   },
 }
 
-for (const [name, listener] of Object.entries(listeners)) {
+for (const [name, listener] of sample(Object.entries(listeners), 1)) {
   for (const position of ['before', 'after'] as const) {
     t.test(`9 sockets work beside ${name}, added ${position} Usher`, async (t) => {
       const mounted = await mountIn(t, { [position]: listener })
@@ -200,7 +201,7 @@ for (const [name, listener] of Object.entries(listeners)) {
   }
 }
 
-t.test('9 sockets work if the host rewrites URLs', async (t) => {
+nightly('9 sockets work if the host rewrites URLs', async (t) => {
   const rewriteUrl: FastifyServerOptions['rewriteUrl'] = ({ url }) => {
     if (url === '/fails') throw new Error('of the host')
     // Applied to its own result, it would return another path.
@@ -216,7 +217,7 @@ t.test('9 sockets work if the host rewrites URLs', async (t) => {
   }
 })
 
-t.test('9 the path of the socket is as flexible as that of the host\'s router', async (t) => {
+nightly('9 the path of the socket is as flexible as that of the host\'s router', async (t) => {
   const lenient = await mountIn(
     t, { options: { routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, ignoreDuplicateSlashes: true } } }
   )
@@ -227,7 +228,7 @@ t.test('9 the path of the socket is as flexible as that of the host\'s router', 
   for (const path of ['/GraphQL', '/graphql/', '//graphql']) t.ok(await isRejected(strict, path), path)
 })
 
-t.test('9 sockets work if a hook of the host replaces request.raw', async (t) => {
+nightly('9 sockets work if a hook of the host replaces request.raw', async (t) => {
   const mounted = await mountIn(
     t, { before: (app) => app.addHook('onRequest', async (request) => { request.raw = Object.create(request.raw) }) }
   )
@@ -235,7 +236,7 @@ t.test('9 sockets work if a hook of the host replaces request.raw', async (t) =>
   t.equal((await mounted.app.inject({ url: '/graphql?query={me{id}}' })).statusCode, 200)
 })
 
-t.test('7.7 each of two mounts has the socket under its own prefix', async (t) => {
+nightly('7.7 each of two mounts has the socket under its own prefix', async (t) => {
   const app = Fastify({ pluginTimeout: 0, forceCloseConnections: true })
   t.teardown(() => app.close())
   const mount = async (prefix: string) => ({
@@ -278,7 +279,7 @@ t.test('8 a node that stops closes its sockets with 1001', async (t) => {
   for (const socket of sockets) t.equal(await socket.closed, 1001)
 })
 
-t.test('8 a handshake in progress while the node stops gets 503', async (t) => {
+nightly('8 a handshake in progress while the node stops gets 503', async (t) => {
   const app = Fastify({ pluginTimeout: 0, forceCloseConnections: true })
   const arrived = Promise.withResolvers<void>()
   const goOn = Promise.withResolvers<void>()

@@ -3,6 +3,7 @@ import t from 'tap'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { createMailer, tokenIn } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
@@ -325,7 +326,7 @@ t.test('11.3 a link that is wrong, expired or of a deleted user is rejected', as
   t.equal(await works(late), 200)
 })
 
-t.test('11.3 if another user has the former address by now, the thief loses access nevertheless, and the link works later', async (t) => {
+nightly('11.3 if another user has the former address by now, the thief loses access nevertheless, and the link works later', async (t) => {
   for (const taken of [(email: string) => email, (email: string) => email.toUpperCase()]) {
     const owner = await createUser()
     const email = newEmail()
@@ -376,7 +377,7 @@ t.test('11.3 a user gets at most ten such links, and the first ones are kept; a 
   t.equal((await stateOf(user.id))['email'], user.email)
 })
 
-t.test('11.3 after somebody else has disabled the user, ended all sessions or made an admin, nothing from before works', async (t) => {
+nightly('11.3 after somebody else has disabled the user, ended all sessions or made an admin, nothing from before works', async (t) => {
   const repairs: Record<string, (id: string) => Promise<unknown>> = {
     'disabled and enabled': async (id) => {
       await patch(id, { disabled: true })
@@ -535,7 +536,7 @@ t.test('11.3 a change that waits for an undo to finish is rejected, because its 
   }
 })
 
-t.test('11.3 an undo removes what a slow node was adding when the change was made', async (t) => {
+nightly('11.3 an undo removes what a slow node was adding when the change was made', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const slow = await createUsher(t, { ...service.options, databaseUrl: proxy.url, poolSize: 2 })
   const owner = await createUser()

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { createUsher } from '../helpers/app.ts'
 import { createMailer } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -55,7 +56,7 @@ async function startWithoutMailServer (t: Test) {
   }
 }
 
-t.test('12.5 links that wait when their user is disabled or deleted are not sent afterwards; notices about a disabled one are, without the link', async (t) => {
+nightly('12.5 links that wait when their user is disabled or deleted are not sent afterwards; notices about a disabled one are, without the link', async (t) => {
   const { inject, admin, createUser, requestReset, waitForLinks, waitForNotices, recover, inbox, sql, waiting } =
     await startWithoutMailServer(t)
   const users = [await createUser(), await createUser(), await createUser()] as const
@@ -85,7 +86,7 @@ t.test('12.5 links that wait when their user is disabled or deleted are not sent
   t.notMatch(JSON.stringify(received[1]), 'token=')
 })
 
-t.test('11.3 notices of changes that a thief made void the undo link of are sent all the same, without the link', async (t) => {
+nightly('11.3 notices of changes that a thief made void the undo link of are sent all the same, without the link', async (t) => {
   const { inject, createUser, admin, waitForNotices, recover, inbox } = await startWithoutMailServer(t)
   const user = await createUser()
   const thief = newEmail()

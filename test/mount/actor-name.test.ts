@@ -4,6 +4,7 @@ import usher, { type Actor, type Usher, type UsherOptions } from '../../app.ts'
 import { withUsers } from '../helpers/app.ts'
 import { openSocket, post } from '../helpers/graphql.ts'
 import { mountOptions } from '../helpers/host.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { until } from '../helpers/until.ts'
 
 type WithAccount = { account: Actor | null, actor: unknown }
@@ -52,7 +53,7 @@ t.test('12.10 actorName renames the member of requests, also beside a host that 
   t.equal((await host.inject('DELETE', `/api/users/${user.id}`, { headers: host.admin.headers })).statusCode, 204)
 })
 
-t.test('12.10 two mounts with different names in one app, and names that are taken', async (t) => {
+nightly('12.10 two mounts with different names in one app, and names that are taken', async (t) => {
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   const mounts = await Promise.all(['account', 'member'].map(async (actorName) => {

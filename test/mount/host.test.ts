@@ -4,6 +4,7 @@ import t, { type Test } from 'tap'
 import usher from '../../app.ts'
 import { withUsers } from '../helpers/app.ts'
 import { addHooks, addPlugins, addRoutes, addSettings, mountOptions, openHost } from '../helpers/host.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { surface } from '../helpers/surface.ts'
 import { listen, openSocket, sendRaw, withoutDate } from '../helpers/wire.ts'
 
@@ -147,7 +148,7 @@ for (const [name, build] of Object.entries(hosts)) {
   })
 }
 
-t.test('9 a preSerialization hook and a serializer of the host do not change the responses of Usher', async (t) => {
+nightly('9 a preSerialization hook and a serializer of the host do not change the responses of Usher', async (t) => {
   const app = openHost(t)
   app.addHook('preSerialization', async (_, __, payload) => ({ envelope: payload }))
   app.setReplySerializer((payload) => `${JSON.stringify(payload)} of the host`)
@@ -164,7 +165,7 @@ t.test('9 a preSerialization hook and a serializer of the host do not change the
   await surface(t, await withUsers(app, options))
 })
 
-t.test('9 what a hook of the host responds itself reaches the client as the host sends it, whatever the status', async (t) => {
+nightly('9 what a hook of the host responds itself reaches the client as the host sends it, whatever the status', async (t) => {
   const app = openHost(t)
   const answer = async ({ headers }: FastifyRequest, reply: FastifyReply, phase: string) => {
     if (headers['x-phase'] !== phase) return

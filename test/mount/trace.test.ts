@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import t from 'tap'
 import usher from '../../app.ts'
 import { addHooks, addPlugins, addSettings, mountOptions, openHost } from '../helpers/host.ts'
+import { nightly } from '../helpers/nightly.ts'
 
 const options = await mountOptions(t)
 
@@ -91,7 +92,7 @@ t.test('9 decoratorName renames the decorator, and a name that exists already is
   })
 })
 
-t.test('9 Usher reads no environment variables, writes no output, handles no signals and does not keep the process alive', async (t) => {
+nightly('9 Usher reads no environment variables, writes no output, handles no signals and does not keep the process alive', async (t) => {
   const child = fork(new URL('./fixtures/silent-host.ts', import.meta.url), {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     // If Usher read these settings of the node, it would fail or behave differently.

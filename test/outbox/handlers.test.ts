@@ -3,6 +3,7 @@ import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
 import { admin, eventNames, startWithEvents } from '../helpers/outbox-events.ts'
 import { post } from '../helpers/graphql.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 import { upload } from '../helpers/uploads.ts'
@@ -97,7 +98,7 @@ t.test('12.5 without consumers, no event is stored', async (t) => {
   t.same(await sql`select last_value::int, is_called from outbox_position_seq`, [{ last_value: 1, is_called: false }])
 })
 
-t.test('12.5 an event that fails delays only the later ones of its subject and consumer', async (t) => {
+nightly('12.5 an event that fails delays only the later ones of its subject and consumer', async (t) => {
   const { usher: { app, admin, inject } } = await startWithEvents(t)
   const [seen, others]: [string[], string[]] = [[], []]
   let fails = true
@@ -129,7 +130,7 @@ t.test('12.5 an event that fails delays only the later ones of its subject and c
   t.same(seen.filter((name) => name !== 'Probe'), ['Good', 'Bad 1, true', 'After 1'])
 })
 
-t.test('12.5 wrong arguments of on are rejected', async (t) => {
+nightly('12.5 wrong arguments of on are rejected', async (t) => {
   const { usher: { app } } = await startWithEvents(t)
   const on = app.usher.on as (...args: unknown[]) => void
   t.throws(() => on('user.renamed', () => {}), 'usher: on: there is no event user.renamed')

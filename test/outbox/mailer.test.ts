@@ -11,6 +11,7 @@ import { openCore } from '../helpers/core.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { slow, slowNode } from '../helpers/deadlines.ts'
 import { createMailer, startMailServer, startRefusingServer, type Replies } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -104,7 +105,7 @@ t.test('4.7 a failed mail is sent again, and logged without the address and the 
   for (const secret of [to, 't'.repeat(43)]) t.notOk(lines.join('').includes(secret))
 })
 
-t.test('4.7 a mail is given up when its link expires, or at once after a permanent error', async (t) => {
+nightly('4.7 a mail is given up when its link expires, or at once after a permanent error', async (t) => {
   let attempts = 0
   const server = await startMailServer(t, (to) => { attempts++; return to.startsWith('nobody') ? 550 : 450 })
   const { mailer, close } = createSmtpMailer(server.url, FROM, slowNode)
@@ -145,7 +146,7 @@ const refusals: [when: string, replies: Replies, isFinal: boolean][] = [
   ['the content', { message: '554 5.6.0 malformed content' }, true],
   ['the size', { message: '552 too large' }, true],
 ]
-t.test('4.7 only a mail server that refuses the recipient or the content ends the attempts', async (t) => {
+nightly('4.7 only a mail server that refuses the recipient or the content ends the attempts', async (t) => {
   let current: Mailer
   const { send, logged, empty } = await start(t, (mail) => current(mail))
   for (const [what, replies, isFinal] of refusals) {
@@ -168,7 +169,7 @@ t.test('4.7 only a mail server that refuses the recipient or the content ends th
   }
 })
 
-t.test('4.7 a mail whose link has expired is not sent', async (t) => {
+nightly('4.7 a mail whose link has expired is not sent', async (t) => {
   const inbox = createMailer()
   const { send, logged, empty } = await start(t, inbox.mailer)
   await send(to, { seconds: 0 })
@@ -179,7 +180,7 @@ t.test('4.7 a mail whose link has expired is not sent', async (t) => {
   )
 })
 
-t.test('12.5 a notice without a link is sent to a disabled user, but to nobody after the user is deleted', async (t) => {
+nightly('12.5 a notice without a link is sent to a disabled user, but to nobody after the user is deleted', async (t) => {
   const inbox = createMailer()
   const { send, sql, empty } = await start(t, inbox.mailer)
   await sql`update users set disabled = true where id = ${ID}`
@@ -191,7 +192,7 @@ t.test('12.5 a notice without a link is sent to a disabled user, but to nobody a
   t.equal(inbox.mails.length, 1)
 })
 
-t.test('4.7 a mailer that hangs, or a mail server that does not respond, is given up after a time', async (t) => {
+nightly('4.7 a mailer that hangs, or a mail server that does not respond, is given up after a time', async (t) => {
   const { send, logged } = await start(t, () => new Promise(() => {}), { deadlines: { ...slow, mail: 1 } })
   // More mails than the mailer sends concurrently.
   for (let index = 0; index < 10; index++) await send(to)
@@ -234,7 +235,7 @@ t.test('4.7 a mail waits in the outbox, encrypted, and is deleted when another n
   await empty()
 })
 
-t.test('4.7 closing the app completes the mails that are being sent, and those of the last requests', async (t) => {
+nightly('4.7 closing the app completes the mails that are being sent, and those of the last requests', async (t) => {
   const inbox = createMailer()
   const { promise, resolve } = Promise.withResolvers<void>()
   let begun = false
@@ -252,7 +253,7 @@ t.test('4.7 closing the app completes the mails that are being sent, and those o
   t.same(await sql`select 1 from outbox`, [])
 })
 
-t.test('4.7 without a mailer the plugin provides none', async (t) => {
+nightly('4.7 without a mailer the plugin provides none', async (t) => {
   const { app } = await start(t, undefined, { secret: null })
   t.equal(app.usherOutbox.mails.mailer, undefined)
 })

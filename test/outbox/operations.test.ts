@@ -3,6 +3,7 @@ import type { Hooks } from '../../app.ts'
 import { actorOf } from '../helpers/actor.ts'
 import { startWithEvents } from '../helpers/outbox-events.ts'
 import { createMailer } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 import { upload } from '../helpers/uploads.ts'
@@ -49,7 +50,7 @@ t.test('12.5 operations of the host store their events, with the actor if there 
   t.match(events.find(({ type }) => type === 'upload.deleted'), { data: { userId: id, filename: 'own.txt', size: 3 } })
 })
 
-t.test('12.5 changes with hooks in their transactions store their events and mails, except those that a hook rolls back', async (t) => {
+nightly('12.5 changes with hooks in their transactions store their events and mails, except those that a hook rolls back', async (t) => {
   let rejects = false
   const hook = async (_: unknown, { sql }: { sql: (text: TemplateStringsArray) => Promise<unknown> }) => {
     await sql`select 1`

@@ -18,6 +18,7 @@ import { readOptions } from '../../schema/options/read-options.ts'
 import type { WebhookOptions } from '../../schema/options/webhooks.ts'
 import { slow } from '../helpers/deadlines.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -140,7 +141,7 @@ t.test('12.5 an event that is answered with an error is sent again, with the sam
   t.notMatch(JSON.stringify(logged()), 'of-the-url')
 })
 
-t.test('12.5 redirects are not followed, and a large or endless response does no harm', async (t) => {
+nightly('12.5 redirects are not followed, and a large or endless response does no harm', async (t) => {
   const target = await startReceiver(t)
   const receiver = await startReceiver(t, (response, { body }) => {
     if (body.includes('Redirect')) return response.writeHead(307, { location: target.url }).end()
@@ -181,7 +182,7 @@ t.test('12.5 redirects are not followed, and a large or endless response does no
   })
 })
 
-t.test('12.5 an attempt follows its pause, also if that ends while the node looks for others', async (t) => {
+nightly('12.5 an attempt follows its pause, also if that ends while the node looks for others', async (t) => {
   let attempts = 0
   const receiver = await startReceiver(t, (response) => response.writeHead(++attempts < 100 ? 500 : 204).end())
   // The node does not look by itself before the test would have ended.
@@ -192,7 +193,7 @@ t.test('12.5 an attempt follows its pause, also if that ends while the node look
   t.equal(attempts, 100)
 })
 
-t.test('12.5 a receiver that never answers delays no other consumer', async (t) => {
+nightly('12.5 a receiver that never answers delays no other consumer', async (t) => {
   const silent = await startReceiver(t, () => {})
   const receiver = await startReceiver(t)
   const webhook = { secret, allowPrivateAddresses: true }
@@ -204,7 +205,7 @@ t.test('12.5 a receiver that never answers delays no other consumer', async (t) 
   t.ok(silent.received.length <= 8, 'no more attempts than it has slots')
 })
 
-t.test('12.5 410 Gone ends the attempts', async (t) => {
+nightly('12.5 410 Gone ends the attempts', async (t) => {
   const receiver = await startReceiver(t, (response) => response.writeHead(410).end())
   const { create, outbox } = await start(t, [{ url: receiver.url, secret, allowPrivateAddresses: true }])
   await create('Ada')

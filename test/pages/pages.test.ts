@@ -8,6 +8,7 @@ import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
 import { createUsher, sharedUsher, type LoggedIn } from '../helpers/app.ts'
 import { openHost } from '../helpers/host.ts'
 import { createMailer } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { until } from '../helpers/until.ts'
 
 const ORIGIN = 'http://localhost:80'
@@ -345,7 +346,7 @@ t.test('15.2 a form with hostile content gets a page with a clear failure', asyn
   }
 })
 
-t.test('15.2 a form over a limit of attempts gets 429, as the API does', async (t) => {
+nightly('15.2 a form over a limit of attempts gets 429, as the API does', async (t) => {
   const { inject, admin } = await createUsher(
     t, { throttle: { account: { burst: 1, perMinute: 0.01 } }, pages: { texts: { tooManyWait: 'Slow down.' } } }
   )
@@ -418,7 +419,7 @@ t.test('15.2 returnTo leads to configured origins only', async (t) => {
   t.match((await inject('GET', '/login?returnTo=/a&returnTo=/b')).body, 'data-return-to="account"', 'twice')
 })
 
-t.test('15.2 pages can be turned off, and passwordUrl, signUp and loginMail decide about theirs', async (t) => {
+nightly('15.2 pages can be turned off, and passwordUrl, signUp and loginMail decide about theirs', async (t) => {
   const none = await createUsher(t, { pages: { enabled: false }, signUp: true, mailer: inbox.mailer })
   for (const path of all) {
     t.equal((await none.inject('GET', path)).statusCode, 404, path)
@@ -517,7 +518,7 @@ t.test('15.2 readers get pages and scripts in their language, and caches tell th
   t.match(wrong.headers.vary, 'Accept-Language')
 })
 
-t.test('15.2 a host adds a language, and changes texts of one', async (t) => {
+nightly('15.2 a host adds a language, and changes texts of one', async (t) => {
   const { inject } = await sharedUsher(branded)
   const page = async (language: string) => (await inject('GET', '/login', { headers: { 'accept-language': language } })).body
   t.match(await page('nl-BE'), '<h1>Inloggen</h1>')
@@ -571,7 +572,7 @@ t.test('15.2 without JavaScript, an error stands at its field, which gets the fo
   t.equal(body.match(/autofocus/g)?.length, 1)
 })
 
-t.test('15.2 every input that a form can reject is rejected in the language of the reader', async (t) => {
+nightly('15.2 every input that a form can reject is rejected in the language of the reader', async (t) => {
   const { inject } = await sharedUsher(withForms)
   const forms: Record<string, string[]> = {
     '/login': ['email', 'password'],

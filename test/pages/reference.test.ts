@@ -9,6 +9,7 @@ import t from 'tap'
 import usher from '../../app.ts'
 import { lintApi } from '../../scripts/lint-api.ts'
 import { createUsher, sharedUsher } from '../helpers/app.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { resolveReply } from '../helpers/openapi.ts'
 
 interface Response {
@@ -406,7 +407,7 @@ t.test('9 the reference contains the prefix and the public URL', async (t) => {
   t.match((await inject('GET', '/docs')).headers['content-security-policy'], "connect-src 'self' https://example.com;")
 })
 
-t.test('9 a host keeps its own API reference, and two mounts have one each', async (t) => {
+nightly('9 a host keeps its own API reference, and two mounts have one each', async (t) => {
   const host = Fastify({ pluginTimeout: 0 })
   t.teardown(() => host.close())
   await host.register(helmet, { contentSecurityPolicy: { directives: { defaultSrc: ["'self'"] } } })
@@ -433,7 +434,7 @@ t.test('9 a host keeps its own API reference, and two mounts have one each', asy
   }
 })
 
-t.test('9 a host keeps its reference in Swagger 2', async (t) => {
+nightly('9 a host keeps its reference in Swagger 2', async (t) => {
   const host = Fastify({ pluginTimeout: 0 })
   t.teardown(() => host.close())
   await host.register(swagger, { swagger: { info: { title: 'Host', version: '1' } } })

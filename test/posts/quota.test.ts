@@ -3,6 +3,7 @@ import { createRecentRejections } from '../../plugins/support/recent-rejections.
 import { TooManyPosts } from '../../schema/posts/post.ts'
 import { createUsher, type LoggedIn, type TestUsher } from '../helpers/app.ts'
 import { createPost, post } from '../helpers/graphql.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -17,7 +18,7 @@ const create = (node: TestUsher, user: LoggedIn, title: string, headers = {}) =>
     headers: { ...user.headers, ...headers }, payload: { query: CREATE, variables: { title } },
   }).then((response) => response.json())
 
-t.test('13.4 forty posts at once on two nodes stay within the posts of an hour, and the others get TOO_MANY_POSTS', async (t) => {
+nightly('13.4 forty posts at once on two nodes stay within the posts of an hour, and the others get TOO_MANY_POSTS', async (t) => {
   const [user, other] = [await usher.createUser(), await usher.createUser()]
   const answers = await Promise.all(
     Array.from({ length: 40 }, (_, index) => create(index % 2 ? usher : second, user, `${index}`))
@@ -64,7 +65,7 @@ t.test('13.4 posts of a batch fail each for its own reason, and those that fail 
   t.ok(await createPost(usher, user), 'posts count for the user who creates them')
 })
 
-t.test('13.4 the host gets 429 for a user, has no limit itself, and a user may post again in the next hour', async (t) => {
+nightly('13.4 the host gets 429 for a user, has no limit itself, and a user may post again in the next hour', async (t) => {
   const user = await usher.createUser()
   const { posts } = usher.app.usher
   const given = { title: 'x', content: 'y', authorId: user.id }
@@ -96,7 +97,7 @@ t.test('13.4 a node remembers at most 10,000 users who may not post', async (t) 
   for (const name of names.slice(-2)) t.throws(() => rejections.throwIfRejected(name), { code: 'TOO_MANY_POSTS' })
 })
 
-t.test('13.4 a hook in the transaction of a post does not change the limit, and 0 is none', async (t) => {
+nightly('13.4 a hook in the transaction of a post does not change the limit, and 0 is none', async (t) => {
   const hooked = await createUsher(t, { postsPerHour: 2, hooks: { onPostCreate: async () => {} } })
   const answers = await Promise.all(Array.from({ length: 4 }, (_, index) => create(hooked, hooked.admin, `${index}`)))
   t.equal(answers.filter(({ data }) => data?.createPost).length, 2)
@@ -104,7 +105,7 @@ t.test('13.4 a hook in the transaction of a post does not change the limit, and 
   t.ok(await createPost(unlimited, unlimited.admin))
 })
 
-t.test('13.4 a user who does not stop costs one statement a second, not one for each post', async (t) => {
+nightly('13.4 a user who does not stop costs one statement a second, not one for each post', async (t) => {
   const node = await createUsher(t, { postsPerHour: 1 })
   const user = await node.createUser()
   const items = async () => {

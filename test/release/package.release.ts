@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { globSync } from 'node:fs'
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -29,7 +30,8 @@ t.test('9 the tests of mounting and of traces pass with the modules and files of
   const unpacked = t.testdir()
   await run('tar', ['-xf', packed, '-C', unpacked, '--strip-components=1'])
   const options = `--import=${join(root, 'test/helpers/use-package.ts')}`
-  for (const file of ['test/mount/suite.ts', 'test/database/traces.alone.test.ts']) {
+  const mounting = globSync('test/mount/*.test.ts', { cwd: root }).filter((file) => !file.includes('.alone.'))
+  for (const file of [...mounting, 'test/database/traces.alone.test.ts']) {
     // Processes that the tests start use the package as well. Without TAP_TIMEOUT, tap ends a file after 30 seconds. It
     // fails if a test fails.
     const settings = { USHER_PACKAGE: unpacked, TAP_TIMEOUT: '600' }

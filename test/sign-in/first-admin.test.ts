@@ -7,6 +7,7 @@ import { createUsher } from '../helpers/app.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { createMailer } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
@@ -41,7 +42,7 @@ t.test('4 the first start creates the admin of the options', async (t) => {
   t.same(await entries(admin), [['user.create', null]])
 })
 
-t.test('4 without that option it creates admin@example.com with a random password, printed once, by one of many nodes', async (t) => {
+nightly('4 without that option it creates admin@example.com with a random password, printed once, by one of many nodes', async (t) => {
   const schema = uniqueSchema(t.name)
   const told: { email: string, password: string }[] = []
   const onFirstAdmin = (admin: { email: string, password: string }) => { told.push(admin) }
@@ -60,12 +61,12 @@ t.test('4 without that option it creates admin@example.com with a random passwor
   t.equal(told.length, 1)
 })
 
-t.test('4 without a way to print the password, no admin is created', async (t) => {
+nightly('4 without a way to print the password, no admin is created', async (t) => {
   const { admins } = await start(t, { schema: uniqueSchema(t.name) })
   t.same(await admins(), [])
 })
 
-t.test('11.4 an admin who is disabled does not count: the next start creates one, or enables the one with that address', async (t) => {
+nightly('11.4 an admin who is disabled does not count: the next start creates one, or enables the one with that address', async (t) => {
   const handles = await createUsher(t)
   const sql = openSql(t, handles)
   await sql`update users set disabled = true`
@@ -82,7 +83,7 @@ t.test('11.4 an admin who is disabled does not count: the next start creates one
   t.strictSame([await last.login(former), await last.login(next)], [200, 401])
 })
 
-t.test('4 if there is no admin, an existing user with that address, verified, becomes the admin; nothing from before gets anybody in', async (t) => {
+nightly('4 if there is no admin, an existing user with that address, verified, becomes the admin; nothing from before gets anybody in', async (t) => {
   const inbox = createMailer()
   const handles = await createUsher(t, { mailer: inbox.mailer })
   const { inject } = handles

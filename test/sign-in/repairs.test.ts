@@ -10,6 +10,7 @@ import type { LoggedIn } from '../helpers/app.ts'
 import { createKey } from '../helpers/api-keys.ts'
 import { createUsher } from '../helpers/app.ts'
 import { createMailer, tokenIn } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openPasskeys } from '../helpers/passkeys.ts'
 import { openScope } from '../helpers/scope.ts'
 import { openSql } from '../helpers/sql.ts'
@@ -226,7 +227,7 @@ t.test('4.7 an operator keeps what can log in by itself, or removes the second f
   t.strictSame(await waysOf(reset), [])
 })
 
-t.test('4 a first admin from an existing user keeps nothing that can log in by itself', async (t) => {
+nightly('4 a first admin from an existing user keeps nothing that can log in by itself', async (t) => {
   const target = await openPasskeys(t, { secret: 'a secret of the node' })
   const own = openSql(t, target)
   const user = await target.createUser()

@@ -4,6 +4,7 @@ import t from 'tap'
 import plugin, { type UsherGraphQLContext } from '../../app.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { createMailer } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
 
 const usher = await createUsher(t)
@@ -105,7 +106,7 @@ t.test('16.2 whoever has a second factor cannot step up with the password alone,
   )
 })
 
-t.test('16.2 who has a second factor steps up also for a new address that takes effect by a link', async (t) => {
+nightly('16.2 who has a second factor steps up also for a new address that takes effect by a link', async (t) => {
   const inbox = createMailer()
   const own = await createUsher(t, { mailer: inbox.mailer })
   const user = await own.createUser()
@@ -208,7 +209,7 @@ t.test('16.1 a user has at most ten challenges, and a repair of the account void
   t.equal((await sql`select hash from login_challenges where user_id = ${user.id}`).length, 0)
 })
 
-t.test('16.4 with `secondFactor`, whoever must have one can only log out, step up and add one', async (t) => {
+nightly('16.4 with `secondFactor`, whoever must have one can only log out, step up and add one', async (t) => {
   const strict = await createUsher(t, { ...usher.options, secondFactor: 'everyone' })
   const user = await strict.createUser({ email: 'due@example.com' }).catch(() => undefined)
   t.equal(user, undefined, 'the admin cannot create users without one')

@@ -5,6 +5,7 @@ import type { UsherOptions } from '../../app.ts'
 import { actorOf } from '../helpers/actor.ts'
 import type { LoggedIn, TestUsher } from '../helpers/app.ts'
 import { sharedInbox as inbox, tokenIn } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { callerOf, enrol, sharedNodes, sharedTotp, type TestClock } from '../helpers/totp.ts'
 
@@ -153,7 +154,7 @@ t.test('16.4 users without a password may have an app, and undo it', async (t) =
   )
 })
 
-t.test('16.4 whoever has lost the device is helped by the host', async (t) => {
+nightly('16.4 whoever has lost the device is helped by the host', async (t) => {
   const { usher, scope, clock, credentials, sql } = await open(
     t, { throttle: { secondFactor: { burst: 1, perMinute: 0.01 } } }
   )

@@ -3,6 +3,7 @@ import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
 import type { Authenticator } from '../helpers/authenticator.ts'
 import type { LoggedIn } from '../helpers/app.ts'
 import { createMailer, tokenIn } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { cookiesOf, openPasskeys } from '../helpers/passkeys.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
@@ -192,7 +193,7 @@ t.test('16.1 somebody else has prepared the account: what they have set up start
   }
 })
 
-t.test('16.1 the account is repaired: a login that waits for its second factor, or for a mail, starts no session', async (t) => {
+nightly('16.1 the account is repaired: a login that waits for its second factor, or for a mail, starts no session', async (t) => {
   for (const way of ['recovery code', 'mail, then code of an app', 'link of a mail', 'code of a mail'] as const) {
     const subject = await createSubject(ways[way]!.needsApp ?? false)
     const finish = await ways[way]!.start(subject)

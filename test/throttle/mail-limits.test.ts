@@ -9,6 +9,7 @@ import { createKey } from '../helpers/api-keys.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { createMailer, tokenIn } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -88,7 +89,7 @@ async function changePasswords (
   }
 }
 
-t.test('11.5 whoever sets the own address to that of a stranger does not flood the stranger: on all nodes together, and after a restart', async (t) => {
+nightly('11.5 whoever sets the own address to that of a stranger does not flood the stranger: on all nodes together, and after a restart', async (t) => {
   const nodes = await startNodes(t)
   const { one, two, sql, settle, received, logged, lines } = nodes
   const user = await one.createUser()
@@ -128,7 +129,7 @@ t.test('11.5 whoever sets the own address to that of a stranger does not flood t
   await two.app.close()
 })
 
-t.test('11.5 nothing that changes who has the account happens in silence: notices beyond the limit arrive in one mail, with their links', async (t) => {
+nightly('11.5 nothing that changes who has the account happens in silence: notices beyond the limit arrive in one mail, with their links', async (t) => {
   const nodes = await startNodes(t, { secret: 'a secret of the test' })
   const { one, two, sql, settle, sendWaiting, received, logged } = nodes
   const user = await one.createUser()
@@ -172,7 +173,7 @@ t.test('11.5 nothing that changes who has the account happens in silence: notice
   t.equal((await one.login(user)).id, user.id, 'the owner has the account again')
 })
 
-t.test('11.5 a mail of several notices is bounded: of one kind it has six, and says that there were more', async (t) => {
+nightly('11.5 a mail of several notices is bounded: of one kind it has six, and says that there were more', async (t) => {
   const nodes = await startNodes(t, { throttle: { ...throttle, verifiedMail: { burst: 1, perMinute: 0.01 } } })
   const { one, sql, sendWaiting, settle, received } = nodes
   const user = await one.createUser()
@@ -190,7 +191,7 @@ t.test('11.5 a mail of several notices is bounded: of one kind it has six, and s
   )
 })
 
-t.test('11.5 notices that wait are sent without the link if it is void by then, and not at all about a deleted user', async (t) => {
+nightly('11.5 notices that wait are sent without the link if it is void by then, and not at all about a deleted user', async (t) => {
   const nodes = await startNodes(t, { throttle: { ...throttle, mail: { burst: 1, perMinute: 0.01 } } })
   const { one, sendWaiting, settle, received } = nodes
   const [user, gone] = [await one.createUser(), await one.createUser()]
@@ -206,7 +207,7 @@ t.test('11.5 notices that wait are sent without the link if it is void by then, 
   t.equal(received(gone.email).length, 1)
 })
 
-t.test('11.5 who has one address of a mailbox after the other lets no notice of others wait, and not endless ones', async (t) => {
+nightly('11.5 who has one address of a mailbox after the other lets no notice of others wait, and not endless ones', async (t) => {
   const { one, sql, settle } = await startNodes(t, { throttle: { ...throttle, mail: { burst: 1, perMinute: 0.05 } } })
   const name = randomUUID()
   const mallory = await one.createUser()
@@ -225,7 +226,7 @@ t.test('11.5 who has one address of a mailbox after the other lets no notice of 
   t.strictSame((await waiting(owner.id)).map(({ soon }) => soon), [true])
 })
 
-t.test('11.5 of 40 requests at the same time on two nodes, the owner gets as many mails as the limit allows', async (t) => {
+nightly('11.5 of 40 requests at the same time on two nodes, the owner gets as many mails as the limit allows', async (t) => {
   const { one, post, settle, received, sql } = await startNodes(t)
   const user = await one.createUser()
   const responses = await Promise.all(
@@ -270,7 +271,7 @@ t.test('11.5 whatever strangers cause, the owner of an account gets links that w
   }
 })
 
-t.test('11.5 links to verify an address that are not sent void none that was sent', async (t) => {
+nightly('11.5 links to verify an address that are not sent void none that was sent', async (t) => {
   const { one, settle, received } = await startNodes(t)
   const user = await one.createUser()
   for (let index = 0; index < 10; index++) {
@@ -286,7 +287,7 @@ t.test('11.5 links to verify an address that are not sent void none that was sen
   )).statusCode, 204)
 })
 
-t.test('11.5 addresses that differ in what follows a plus sign are one recipient, and the one without it is another', async (t) => {
+nightly('11.5 addresses that differ in what follows a plus sign are one recipient, and the one without it is another', async (t) => {
   const { post, settle, inbox } = await startNodes(t)
   const name = randomUUID()
   const [plain, tagged] = [
@@ -301,7 +302,7 @@ t.test('11.5 addresses that differ in what follows a plus sign are one recipient
   t.strictSame([received(true), received(false)], [3, 3])
 })
 
-t.test('11.5 sign-ups of strangers, for whatever addresses of a mailbox, take no mail from who signs up or verifies an address', async (t) => {
+nightly('11.5 sign-ups of strangers, for whatever addresses of a mailbox, take no mail from who signs up or verifies an address', async (t) => {
   const { one, post, settle, received } = await startNodes(t)
   const name = randomUUID()
   const [victim, user, tagged] = [`${name}@example.com`, await one.createUser(), await one.createUser({ email: `${name}+shop@example.com` })]
@@ -322,7 +323,7 @@ t.test('11.5 sign-ups of strangers, for whatever addresses of a mailbox, take no
   }
 })
 
-t.test('11.5 a user who has an address of somebody else\'s mailbox takes at most a quarter of its mails, and all together four times those of one', async (t) => {
+nightly('11.5 a user who has an address of somebody else\'s mailbox takes at most a quarter of its mails, and all together four times those of one', async (t) => {
   const { one, sql, settle, received, inbox } = await startNodes(t)
   const name = randomUUID()
   const strangers = [await one.createUser(), await one.createUser(), await one.createUser(), await one.createUser()]
@@ -384,7 +385,7 @@ t.test('11.2 sign-ups whose mail is not sent take no place among those that may 
   }
 })
 
-t.test('11.5 after a while a recipient gets mails again', async (t) => {
+nightly('11.5 after a while a recipient gets mails again', async (t) => {
   const { one, post, sql, settle, received } = await startNodes(
     t, { throttle: { ...throttle, mail: { burst: 3, perMinute: 0.05 } } }
   )
@@ -399,7 +400,7 @@ t.test('11.5 after a while a recipient gets mails again', async (t) => {
   t.equal(await flood(), 5, 'one in 20 minutes')
 })
 
-t.test('11.5 what is remembered of recipients is bounded', async (t) => {
+nightly('11.5 what is remembered of recipients is bounded', async (t) => {
   const { one, post, sql, settle } = await startNodes(t)
   const user = await one.createUser()
   for (const email of [newEmail(), newEmail(), user.email]) await post('/api/auth/password-reset', { email })

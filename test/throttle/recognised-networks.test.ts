@@ -3,6 +3,7 @@ import { createThrottle } from '../../plugins/throttle/throttle.ts'
 import { openCore } from '../helpers/core.ts'
 import { createUsher, type LoggedIn, type TestUsher } from '../helpers/app.ts'
 import { createMailer } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -29,7 +30,7 @@ async function attack (usher: TestUsher, email: string, count = 3): Promise<numb
   return answers
 }
 
-t.test('4 an owner whose IPv6 address changes is not locked out together with an attacker', async (t) => {
+nightly('4 an owner whose IPv6 address changes is not locked out together with an attacker', async (t) => {
   const usher = await createUsher(t, { throttle: { ...throttle, account: { burst: 5, perMinute: 0.01 } } })
   const user = await usher.createUser()
   t.equal(await login(usher, '2001:db8:1:2::1', user), 200)
@@ -108,7 +109,7 @@ t.test('4 the number of failures is 100 by default', async (t) => {
   await t.resolves(attempt())
 })
 
-t.test('4 the number of remembered networks and failures is limited', async (t) => {
+nightly('4 the number of remembered networks and failures is limited', async (t) => {
   const usher = await createUsher(t, { throttle, auditSeconds: 86_400 })
   const sql = openSql(t, usher)
   const user = await usher.createUser()

@@ -15,6 +15,7 @@ import { openCore } from '../helpers/core.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { createMailer } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { openSql } from '../helpers/sql.ts'
 import { stopClock } from '../helpers/stopped-clock.ts'
@@ -138,7 +139,7 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
   })
 })
 
-t.test('11.6 after ten wrong passwords and a reset by mail, the new password works at once, on every node', async (t) => {
+nightly('11.6 after ten wrong passwords and a reset by mail, the new password works at once, on every node', async (t) => {
   const inbox = createMailer()
   const one = await createUsher(t, { throttle: { reset: { burst: 100, perMinute: 100 } }, mailer: inbox.mailer })
   const two = await createUsher(t, one.options)
@@ -174,7 +175,7 @@ t.test('11.6 after ten wrong passwords and a reset by mail, the new password wor
   }
 })
 
-t.test('11.6 after a hundred failures and a reset by mail, the owner gets in, and where others have logged in before is not recognised any more', async (t) => {
+nightly('11.6 after a hundred failures and a reset by mail, the owner gets in, and where others have logged in before is not recognised any more', async (t) => {
   const inbox = createMailer()
   const usher = await createUsher(
     t, { mailer: inbox.mailer, throttle: { ...unlimited.options.throttle, consecutiveFailures: 3 } }
@@ -200,7 +201,7 @@ t.test('11.6 after a hundred failures and a reset by mail, the owner gets in, an
   )
 })
 
-t.test('4 a login that fails because the database is unavailable does not count', async (t) => {
+nightly('4 a login that fails because the database is unavailable does not count', async (t) => {
   const proxy = await createProxy(t, `${await testDatabaseUrl()}?statement_timeout=1000`)
   const usher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {}, throttle: { account: oneAttempt } })
   const sql = openSql(t, { options: { ...usher.options, databaseUrl: await testDatabaseUrl() } })
@@ -230,7 +231,7 @@ t.test('4 a login that fails because the database is unavailable does not count'
   await until('the database is back', async () => await attempt(usher, user) === 200)
 })
 
-t.test('4 a change of the password does not count if the client disconnects before the current password is checked', async (t) => {
+nightly('4 a change of the password does not count if the client disconnects before the current password is checked', async (t) => {
   const usher = await createUsher(t, { throttle: {}, passwordHash: undefined })
   const sql = openSql(t, usher)
   const user = await usher.createUser()
@@ -261,7 +262,7 @@ t.test('4 a change of the password does not count if the client disconnects befo
   t.equal(await attempt(usher, user), 200, 'the password is the same as before')
 })
 
-t.test('4 a wrong password counts even if the database then fails to record it', async (t) => {
+nightly('4 a wrong password counts even if the database then fails to record it', async (t) => {
   const usher = await createUsher(
     t, { databaseUrl: `${await testDatabaseUrl()}?statement_timeout=1000`, throttle: { account: oneAttempt } }
   )
@@ -446,7 +447,7 @@ t.test('4 rejected attempts wait in the tarpit, which slows down floods', async 
   })
 })
 
-t.test('4 a flood of failed logins is rejected from memory for five seconds, also if limits are deleted meanwhile', async (t) => {
+nightly('4 a flood of failed logins is rejected from memory for five seconds, also if limits are deleted meanwhile', async (t) => {
   const { throttle } = await openThrottle(t, { address: oneAttempt })
   const clock = stopClock(t)
   const flood = (address: string) =>
@@ -465,7 +466,7 @@ t.test('4 a flood of failed logins is rejected from memory for five seconds, als
   await t.resolves(throttle.rejectFlood({ address: HERE }), 'the database is asked again')
 })
 
-t.test('4 the table is limited: expired rows are deleted, then those that expire soonest', async (t) => {
+nightly('4 the table is limited: expired rows are deleted, then those that expire soonest', async (t) => {
   const one = unlimited
   const sql = openSql(t, one)
   await sql`insert into throttle select 'expired ' || n, now() - interval '1 second', 1 from generate_series(1, 3) n`
@@ -487,7 +488,7 @@ t.test('4 the table is limited: expired rows are deleted, then those that expire
 
 // What PostgreSQL may know of a table to which a flood then adds rows.
 for (const [known, rows] of [['with one row', 1], ['that was empty', 0]] as const) {
-  t.test(`4 after a flood, limits are deleted and attempts given back in time, although PostgreSQL has analyzed a table ${known}`, async (t) => {
+  nightly(`4 after a flood, limits are deleted and attempts given back in time, although PostgreSQL has analyzed a table ${known}`, async (t) => {
     const { app, throttle } = await openThrottle(t, {})
     const sql = openSql(t, { options: { databaseUrl: await testDatabaseUrl(), schema: app.usherOptions.schema } })
     await sql`insert into throttle select 'old ' || n, now() + interval '1 hour', 1 from generate_series(1, 60) n`
@@ -510,7 +511,7 @@ for (const [known, rows] of [['with one row', 1], ['that was empty', 0]] as cons
   })
 }
 
-t.test('8 a failed cleanup is logged and does not prevent the start', async (t) => {
+nightly('8 a failed cleanup is logged and does not prevent the start', async (t) => {
   const one = unlimited
   const sql = openSql(t, one)
   await sql`alter table throttle rename to gone`
@@ -599,7 +600,7 @@ t.test('4 wider networks have larger limits: a /56, a /48, and a /24 of IPv4', a
   }
 })
 
-t.test('4 attempts that succeed do not use up the limits of wider networks', async (t) => {
+nightly('4 attempts that succeed do not use up the limits of wider networks', async (t) => {
   const { app, throttle } = await openThrottle(t, { refresh: { burst: 1, perMinute: 0.01 } })
   const rounds = Array.from({ length: 40 }, (_, index) => index)
   for (const index of rounds) await (await throttle.refresh({ address: `2001:db8:1:${hex(index)}::1` })).refund()
@@ -613,7 +614,7 @@ t.test('4 attempts that succeed do not use up the limits of wider networks', asy
   t.equal(used.length, 16, 'what is rejected for a wider network is not charged to the narrow ones')
 })
 
-t.test('11.2 one network has at most a quarter of the sign-ups that may be pending, whatever the limits', async (t) => {
+nightly('11.2 one network has at most a quarter of the sign-ups that may be pending, whatever the limits', async (t) => {
   const { app, throttle } = await openThrottle(t, { signUp: { burst: 1e6, perMinute: 1e6 } })
   const sql = openSql(t, { options: { databaseUrl: await testDatabaseUrl(), schema: app.usherOptions.schema } })
   const flood = (count: number, email: string) => countLetThrough(
@@ -631,7 +632,7 @@ t.test('11.2 one network has at most a quarter of the sign-ups that may be pendi
   )
 })
 
-t.test('4 TRUST_PROXY: attempts from an address with changing ports, and from what is no address, share a limit', async (t) => {
+nightly('4 TRUST_PROXY: attempts from an address with changing ports, and from what is no address, share a limit', async (t) => {
   const usher = await createUsher(
     t,
     { throttle: { address: { burst: 3, perMinute: 0.01 }, account: { burst: 1e6, perMinute: 1e6 } } },

@@ -83,9 +83,11 @@ t.test('plugins use fastify-plugin and have a name, and routes do not use it', a
   t.same(list('routes/**/*.ts').filter((file) => importsOf(file).includes('fastify-plugin')), [])
 })
 
-t.test('a new test file is found by its folder, which has a suite', async (t) => {
-  const shared = list('test/**/*.test.ts').filter((file) => !file.endsWith('.alone.test.ts'))
-  t.same(list('test/**/suite.ts'), [...new Set(shared.map((file) => join(dirname(file), 'suite.ts')))].sort())
+t.test('a new test file is found by its folder, which one suite runs', async (t) => {
+  const files = list('test/**/*.test.ts').filter((file) => !/\.alone\.(nightly\.)?test\.ts$/.test(file))
+  const folders = [...new Set(files.map((file) => file.split('/')[1]!))]
+  const run = list('test/suites/*.ts').flatMap((suite) => read(suite).match(/(?<=')[\w-]+(?=')/g) ?? [])
+  t.same(run.sort(), folders.sort())
 })
 
 t.test('1.10 one function opens connections to the database, so that all of them lead to the host that accepts writes', async (t) => {

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { createRetries } from '../../plugins/support/retries.ts'
 import { DatabaseUnavailable } from '../../schema/http/errors.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { until } from '../helpers/until.ts'
 
 function openRetries (t: Test) {
@@ -30,7 +31,7 @@ t.test('1.10 any other failure of a background task is logged at once', async (t
   t.match(lines, [{ msg: 'A background task failed' }])
 })
 
-t.test('1.13 at most 10,000 background tasks wait for the database, and the log says how many are lost', async (t) => {
+nightly('1.13 at most 10,000 background tasks wait for the database, and the log says how many are lost', async (t) => {
   const { app, run, lines } = openRetries(t)
   let attempts = 0
   for (let index = 0; index < 10_005; index++) {

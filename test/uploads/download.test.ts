@@ -8,6 +8,7 @@ import { audiences } from '../../app.ts'
 import { createUsher, sharedUsher } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { hostOf } from '../helpers/graphql.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { until } from '../helpers/until.ts'
 import { upload } from '../helpers/uploads.ts'
@@ -222,7 +223,7 @@ t.test('5.2 GET {fileUrl}', async (t) => {
   })
 })
 
-t.test('5.2 the uploads of a deleted user get 404 at once', async (t) => {
+nightly('5.2 the uploads of a deleted user get 404 at once', async (t) => {
   const mounted = await createUsher(t, { ...usher.options, prefix: '/accounts' })
   const { inject, admin, createUser, app } = mounted
   const user = await createUser()
@@ -244,7 +245,7 @@ async function countOpen (text: string): Promise<number> {
   return links.filter((link) => link.includes(text)).length
 }
 
-t.test('1.13 of hundreds of downloads that are requested together on one connection, few files are open at once', options, async (t) => {
+nightly('1.13 of hundreds of downloads that are requested together on one connection, few files are open at once', options, async (t) => {
   // More than Node reads ahead, so the file of a response that cannot be sent stays open.
   const size = 400_000
   const { fileUrl } = await upload(usher, Buffer.alloc(size))
@@ -296,7 +297,7 @@ t.test('1.13 downloads that were requested together on one connection close thei
   t.pass()
 })
 
-t.test('1.13 a client that disconnects before its downloads begin causes no errors in the log', async (t) => {
+nightly('1.13 a client that disconnects before its downloads begin causes no errors in the log', async (t) => {
   const lines: { level: number, msg: string }[] = []
   const stream = new Writable({ write (line, _, done) { lines.push(JSON.parse(String(line))); done() } })
   const logging = await createUsher(t, {}, { logger: { stream, level: 'debug' } })
@@ -339,7 +340,7 @@ t.test('4 a download that needs a session is cut off when the session ends, and 
   t.ok(other! > size, `${other} bytes`)
 })
 
-t.test('4 without notifications, a download that needs a session is cut off as well', async (t) => {
+nightly('4 without notifications, a download that needs a session is cut off as well', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const usher = members
   const deaf = await createUsher(t, { ...usher.options, notificationsUrl: proxy.url })

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { UsherOptions } from '../../app.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 import { chunked, fieldPart, filePart, leftovers, open, post, upload } from '../helpers/uploads.ts'
@@ -27,7 +28,7 @@ async function openTwo (t: Test, options: UsherOptions) {
   return [one, two] as const
 }
 
-t.test('13.4 forty uploads at once on two nodes stay within the quota of bytes, and the others get 413 and leave nothing behind', async (t) => {
+nightly('13.4 forty uploads at once on two nodes stay within the quota of bytes, and the others get 413 and leave nothing behind', async (t) => {
   const nodes = await openTwo(t, { uploadQuotaBytes: 10_000 })
   const sql = openSql(t, nodes[0])
   const responses = await Promise.all(
@@ -75,7 +76,7 @@ t.test('13.4 an upload beyond the quota is rejected before its body arrives, or 
   t.same(await leftovers(usher, sql), { tmp: 0, files: 1, rows: 1 })
 })
 
-t.test('13.4 a repeated upload gets its response again when the quota is used up, and another one with the key does not', async (t) => {
+nightly('13.4 a repeated upload gets its response again when the quota is used up, and another one with the key does not', async (t) => {
   for (const options of [{ uploadQuotaFiles: 1 }, { uploadQuotaBytes: 5 }]) {
     const usher = await createUsher(t, options)
     const headers = { ...usher.admin.headers, 'idempotency-key': 'once' }
@@ -111,7 +112,7 @@ t.test('13.4 deleting frees space, whoever deletes: an upload, an account, psql'
   t.same([...await sql`select * from upload_usage`], [])
 })
 
-t.test('13.4 uploads count that were stored before there were quotas, also if several change at once', async (t) => {
+nightly('13.4 uploads count that were stored before there were quotas, also if several change at once', async (t) => {
   const usher = await createUsher(t, { uploadQuotaFiles: 25 })
   const sql = openSql(t, usher)
   await Promise.all(Array.from({ length: 20 }, async () => upload(usher, 'abc')))

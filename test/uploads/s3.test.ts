@@ -13,6 +13,7 @@ import type { GivenS3 } from '../../schema/options/s3.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { slow } from '../helpers/deadlines.ts'
 import { startFakeS3 } from '../helpers/fake-s3.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 import { until } from '../helpers/until.ts'
@@ -29,7 +30,7 @@ async function open (t: Test, more: UsherOptions = {}, of: Partial<UsherOptions[
 const get = (usher: TestUsher, url: string, headers: Record<string, string> = {}) =>
   usher.inject('GET', url, { headers })
 
-t.test('13.3 of the downloads from a bucket, no network takes more than a quarter', async (t) => {
+nightly('13.3 of the downloads from a bucket, no network takes more than a quarter', async (t) => {
   const { store, usher } = await open(t)
   const { fileUrl } = await upload(usher, 'a file')
   const from = async (remoteAddress: string) =>
@@ -80,7 +81,7 @@ t.test('13.3 uploads are objects of the bucket, small ones by one request, and a
   t.same(leftoversInBucket(store, usher), { objects: 0, uploads: 0, parts: 0 })
 })
 
-t.test('13.3 an upload that fails leaves neither a part nor an object', async (t) => {
+nightly('13.3 an upload that fails leaves neither a part nor an object', async (t) => {
   const { store, usher } = await open(t, { uploadMaxBytes: PART_BYTES + 200 })
   const large = randomBytes(PART_BYTES + 201)
   t.equal((await post(usher, [filePart(large), fieldPart('description', 'x')])).statusCode, 413)
@@ -106,7 +107,7 @@ t.test('13.3 an upload that fails leaves neither a part nor an object', async (t
   t.same(leftoversInBucket(store, usher), { objects: 0, uploads: 0, parts: 0 })
 })
 
-t.test('13.3 what fails for the moment is repeated: 503, 500, lost connections and changed bytes', async (t) => {
+nightly('13.3 what fails for the moment is repeated: 503, 500, lost connections and changed bytes', async (t) => {
   const { store, usher } = await open(t, { deadlines: { ...slow, storage: 1000 } })
   const large = randomBytes(PART_BYTES + 5)
   const small = large.subarray(0, 5)
@@ -133,7 +134,7 @@ t.test('13.3 what fails for the moment is repeated: 503, 500, lost connections a
   t.same(leftoversInBucket(store, usher), { objects: 0, uploads: 0, parts: 0 })
 })
 
-t.test('13.3 a store that does not work gets 507 for uploads and 503 for downloads, in bounded time', async (t) => {
+nightly('13.3 a store that does not work gets 507 for uploads and 503 for downloads, in bounded time', async (t) => {
   const lines: string[] = []
   const store = await startFakeS3(t)
   const usher = await createUsher(t, {
@@ -169,7 +170,7 @@ t.test('13.3 a store that does not work gets 507 for uploads and 503 for downloa
   t.ok(lines.some((line) => line.includes('ExpiredToken')), 'the log names the cause')
 })
 
-t.test('13.3 a request that has waited for a connection has as much time for its answer as others', async (t) => {
+nightly('13.3 a request that has waited for a connection has as much time for its answer as others', async (t) => {
   const connectMs = 2000
   const { store, usher } = await open(t, { deadlines: { ...slow, storageConnect: connectMs } })
   const sent = MAX_OTHERS + 4
@@ -186,7 +187,7 @@ t.test('13.3 a request that has waited for a connection has as much time for its
   t.equal(arrived, sent, 'no request was repeated')
 })
 
-t.test('13.3 a download goes on when the connection to the store is cut, and never has other bytes', async (t) => {
+nightly('13.3 a download goes on when the connection to the store is cut, and never has other bytes', async (t) => {
   const { store, usher } = await open(t, { deadlines: { ...slow, storage: 500 } })
   const bytes = randomBytes(MIB)
   const { fileUrl, id } = await upload(usher, bytes)
@@ -237,7 +238,7 @@ t.test('13.3 a download goes on when the connection to the store is cut, and nev
   t.equal((await fetch(url)).status, 404)
 })
 
-t.test('13.3 deleting an upload and ending its link or session cut its download off, at the store as well', async (t) => {
+nightly('13.3 deleting an upload and ending its link or session cut its download off, at the store as well', async (t) => {
   const { store, usher } = await open(t)
   await usher.app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = usher.app.server.address() as { port: number }
@@ -271,7 +272,7 @@ t.test('13.3 deleting an upload and ending its link or session cut its download 
   }
 })
 
-t.test('13.3 S3_REDIRECT_SECONDS redirects a permitted download to an address that works for seconds', async (t) => {
+nightly('13.3 S3_REDIRECT_SECONDS redirects a permitted download to an address that works for seconds', async (t) => {
   const { store, usher } = await open(t, {}, { redirectSeconds: 30 })
   const { fileUrl, id, sha256 } = await upload(usher, '<b>hello</b>', 'ä b.html')
   const response = await get(usher, fileUrl)
@@ -339,7 +340,7 @@ t.test('13.3 a start fails with one sentence that names the option', async (t) =
   t.notOk([...store.objects.keys()].some((key) => key.endsWith('.check')))
 })
 
-t.test('13.3 a sweep aborts the uploads of nodes that were killed, and spares those that go on', async (t) => {
+nightly('13.3 a sweep aborts the uploads of nodes that were killed, and spares those that go on', async (t) => {
   const { store, usher } = await open(t)
   const HOUR = 3_600_000
   const begin = (hours: number, lastPart?: number) => {
@@ -384,7 +385,7 @@ t.test('13.3 metrics count the requests to the store and those that have failed'
   t.equal((await valueOf('usher_storage_request_failures_total', 'put')).value, failed.value + 1)
 })
 
-t.test('13.3 with a folder and an S3, bytes of either are read and deleted, and uploadsTo says where new ones go', async (t) => {
+nightly('13.3 with a folder and an S3, bytes of either are read and deleted, and uploadsTo says where new ones go', async (t) => {
   const store = await startFakeS3(t)
   const before = await createUsher(t)
   const old = await upload(before, 'in the folder')

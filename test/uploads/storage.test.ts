@@ -10,6 +10,7 @@ import uploads from '../../plugins/uploads/index.ts'
 import { openCore } from '../helpers/core.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { openSql } from '../helpers/sql.ts'
 import { END, fieldPart, filePart, leftovers, nothingLeft, open, upload } from '../helpers/uploads.ts'
@@ -37,7 +38,7 @@ t.test('2.5 deleting a user also deletes the user\'s uploads, rows and files', a
   t.same(await leftovers(usher, sql), { tmp: 0, files: 1, rows: 1 })
 })
 
-t.test('2.5 this also works for many uploads and with several nodes', async (t) => {
+nightly('2.5 this also works for many uploads and with several nodes', async (t) => {
   const usher = await createUsher(t)
   const other = await createUsher(t, usher.options)
   const sql = openSql(t, usher)
@@ -71,7 +72,7 @@ t.test('2.5 if a file cannot be removed, the response is still 204, and a later 
   t.same(await leftovers(usher, sql), { tmp: 0, files: 0, rows: 0 })
 })
 
-t.test('5.5 a start removes temporary files and files of deleted users, and reports files without a record', async (t) => {
+nightly('5.5 a start removes temporary files and files of deleted users, and reports files without a record', async (t) => {
   const first = await createUsher(t)
   const { id } = await upload(first, 'kept')
   const folder = first.options.uploadsDir!
@@ -108,7 +109,7 @@ t.test('5.5 a start removes temporary files and files of deleted users, and repo
   t.same(await sql`select id from uploads`, [{ id }])
 })
 
-t.test('5.5 files that are newer than a restored database are kept', async (t) => {
+nightly('5.5 files that are newer than a restored database are kept', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const { id } = await upload(usher, 'newer than the backup')
@@ -126,7 +127,7 @@ t.test('5.5 files that are newer than a restored database are kept', async (t) =
   t.equal((await next.inject('GET', `/api/uploads/${id}`)).body, 'newer than the backup')
 })
 
-t.test('5.5 the age of a stored file counts from the end of its request', async (t) => {
+nightly('5.5 the age of a stored file counts from the end of its request', async (t) => {
   const usher = await createUsher(t)
   const [body, rest] = [filePart('slow'), Buffer.concat([fieldPart('description', 'Late'), END])]
   const socket = await open(t, usher, `Content-Length: ${body.length + rest.length}`)
@@ -144,7 +145,7 @@ t.test('5.5 the age of a stored file counts from the end of its request', async 
   t.ok((await stat(`${usher.options.uploadsDir}/files/${name}`)).mtimeMs > 1000)
 })
 
-t.test('9 two databases that share a folder leave each other\'s files alone', async (t) => {
+nightly('9 two databases that share a folder leave each other\'s files alone', async (t) => {
   const first = await createUsher(t)
   const { id } = await upload(first, 'kept')
   const folder = first.options.uploadsDir!
@@ -158,7 +159,7 @@ t.test('9 two databases that share a folder leave each other\'s files alone', as
   t.equal((await first.inject('GET', `/api/uploads/${id}`)).body, 'kept')
 })
 
-t.test('5.5 closing the app ends the check of the folder', async (t) => {
+nightly('5.5 closing the app ends the check of the folder', async (t) => {
   const { app, lines } = await openCore(t, { uploadsDir: t.testdir({ files: { [randomUUID()]: 'x' } }) })
   await app.register(hooks)
   await app.register(audit)

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { openSql } from '../helpers/sql.ts'
 import {
@@ -133,7 +134,7 @@ t.test('5.3 a file over the limit gets 413 as soon as the limit is exceeded', as
   await nothingLeft(limited, openSql(t, limited))
 })
 
-t.test('5.5 a client that stops sending gets 408, and nothing remains', async (t) => {
+nightly('5.5 a client that stops sending gets 408, and nothing remains', async (t) => {
   const usher = await createUsher(t, { uploadIdleSeconds: 0.2 })
   for (const sent of [Buffer.alloc(0), description, filePart(Buffer.alloc(5000)).subarray(0, -50)]) {
     const socket = await open(t, usher, 'Content-Length: 90000')
@@ -155,7 +156,7 @@ t.test('5.4 concurrent uploads are not mixed up', async (t) => {
   t.same(await leftovers(limited, openSql(t, limited)), { tmp: 0, files: 20, rows: 20 })
 })
 
-t.test('5.5 if the database stalls while the record is written: 503, and never a record without its file', async (t) => {
+nightly('5.5 if the database stalls while the record is written: 503, and never a record without its file', async (t) => {
   const databaseUrl = await testDatabaseUrl()
   const proxy = await createProxy(t, databaseUrl)
   const usher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} })

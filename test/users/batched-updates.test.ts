@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { tagOfRow } from '../helpers/row-tags.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
@@ -83,7 +84,7 @@ t.test('SPEED 3 changes of different users share a statement, and each has its o
   )
 })
 
-t.test('SPEED 3 a user whom another transaction has locked delays no change of another user', async (t) => {
+nightly('SPEED 3 a user whom another transaction has locked delays no change of another user', async (t) => {
   // All writes share one connection.
   const usher = await createUsher(t, { poolSize: 2 })
   const sql = openSql(t, usher)

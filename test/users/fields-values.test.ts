@@ -4,6 +4,7 @@ import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
 import { post } from '../helpers/graphql.ts'
 import { createMailer } from '../helpers/mail.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 import { userFields } from '../helpers/user-fields.ts'
 
@@ -191,7 +192,7 @@ t.test('12.2 a confirmation forgets fields that somebody else has sent, and sets
   for (const name of ['newsletter', 'score']) t.notOk(name in own, name)
 })
 
-t.test('12.2 responses with large fields are limited in GraphQL, and only by what the reader sees', async (t) => {
+nightly('12.2 responses with large fields are limited in GraphQL, and only by what the reader sees', async (t) => {
   const small = await createUsher(t, { userFields, graphql: { maxResponseBytes: 100_000 } })
   const settings = { text: 'x'.repeat(60_000) }
   const { id, headers } = await small.createUser()
@@ -213,7 +214,7 @@ t.test('12.2 responses with large fields are limited in GraphQL, and only by wha
   }
 })
 
-t.test('12.2 a page with large fields has fewer rows, and no user is missing', async (t) => {
+nightly('12.2 a page with large fields has fewer rows, and no user is missing', async (t) => {
   const large = await createUsher(t, { userFields })
   const settings = { text: 'x'.repeat(65_000) }
   const create = () =>

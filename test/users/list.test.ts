@@ -1,5 +1,6 @@
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const usher = await createUsher(t)
@@ -142,7 +143,7 @@ t.test('2.1 a page of many users, which concurrent requests share, reaches each 
   t.equal(head.headers.etag, responses[0]!.headers.etag)
 })
 
-t.test('1.13 a page of 100 users does not wait for larger ones', async (t) => {
+nightly('1.13 a page of 100 users does not wait for larger ones', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   await sql`insert into users (id, name, email, role) select gen_random_uuid(), 'n', n || '@x.example.com', 'user' from generate_series(1, 300) n`

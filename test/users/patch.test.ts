@@ -1,5 +1,6 @@
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const MERGE_PATCH = 'application/merge-patch+json'
@@ -120,7 +121,7 @@ t.test('10.3 a demotion by PATCH ends the sessions of the user, and the account 
     .fill({ action: 'user.role-change', actor_id: admin.id }), { action: 'user.email-change', actor_id: admin.id }])
 })
 
-t.test('10.3 concurrent patches of different members of one user are all kept', async (t) => {
+nightly('10.3 concurrent patches of different members of one user are all kept', async (t) => {
   const { id } = await createUser({ name: 'First' })
   for (let round = 0; round < 20; round++) {
     const [name, email] = [`Name ${round}`, `round-${round}@example.com`]

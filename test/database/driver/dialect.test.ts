@@ -6,6 +6,7 @@ import { createCircuitBreaker } from '../../../db/driver/circuit-breaker.ts'
 import { DEADLINES } from '../../../schema/options/deadlines.ts'
 import { openConnection, type TestConnection } from '../../helpers/connection.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { until } from '../../helpers/until.ts'
 
 const unavailable = { code: 'DATABASE_UNAVAILABLE' }
@@ -176,7 +177,7 @@ t.test('1.10 if a connection is lost during a transaction, it fails with 503 and
   t.equal(await count(connection, table), 0)
 })
 
-t.test('1.10 if the circuit breaker opens during a transaction on a client of the host, it is rolled back', async (t) => {
+nightly('1.10 if the circuit breaker opens during a transaction on a client of the host, it is rolled back', async (t) => {
   const { proxy } = await openConnection(t)
   const own = postgres(proxy.url, { max: 2, connect_timeout: 5 })
   t.teardown(() => own.end({ timeout: 0 }))
@@ -222,7 +223,7 @@ t.test('1.10 a statement that exceeds its time limit, a deadlock and too many co
   }
 })
 
-t.test('1.10 if one connection of the pool stops responding, its statements get 503, and later ones use another connection', async (t) => {
+nightly('1.10 if one connection of the pool stops responding, its statements get 503, and later ones use another connection', async (t) => {
   const { query, notifications, proxy, breaker } = await openConnection(
     t, { poolSize: 1, deadlines: { ...DEADLINES, statement: 100 } }
   )

@@ -5,6 +5,7 @@ import { LIMITS, requireSettings, SESSION_SETTINGS, UNTRACKED } from '../../../d
 import { createUsher } from '../../helpers/app.ts'
 import { openConnection } from '../../helpers/connection.ts'
 import { createDatabase, uniqueSchema } from '../../helpers/database.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { createPooler } from '../../helpers/pooler.ts'
 import { openSql } from '../../helpers/sql.ts'
 
@@ -42,7 +43,7 @@ async function createHostile (t: Test, settings: Readonly<Record<string, string>
   return databaseUrl
 }
 
-t.test('8 the settings of a database or role do not change what is served', async (t) => {
+nightly('8 the settings of a database or role do not change what is served', async (t) => {
   const databaseUrl = await createHostile(t, HOSTILE)
   const { inject, admin, createUser } = await createUsher(t, { databaseUrl, schema: uniqueSchema(t.name) })
   const { headers } = admin
@@ -121,7 +122,7 @@ t.test('8 a pooler that refuses startup parameters is used without them', async 
   })
 })
 
-t.test('8 a start fails with a sentence where neither Usher nor the pooler can change a setting', async (t) => {
+nightly('8 a start fails with a sentence where neither Usher nor the pooler can change a setting', async (t) => {
   const hostile = await createHostile(t, { default_transaction_isolation: 'repeatable read', bytea_output: 'escape' })
   const ignores = ['statement_timeout', 'idle_in_transaction_session_timeout']
   const refusing = await createPooler(t, hostile, { ignores })

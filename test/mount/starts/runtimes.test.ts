@@ -8,6 +8,7 @@ import t from 'tap'
 import usher from '../../../app.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { mountOptions } from '../../helpers/host.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { nodeCommand } from '../../helpers/node.ts'
 import { fieldPart, filePart, post, upload } from '../../helpers/uploads.ts'
 
@@ -19,7 +20,7 @@ const run = async (...args: string[]) => {
   return (await promisify(execFile)(file, given, { cwd: root, env })).stdout.trim()
 }
 
-t.test('9 with an old version of Node, loading the plugin fails with a sentence that names the version it needs', async (t) => {
+nightly('9 with an old version of Node, loading the plugin fails with a sentence that names the version it needs', async (t) => {
   const pretend = 'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.20.2" } })'
   t.equal(
     await run(`--import=data:text/javascript,${encodeURIComponent(pretend)}`, script, '{}'),
@@ -27,7 +28,7 @@ t.test('9 with an old version of Node, loading the plugin fails with a sentence 
   )
 })
 
-t.test('9 a bundle that contains the plugin, which lacks its files there, fails with a sentence that says what to do', async (t) => {
+nightly('9 a bundle that contains the plugin, which lacks its files there, fails with a sentence that says what to do', async (t) => {
   const bundled = t.testdir()
   for (const [format, name] of [['esm', 'host.mjs'], ['cjs', 'host.cjs']] as [Format, string][]) {
     const outfile = join(bundled, name)
@@ -48,7 +49,7 @@ t.test('9 a bundle that contains the plugin, which lacks its files there, fails 
   }
 })
 
-t.test("5.5 with Node's permission model, uploads work, and the start names a permission that is missing", async (t) => {
+nightly("5.5 with Node's permission model, uploads work, and the start names a permission that is missing", async (t) => {
   const options = await mountOptions(t, '')
   const permissions = ['--permission', '--no-warnings', '--allow-addons', '--allow-fs-read=*']
   t.equal(await run(...permissions, `--allow-fs-write=${options.uploadsDir}`, script, JSON.stringify(options)), 'Hello')
@@ -58,7 +59,7 @@ t.test("5.5 with Node's permission model, uploads work, and the start names a pe
   )
 })
 
-t.test("5.5 uploads work with the file handles of Yarn Plug'n'Play, which sync nothing, and a disk that fails is not asked twice", async (t) => {
+nightly("5.5 uploads work with the file handles of Yarn Plug'n'Play, which sync nothing, and a disk that fails is not asked twice", async (t) => {
   const usher = await createUsher(t)
   const handle = await open(import.meta.filename)
   const prototype: { sync (): Promise<void> } = Object.getPrototypeOf(handle)

@@ -6,6 +6,7 @@ import { migrate as migrateTo, migrations } from '../../../db/migrations/index.t
 import { openConnection } from '../../helpers/connection.ts'
 import { createDatabase, testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
 import { mountOptions } from '../../helpers/host.ts'
+import { nightly } from '../../helpers/nightly.ts'
 
 /** Returns the error with which Usher does not start. `migrate` must fail with the same one. */
 async function failureOf (t: Test, given: { databaseUrl: string, schema: string }): Promise<Error & { code?: string }> {
@@ -23,7 +24,7 @@ function connect (t: Test, url: string): Sql {
   return sql
 }
 
-t.test('12.11 a schema with tables of another program: the start fails, and names the schema and the remedy', async (t) => {
+nightly('12.11 a schema with tables of another program: the start fails, and names the schema and the remedy', async (t) => {
   const databaseUrl = await testDatabaseUrl()
   const sql = connect(t, databaseUrl)
   const tables: [table: string, detail: string][] = [
@@ -97,7 +98,7 @@ t.test('12.11 a wrong password, an unknown database and a server that is not the
   }
 })
 
-t.test('12.11 a database that a newer version has changed: a warning, or a failure if this version cannot use it', async (t) => {
+nightly('12.11 a database that a newer version has changed: a warning, or a failure if this version cannot use it', async (t) => {
   const options = { ...await mountOptions(t), admin: { email: 'admin@example.com', password: 'horse battery staple' } }
   const { databaseUrl, schema } = options as { databaseUrl: string, schema: string }
   await migrate({ databaseUrl, schema })

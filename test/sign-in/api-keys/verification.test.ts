@@ -8,6 +8,7 @@ import { createKey, createService } from '../../helpers/api-keys.ts'
 import { createUsher, sharedUsher, type TestUsher } from '../../helpers/app.ts'
 import { openCore } from '../../helpers/core.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { startWithEvents } from '../../helpers/outbox-events.ts'
 import { createProxy } from '../../helpers/proxy.ts'
 import { openSql } from '../../helpers/sql.ts'
@@ -17,7 +18,7 @@ import { until } from '../../helpers/until.ts'
 const statusOf = async ({ inject }: TestUsher, headers: { authorization: string }) =>
   (await inject('GET', '/api/protected', { headers })).statusCode
 
-t.test('17.2 a node that missed the end of a key asks, also if that is longer ago than a token lives', async (t) => {
+nightly('17.2 a node that missed the end of a key asks, also if that is longer ago than a token lives', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const one = await createUsher(t)
   const sql = openSql(t, one)

@@ -4,6 +4,7 @@ import type { UsherOptions } from '../../../app.ts'
 import { hashAddress } from '../../../db/throttle/login-failures.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { createMailer, tokenIn } from '../../helpers/mail.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
 
@@ -58,7 +59,7 @@ async function start (t: Test, limits: UsherOptions['throttle'] = {}) {
   }
 }
 
-t.test('16.6 who asks for mails until the limit of the recipient is reached does not lock the owner out', async (t) => {
+nightly('16.6 who asks for mails until the limit of the recipient is reached does not lock the owner out', async (t) => {
   const { createUser, sql, ask, send, loginMails, inject } = await start(t)
   const user = await createUser()
   await sql`update users set email_verified = true where id = ${user.id}`
@@ -112,7 +113,7 @@ t.test('16.6 codes by brute force: with many requests, and from many networks, t
   t.equal((await send('/confirm', { token }, { address: '192.0.2.1' })).statusCode, 200)
 })
 
-t.test('16.6 a network has a limit of requests, and one of failed codes, which right ones do not count toward', async (t) => {
+nightly('16.6 a network has a limit of requests, and one of failed codes, which right ones do not count toward', async (t) => {
   const { createUser, sql, ask, send, loginMails } = await start(t, {
     loginMail: { burst: 7, perMinute: 0.01 }, address: { burst: 2, perMinute: 0.01 }, verifiedMail: plenty,
   })
@@ -130,7 +131,7 @@ t.test('16.6 a network has a limit of requests, and one of failed codes, which r
   t.equal((await send('', { email: newEmail() }, { address: '192.0.2.1' })).statusCode, 202, 'others can ask')
 })
 
-t.test('16.6 what is pending is limited per address and in all, and neither takes a mail from its owner', async (t) => {
+nightly('16.6 what is pending is limited per address and in all, and neither takes a mail from its owner', async (t) => {
   const { createUser, sql, ask, loginMails, lines, send } = await start(t, { verifiedMail: plenty })
   const user = await createUser()
   await sql`update users set email_verified = true where id = ${user.id}`
@@ -153,7 +154,7 @@ t.test('16.6 what is pending is limited per address and in all, and neither take
   t.equal(loginMails(other.email).length, 1)
 })
 
-t.test('16.6 what has expired does not work, and is deleted', async (t) => {
+nightly('16.6 what has expired does not work, and is deleted', async (t) => {
   const { createUser, sql, ask, send, loginMails, options } = await start(t)
   const user = await createUser()
   const [loginId] = await ask(user.email, 1)

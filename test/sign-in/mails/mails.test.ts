@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { codeOf } from '../../../plugins/sign-in/totp/codes.ts'
 import { createUsher, sharedUsher, type LoggedIn, type TestUsher } from '../../helpers/app.ts'
 import { createMailer, sharedInbox, tokenIn } from '../../helpers/mail.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import type { Mail } from '../../../schema/options/options.ts'
 import { withPasskeys } from '../../helpers/passkeys.ts'
 import { openSql, untilBlocked } from '../../helpers/sql.ts'
@@ -238,7 +239,7 @@ t.test('16.6 a hundred wrong codes at the same time: five are compared', async (
   t.equal(await statusOf(confirm({ code }, { cookie })), 401, 'nor is the right one')
 })
 
-t.test('16.6 a hundred uses of a link or a code at the same time, on two nodes: one session', async (t) => {
+nightly('16.6 a hundred uses of a link or a code at the same time, on two nodes: one session', async (t) => {
   const other = await createUsher(t, { ...usher.options })
   const second = openLogins(other)
   for (const kind of ['token', 'code'] as const) {
@@ -285,7 +286,7 @@ t.test('16.6 a page of another origin can neither make a browser ask nor use its
   t.equal(await statusOf(confirm({ code }, { cookie })), 200)
 })
 
-t.test('16.6 whatever voids what was issued voids links and codes', async (t) => {
+nightly('16.6 whatever voids what was issued voids links and codes', async (t) => {
   const passkeys = withPasskeys(usher)
   const changes: Record<string, (user: LoggedIn) => Promise<unknown>> = {
     'another address': ({ id, headers }) =>
@@ -348,7 +349,7 @@ t.test('16.6 a user with a second factor needs it as well, and the mail is used 
   t.strictSame(decodeJwt(done.json().token).amr, ['email', 'otp', 'mfa'])
 })
 
-t.test('16.6 a login by mail that waits for the second factor is void after another address, password or repair', async (t) => {
+nightly('16.6 a login by mail that waits for the second factor is void after another address, password or repair', async (t) => {
   const changes: ((user: LoggedIn) => Promise<unknown>)[] = [
     ({ id }) => inject('PATCH', `/api/users/${id}`, { headers: admin.headers, payload: { email: newEmail() } }),
     ({ id }) => sql`update users set email = ${newEmail()} where id = ${id}`,
@@ -370,7 +371,7 @@ t.test('16.6 a login by mail that waits for the second factor is void after anot
   }
 })
 
-t.test('16.6 a repair of the account while a login by mail is about to succeed: no session', async (t) => {
+nightly('16.6 a repair of the account while a login by mail is about to succeed: no session', async (t) => {
   for (const hasApp of [false, true]) {
     const user = await createVerified()
     const nextCode = hasApp ? await addApp(user) : undefined

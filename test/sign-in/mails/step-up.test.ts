@@ -2,6 +2,7 @@ import { decodeJwt } from 'jose'
 import t from 'tap'
 import { createUsher, sharedUsher, type LoggedIn } from '../../helpers/app.ts'
 import { createMailer, sharedInbox, tokenIn } from '../../helpers/mail.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { ORIGIN, withPasskeys } from '../../helpers/passkeys.ts'
 import { openSql } from '../../helpers/sql.ts'
 
@@ -143,7 +144,7 @@ t.test('16.2 where a mail logs in, the address is a way to sign in: another one 
   })).statusCode, 200, 'without login by mail, as ever')
 })
 
-t.test('16.3 where a mail logs in, a verified address is a way to sign in, so that the last passkey can be removed', async (t) => {
+nightly('16.3 where a mail logs in, a verified address is a way to sign in, so that the last passkey can be removed', async (t) => {
   const passkeys = withPasskeys(usher)
   const remove = async (user: LoggedIn, { id }: { id: string }) =>
     (await inject('DELETE', `/api/auth/passkeys/${id}`, { headers: user.headers })).statusCode

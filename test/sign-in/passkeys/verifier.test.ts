@@ -15,6 +15,7 @@ import {
 import { openCore } from '../../helpers/core.ts'
 import { slow } from '../../helpers/deadlines.ts'
 import { fuzzCredentials } from '../../helpers/fuzz-credentials.ts'
+import { nightly } from '../../helpers/nightly.ts'
 
 const ORIGIN = 'https://app.example.org'
 const RP_ID = 'example.org'
@@ -285,7 +286,7 @@ function getLong (get: (behaviour: Behaviour) => AuthenticationResponse, behavio
   }
 }
 
-t.test('16.3 another library accepts and rejects the same assertions', async (t) => {
+nightly('16.3 another library accepts and rejects the same assertions', async (t) => {
   const verifier = await openVerifier(t)
   for (const algorithm of ['ES256', 'RS256'] as const) {
     const { get, passkey, publicKey } = await register(verifier, algorithm)
@@ -335,14 +336,14 @@ const isEncoding = (signature: Buffer, index: number) => index < 5 || Math.abs(i
 const spkiOf = ({ privateKey }: SoftwarePasskey): string =>
   createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).toString('base64url')
 
-t.test('16.3 no mutation of a response is accepted, and none ends the thread', async (t) => {
+nightly('16.3 no mutation of a response is accepted, and none ends the thread', async (t) => {
   const verifier = await openVerifier(t)
   const { rejected, registered } = await fuzzCredentials(verifier, { inputs: 3000, seed: 1 })
   t.equal(rejected + registered, 3000)
   t.ok(registered < 300, `${registered} registrations are as valid as before`)
 })
 
-t.test('16.3 a thread that fails or does not answer is replaced, and the response is 503', async (t) => {
+nightly('16.3 a thread that fails or does not answer is replaced, and the response is 503', async (t) => {
   const verifier = await openVerifier(t)
   const { get, publicKey } = await register(verifier)
   const hasty = await openVerifier(t, { ...slow, passkey: 1 })
@@ -361,7 +362,7 @@ t.test('16.3 a thread that fails or does not answer is replaced, and the respons
   }
 })
 
-t.test('16.3 a flood of responses waits in a bounded queue', async (t) => {
+nightly('16.3 a flood of responses waits in a bounded queue', async (t) => {
   const verifier = await openVerifier(t)
   const { get, publicKey } = await register(verifier)
   const results = await Promise.allSettled(
@@ -371,7 +372,7 @@ t.test('16.3 a flood of responses waits in a bounded queue', async (t) => {
   for (const result of results.slice(200)) t.match(result, { reason: { statusCode: 503, code: 'OVERLOADED' } })
 })
 
-t.test('16.3 the thread adds nothing to the process', async (t) => {
+nightly('16.3 the thread adds nothing to the process', async (t) => {
   const describe = () => [Reflect.ownKeys(globalThis), Reflect.ownKeys(Reflect),
     process.eventNames().map((name) => [name, process.listenerCount(name as NodeJS.Signals)])]
   const { app, core } = await openCore(t, { deadlines: slow })
@@ -384,7 +385,7 @@ t.test('16.3 the thread adds nothing to the process', async (t) => {
   t.strictSame(describe(), before)
 })
 
-t.test('16.3 the thread does not keep the process alive', async (t) => {
+nightly('16.3 the thread does not keep the process alive', async (t) => {
   const fixture = fileURLToPath(new URL('./fixtures/verify-once.ts', import.meta.url))
   const { stdout } = await promisify(execFile)(process.execPath, [fixture], { timeout: 60_000 })
   t.equal(stdout, 'verified\n')

@@ -7,6 +7,7 @@ import { openCore } from '../../helpers/core.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { uniqueSchema } from '../../helpers/database.ts'
 import { createMailer } from '../../helpers/mail.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { occupyThreads } from '../../helpers/occupied-threads.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { temporaryFolder } from '../../helpers/temporary-folder.ts'
@@ -15,7 +16,7 @@ import { MAX_CONCURRENT_HASHES } from '../../../schema/options/password-hash.ts'
 
 const usher = await createUsher(t, { passwordHash: undefined })
 
-t.test('4 in a flood of logins, those beyond the limit get 503 with Retry-After, and other requests stay fast', async (t) => {
+nightly('4 in a flood of logins, those beyond the limit get 503 with Retry-After, and other requests stay fast', async (t) => {
   const { inject, admin } = usher
   await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'None', email: 'none@example.com' } })
   // An unknown address and a user without a password cost as much work as a wrong password. If they were rejected
@@ -38,7 +39,7 @@ t.test('4 in a flood of logins, those beyond the limit get 503 with Retry-After,
   t.equal((await inject('POST', '/api/auth/login', { payload: admin })).statusCode, 200, 'and then it goes on')
 })
 
-t.test('4 a flood of logins keeps no user from logging in, and nobody from signing up', async (t) => {
+nightly('4 a flood of logins keeps no user from logging in, and nobody from signing up', async (t) => {
   const WAITING = 200
   const BEYOND = 20
   const usher = await createUsher(t, { signUp: true, mailer: createMailer().mailer })

@@ -10,6 +10,7 @@ import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 import { until } from '../../helpers/until.ts'
 import { createSmtpMailer } from '../../../node/mail/smtp.ts'
 import { slowNode } from '../../helpers/deadlines.ts'
+import { nightly } from '../../helpers/nightly.ts'
 
 const invalid = { errors: ['token is invalid or has expired'] }
 const accepted = { message: 'If there is a user with this address, a link to set a password is on its way' }
@@ -292,7 +293,7 @@ t.test('4.7 in a host with a mail server, the link leads to the host\'s page, an
   for (const secret of [token, NEXT, user.password, user.email]) t.notOk(lines.join('').includes(secret))
 })
 
-t.test('4.7 a mailer that throws or hangs, or a database that fails, does not delay the response', async (t) => {
+nightly('4.7 a mailer that throws or hangs, or a database that fails, does not delay the response', async (t) => {
   const lines: string[] = []
   const logger = { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } }
   const start = (mailer: () => Promise<void>) =>

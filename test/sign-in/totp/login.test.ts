@@ -5,6 +5,7 @@ import type { UsherOptions } from '../../../app.ts'
 import { InvalidToken } from '../../../schema/sign-in/login.ts'
 import type { SecondFactorCode } from '../../../plugins/sign-in/totp/index.ts'
 import type { LoggedIn } from '../../helpers/app.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { callerOf, enrol, sharedNodes, sharedTotp } from '../../helpers/totp.ts'
 
@@ -121,7 +122,7 @@ t.test('16.4 when the second factor is reset, logins that wait for it are void, 
   await usher.login(user)
 })
 
-t.test('16.4 logins and resets of the second factor that run at once never lock each other', async (t) => {
+nightly('16.4 logins and resets of the second factor that run at once never lock each other', async (t) => {
   const { usher, one, two, user, app, clock } = await open(t)
   let current = app
   for (let round = 0; round < 10; round++) {

@@ -18,6 +18,7 @@ import { createShell } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { startFakeS3 } from '../../helpers/fake-s3.ts'
 import { startMailServer } from '../../helpers/mail.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { startNode } from '../../helpers/node.ts'
 import { until } from '../../helpers/until.ts'
 
@@ -444,7 +445,7 @@ t.test('14.4 status fails without a node, with pending migrations, and if notifi
   t.match(await statesOf(), { tables: 'ok' })
 })
 
-t.test('13.3 status, a start and commands say whether the S3 can be used, by the names of settings, and write nothing', async (t) => {
+nightly('13.3 status, a start and commands say whether the S3 can be used, by the names of settings, and write nothing', async (t) => {
   const store = await startFakeS3(t)
   const { endpoint, bucket, accessKeyId, secretAccessKey } = store.options
   const right = {
@@ -497,7 +498,7 @@ t.test('13.3 status, a start and commands say whether the S3 can be used, by the
   env['DATA_DIR'] = DATA_DIR
 })
 
-t.test('13.3 commands with --uploads-dir and an S3 read both, and name where uploads are', async (t) => {
+nightly('13.3 commands with --uploads-dir and an S3 read both, and name where uploads are', async (t) => {
   const store = await startFakeS3(t)
   const { endpoint, bucket, accessKeyId, secretAccessKey } = store.options
   const place = t.testdir({ files: { one: 'in the folder' } })
@@ -521,7 +522,7 @@ t.test('13.3 commands with --uploads-dir and an S3 read both, and name where upl
   t.equal(explainFailure(new Error('another'), backend), undefined)
 })
 
-t.test('14.4 status counts the processes that listen, not connections, which a pooler keeps', async (t) => {
+nightly('14.4 status counts the processes that listen, not connections, which a pooler keeps', async (t) => {
   const detailOf = async () => {
     const { checks } = await json<{ checks: { name: string, detail: string }[] }>('status')
     return checks.find(({ name }) => name === 'nodes')!.detail
@@ -544,7 +545,7 @@ t.test('14.4 status counts the processes that listen, not connections, which a p
   await until('both are gone', async () => await detailOf() === 'no node is connected', 50)
 })
 
-t.test('14.4 status does not fail after a rotation with a new SECRET, and fails with a wrong one', async (t) => {
+nightly('14.4 status does not fail after a rotation with a new SECRET, and fails with a wrong one', async (t) => {
   const before = env['SECRET']
   t.teardown(() => { env['SECRET'] = before })
   env['SECRET'] = 'another secret of many words'
@@ -557,7 +558,7 @@ t.test('14.4 status does not fail after a rotation with a new SECRET, and fails 
   await run('keys rotate', { now: true })
 })
 
-t.test('16.4 keys rotate encrypts the secrets of authenticator apps with another SECRET, and says which it cannot', async (t) => {
+nightly('16.4 keys rotate encrypts the secrets of authenticator apps with another SECRET, and says which it cannot', async (t) => {
   const sql = postgres(DATABASE_URL, { max: 1, onnotice: () => {} })
   t.teardown(() => sql.end())
   const { user } = await json<WithUser>('users create', { email: 'app@example.com', name: 'App' })

@@ -15,6 +15,7 @@ import { runCommand } from '../../helpers/command.ts'
 import { openConnection } from '../../helpers/connection.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { createPost, openSocket, post } from '../../helpers/graphql.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { checkDatabase } from '../../../node/status/database.ts'
 import { parseSettings } from '../../../node/settings/settings.ts'
 import { temporaryFolder } from '../../helpers/temporary-folder.ts'
@@ -163,7 +164,7 @@ t.test('14.4 sessions end with a restore, unless they are kept', { buffered: tru
   }
 })
 
-t.test('14.4 a file that is incomplete, damaged, of another program, format or release is refused, and nothing changes', { buffered: true }, async (t) => {
+nightly('14.4 a file that is incomplete, damaged, of another program, format or release is refused, and nothing changes', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   await upload(source, 'content '.repeat(10_000))
   const file = backupFile()
@@ -232,7 +233,7 @@ t.test('14.4 a file that is incomplete, damaged, of another program, format or r
   t.same(readdirSync(target.uploadsDir), [])
 })
 
-t.test('14.4 a restore that the database rejects at the very end of a table fails, and nothing changes', { buffered: true }, async (t) => {
+nightly('14.4 a restore that the database rejects at the very end of a table fails, and nothing changes', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   const file = backupFile()
   await backUp(place, file)
@@ -254,7 +255,7 @@ t.test('14.4 a restore that the database rejects at the very end of a table fail
   t.match(await restore(file, place, { replaces: true }), { files: 0 }, 'the connection is gone')
 })
 
-t.test('14.4 of two backups to the same file at once, one fails with a message, and the other is complete', { buffered: true }, async (t) => {
+nightly('14.4 of two backups to the same file at once, one fails with a message, and the other is complete', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   const folder = temporaryFolder()
   const file = join(folder, 'backup.tar.gz')
@@ -272,7 +273,7 @@ t.test('14.4 of two backups to the same file at once, one fails with a message, 
   await restore(file, await emptyPlace(t))
 })
 
-t.test('14.4 a second backup of a database beside another one says that it has to wait', { buffered: true }, async (t) => {
+nightly('14.4 a second backup of a database beside another one says that it has to wait', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   let second: unknown
   await backUp(place, backupFile(), async () => {
@@ -282,7 +283,7 @@ t.test('14.4 a second backup of a database beside another one says that it has t
   await source.app.close()
 })
 
-t.test('14.4 what root restores belongs to the owner of the folder', { buffered: true }, async (t) => {
+nightly('14.4 what root restores belongs to the owner of the folder', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   const { id } = await upload(source, 'text')
   const file = backupFile()
@@ -297,7 +298,7 @@ t.test('14.4 what root restores belongs to the owner of the folder', { buffered:
   t.same(paths.map((path) => statSync(path).uid), paths.map(() => uid))
 })
 
-t.test('14.4 data that exist are replaced on request only, and not while a node runs or another table refers to them', { buffered: true }, async (t) => {
+nightly('14.4 data that exist are replaced on request only, and not while a node runs or another table refers to them', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   const kept = await upload(source, 'kept')
   const file = backupFile()
@@ -332,7 +333,7 @@ t.test('14.4 data that exist are replaced on request only, and not while a node 
   t.ok(existsSync(join(place.uploadsDir, 'files', later.id)), 'a file without a record stays (5.5)')
 })
 
-t.test('14.4 a restore says what was taken away since the backup and is back', { buffered: true }, async (t) => {
+nightly('14.4 a restore says what was taken away since the backup and is back', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   const { inject, admin } = source
   const [gone, disabled, changed, kept] = [
@@ -377,7 +378,7 @@ t.test('14.4 a restore says what was taken away since the backup and is back', {
   t.match(restored.stdout, /Passkeys, identities, passwords and recovery codes are those of that moment/)
 })
 
-t.test('14.4 files that are deleted while a backup runs are in it, and are removed afterwards', { buffered: true }, async (t) => {
+nightly('14.4 files that are deleted while a backup runs are in it, and are removed afterwards', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   const file = backupFile()
   const { id } = await upload(source, 'deleted meanwhile')
@@ -395,7 +396,7 @@ t.test('14.4 files that are deleted while a backup runs are in it, and are remov
   t.match(execFileSync('tar', ['xzOf', file, `uploads/${id}`]).toString(), 'deleted meanwhile')
 })
 
-t.test('14.4 a missing or damaged file of an upload does not prevent a backup, which names it', { buffered: true }, async (t) => {
+nightly('14.4 a missing or damaged file of an upload does not prevent a backup, which names it', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   const [whole, cut, gone] = await Promise.all(['whole', 'cut off', 'gone'].map((text) => upload(source, text)))
   truncateSync(join(place.uploadsDir, 'files', cut!.id), 3)
@@ -409,7 +410,7 @@ t.test('14.4 a missing or damaged file of an upload does not prevent a backup, w
   t.equal(readFileSync(join(target.uploadsDir, 'files', whole!.id), 'utf8'), 'whole')
 })
 
-t.test('14.4 after a restore, a subscriber that has seen posts which the backup lacks gets CURSOR_LOST', { buffered: true }, async (t) => {
+nightly('14.4 after a restore, a subscriber that has seen posts which the backup lacks gets CURSOR_LOST', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   const cursorOf = async (usher: typeof source, title: string) =>
     (await post(
@@ -433,7 +434,7 @@ t.test('14.4 after a restore, a subscriber that has seen posts which the backup 
   t.not(second, lost)
 })
 
-t.test('14.4 no backup is made of a database that a newer release has changed, nor of an empty one', { buffered: true }, async (t) => {
+nightly('14.4 no backup is made of a database that a newer release has changed, nor of an empty one', { buffered: true }, async (t) => {
   const place = await emptyPlace(t)
   await migrate((await openConnection(t, { database: place.database, schema })).db, schema)
   await withSql(place.database, (sql) => sql`insert into migrations values ('9999-future', 'later')`)
@@ -487,7 +488,7 @@ t.test('14.4 usher backup and usher restore work on the command line and say wha
   }
 })
 
-t.test('14.4 status and the metrics tell how long ago the last backup was made', { buffered: true }, async (t) => {
+nightly('14.4 status and the metrics tell how long ago the last backup was made', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
   const checked = async () =>
     (await checkDatabase(parseSettings({ DATABASE_URL: place.database }))).find(({ name }) => name === 'backups')
@@ -514,7 +515,7 @@ t.test('14.4 status and the metrics tell how long ago the last backup was made',
   })
 })
 
-t.test('14.4 a backup that fails is not known as the last one', { buffered: true }, async (t) => {
+nightly('14.4 a backup that fails is not known as the last one', { buffered: true }, async (t) => {
   const { place } = await startSource(t)
   await t.rejects(
     backUp(place, backupFile(), async () => { throw new Error('The disk is full') }), { message: 'The disk is full' }

@@ -13,12 +13,11 @@ import { confirm } from '../../../node/commands/confirm.ts'
 import { main } from '../../../node/commands/index.ts'
 import { failStart, runCommand, spawnCommand, surroundings } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { nodeCommand, startNode } from '../../helpers/node.ts'
 
 const server = fileURLToPath(new URL('../../../node/server.ts', import.meta.url))
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
-
-t.jobs = 2
 
 const DATABASE_URL = await createDatabase(t, { empty: true })
 const { pathname, port } = new URL(DATABASE_URL)
@@ -33,7 +32,7 @@ async function usher (args: string, { input = '', settings = {}, cwd: where = cw
   return runCommand(args.split(' ').filter(Boolean), { DATABASE_URL, ...settings }, where, input)
 }
 
-t.test('--help lists commands and options, and wrong usage is reported in a sentence', { buffered: true }, async (t) => {
+t.test('--help lists commands and options, and wrong usage is reported in a sentence', async (t) => {
   const { stdout, code } = await usher('--help')
   t.equal(code, 0)
   for (const command of ['start', 'migrate', 'admin create', 'keys rotate', 'sessions end', 'uploads clean']) {
@@ -82,7 +81,7 @@ t.test('--help lists commands and options, and wrong usage is reported in a sent
   ])
 })
 
-t.test('usher migrate updates a database, and other commands work while a node runs', { buffered: true }, async (t) => {
+t.test('usher migrate updates a database, and other commands work while a node runs', async (t) => {
   t.same(await usher('migrate'), {
     stdout:
       `The database is up to date: database "${pathname.slice(1)}" on 127.0.0.1:${port}, uploads in ${cwd}/data\n`,
@@ -179,7 +178,7 @@ t.test('usher migrate updates a database, and other commands work while a node r
   })
 })
 
-t.test('5.5 uploads clean removes files without a record after a confirmation', { buffered: true }, async (t) => {
+nightly('5.5 uploads clean removes files without a record after a confirmation', async (t) => {
   const cwd = t.testdir()
   const files = join(cwd, 'data/uploads/files')
   const old = async (name: string) => {
@@ -228,7 +227,7 @@ t.test('5.5 uploads clean removes files without a record after a confirmation', 
   t.match(await clean('--yes --ignore-other-databases'), { stdout: /1 file removed\.\n$/, code: 0 })
 })
 
-t.test('14.4 config and status say what is wrong, exit with 1, and create nothing', { buffered: true }, async (t) => {
+t.test('14.4 config and status say what is wrong, exit with 1, and create nothing', async (t) => {
   const cwd = t.testdir({ '.env': 'SECRET=too short\nDATA_DIR=./kept\nDATABSE_URL=x\n' })
   const settings = {
     DATABASE_URL: 'postgres://usher:hidden@127.0.0.1:1/none',
@@ -286,7 +285,7 @@ t.test('14.4 config and status say what is wrong, exit with 1, and create nothin
   t.same(await readdir(cwd), ['.env'])
 })
 
-t.test('14.4 status counts the processes of other releases, which hold a lock of the same name', { buffered: true }, async (t) => {
+nightly('14.4 status counts the processes of other releases, which hold a lock of the same name', async (t) => {
   const url = await createDatabase(t)
   const nodes = async () => {
     const { stdout } = await usher('status --json', { settings: { DATABASE_URL: url } })
@@ -303,7 +302,7 @@ t.test('14.4 status counts the processes of other releases, which hold a lock of
   await sql.end()
 })
 
-t.test('a question on the terminal is confirmed by y or yes only', { buffered: true }, async (t) => {
+t.test('a question on the terminal is confirmed by y or yes only', async (t) => {
   const answer = async (text: string) => {
     const [input, output] = [Object.assign(new PassThrough(), { isTTY: true }), new PassThrough()]
     const confirmed = confirm({ stdin: input, stderr: output }, 'Remove it?')
@@ -315,7 +314,7 @@ t.test('a question on the terminal is confirmed by y or yes only', { buffered: t
   for (const text of ['\n', 'no\n', 'yesterday\n', '']) t.match(await answer(text), { confirmed: false })
 })
 
-t.test('14.4 a process has the output and the exit code of its command, and reads the folder, the environment and the input', async (t) => {
+nightly('14.4 a process has the output and the exit code of its command, and reads the folder, the environment and the input', async (t) => {
   const folder = t.testdir({ '.env': `DATABASE_URL=${DATABASE_URL}` })
   const cases: [words: string, input: string, settings: Record<string, string>, code: number][] = [
     ['--version', '', {}, 0],
@@ -362,7 +361,7 @@ t.test('14.4 commands leave nothing behind in a process that runs several', asyn
   t.strictSame(stateOf(), before)
 })
 
-t.test('14.4 a command whose result cannot be written says so and fails', async (t) => {
+nightly('14.4 a command whose result cannot be written says so and fails', async (t) => {
   const [full, FAILED] = ['The result could not be written to standard output (ENOSPC).\n', { code: 1 }]
   for (const words of ['--version', 'status --help', 'users list', 'users list --json']) {
     const run = async (stdout: Writable) => {

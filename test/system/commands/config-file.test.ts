@@ -16,6 +16,7 @@ import type { UsherConfig } from '../../../schema/options/config.ts'
 import { readOptions } from '../../../schema/options/read-options.ts'
 import { createShell, failStart, runCommand, spawnCommand } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { startNode, stopNode } from '../../helpers/node.ts'
 import { spawnOnTerminal } from '../../helpers/terminal.ts'
 
@@ -317,7 +318,7 @@ t.test('14.6 routes of the file are a scope of their own, of any kind of plugin,
   })
 })
 
-t.test('14.6 a page of the file replaces that of the node at /', async (t) => {
+nightly('14.6 a page of the file replaces that of the node at /', async (t) => {
   const source = "export default { routes (app: any) { app.get('/', () => 'My page') } }"
   const cwd = t.testdir({ 'mine.mts': source })
   const node = await startNode(t, { cwd, settings: { DATABASE_URL: await createDatabase(t), CONFIG: 'mine.mts' } })
@@ -336,7 +337,7 @@ t.test('11.1 with SIGN_UP, addresses are for owners and admins unless a setting 
   t.equal(visible({ SIGN_UP: 'true', EMAILS_VISIBLE_TO: 'anyone' }), 'anyone')
 })
 
-t.test('11.2 on a terminal, a node with sign-up and without SMTP_URL prints the mails', async (t) => {
+nightly('11.2 on a terminal, a node with sign-up and without SMTP_URL prints the mails', async (t) => {
   const DATABASE_URL = await createDatabase(t)
   const server = fileURLToPath(new URL('../../../node/server.ts', import.meta.url))
   const node = spawnOnTerminal(t, [server], { cwd: t.testdir(), settings: { DATABASE_URL, PORT: '0', SIGN_UP: 'true' } })

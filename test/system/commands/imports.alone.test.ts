@@ -17,6 +17,7 @@ import { createUsher, type TestUsher } from '../../helpers/app.ts'
 import { createShell } from '../../helpers/command.ts'
 import { openConnection } from '../../helpers/connection.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { firebase, hashers } from '../../helpers/password-hashes.ts'
 import { startWithEvents } from '../../helpers/outbox-events.ts'
 import { openSql } from '../../helpers/sql.ts'
@@ -169,7 +170,7 @@ t.test('16.7 all members and the host\'s fields are imported, exported and impor
   t.match(await source.sql`select action, user_agent from audit where action = 'users.export'`, [{ user_agent: 'usher command line' }])
 })
 
-t.test('16.7 the signer key of a Firebase project is needed elsewhere, and survives other secrets', async (t) => {
+nightly('16.7 the signer key of a Firebase project is needed elsewhere, and survives other secrets', async (t) => {
   const { usher, sql, write, run, folder, openDatabase } = await open(t)
   const config = join(folder, 'firebase.txt')
   writeFileSync(config, firebase.config)
@@ -286,7 +287,7 @@ t.test('16.7 lines that are wrong are rejected with a reason, and the others are
   t.match(await run('users import', corrected), { imported: 1, rejected: 0 })
 })
 
-t.test('16.7 an import that was interrupted continues where it was, without a duplicate or a gap', async (t) => {
+nightly('16.7 an import that was interrupted continues where it was, without a duplicate or a gap', async (t) => {
   const { sql, write, openDatabase } = await open(t)
   const lines = Array.from({ length: 2500 }, (_, index) => index % 500 === 7 ? `broken ${index}` : userOf(`user${index}`))
   const path = write('users.ndjson', lines)
@@ -314,7 +315,7 @@ t.test('16.7 an import that was interrupted continues where it was, without a du
   t.match(again, { imported: 1, rejected: 2499, resumed: 0 })
 })
 
-t.test('16.7 of two processes that import the same file, one goes on', async (t) => {
+nightly('16.7 of two processes that import the same file, one goes on', async (t) => {
   const { sql, write, openDatabase } = await open(t)
   const path = write('users.ndjson', Array.from({ length: 1500 }, (_, index) => userOf(`user${index}`)))
   const db = await openDatabase()
@@ -335,7 +336,7 @@ t.test('16.7 of two processes that import the same file, one goes on', async (t)
   t.equal((await sql`select 1 from users where role = 'user'`).length, 1500)
 })
 
-t.test('16.7 the file of rejected lines is one of its own, which nobody else can read', async (t) => {
+nightly('16.7 the file of rejected lines is one of its own, which nobody else can read', async (t) => {
   const { write, run, folder } = await open(t)
   const elsewhere = join(folder, 'elsewhere')
   writeFileSync(elsewhere, 'untouched')
@@ -355,7 +356,7 @@ t.test('16.7 the file of rejected lines is one of its own, which nobody else can
   )
 })
 
-t.test('16.7 an import stores an entry in the account log and an event for each user, and sends no mail', async (t) => {
+nightly('16.7 an import stores an entry in the account log and an event for each user, and sends no mail', async (t) => {
   const mails: unknown[] = []
   const { usher, events } = await startWithEvents(t, { secret: SECRET, mailer: async (mail) => { mails.push(mail) } })
   const { run, write, sql } = commandsOf(t, usher)
@@ -373,7 +374,7 @@ t.test('16.7 an import stores an entry in the account log and an event for each 
   t.strictSame(mails, [])
 })
 
-t.test('16.7 a disabled user, one without a password and one whose hash cannot be checked get the response of a wrong password', async (t) => {
+nightly('16.7 a disabled user, one without a password and one whose hash cannot be checked get the response of a wrong password', async (t) => {
   const { usher, sql, write, run } = await open(t)
   await run('users import', write('users.ndjson', [
     userOf('disabled', { disabled: true, passwordHash: await hashers.bcrypt('old password') }),
@@ -410,7 +411,7 @@ t.test('16.7 a password that the other system has not normalized is accepted in 
   t.equal(await statusOf(usher, 'nfd@example.com', decomposed.normalize('NFC')), 200, 'once it was hashed anew')
 })
 
-t.test('16.7 of concurrent first logins all succeed, also beside a change of the password, and a step-up hashes anew', async (t) => {
+nightly('16.7 of concurrent first logins all succeed, also beside a change of the password, and a step-up hashes anew', async (t) => {
   const { usher, sql, write, run } = await open(t)
   const passwordHash = await hashers.bcrypt('old password')
   await run('users import', write('users.ndjson', [userOf('ada', { passwordHash }), userOf('eve', { passwordHash })]))
@@ -433,7 +434,7 @@ t.test('16.7 of concurrent first logins all succeed, also beside a change of the
   t.equal(await statusOf(usher, 'eve@example.com', 'old password'), 401)
 })
 
-t.test('16.7 a kind of hashes is forgotten when no user has one, and no earlier', async (t) => {
+nightly('16.7 a kind of hashes is forgotten when no user has one, and no earlier', async (t) => {
   const { usher, sql, write, run, openDatabase } = await open(t)
   const db = await openDatabase()
   await run('users import', write('users.ndjson', [userOf('ada', { passwordHash: await hashers.bcrypt('old password') })]))
@@ -453,7 +454,7 @@ t.test('16.7 a kind of hashes is forgotten when no user has one, and no earlier'
   t.strictSame([await forgetPasswordKinds(db), await kinds()], [1, []])
 })
 
-t.test('16.7 there are at most ten kinds of hashes, since every failed login takes the work of all of them', async (t) => {
+nightly('16.7 there are at most ten kinds of hashes, since every failed login takes the work of all of them', async (t) => {
   const { write, run } = await open(t)
   const users = await Promise.all(Array.from({ length: 12 }, async (_, index) =>
     userOf(`user${index}`, { passwordHash: await hashers.scrypt('x', index + 1) })))
@@ -463,7 +464,7 @@ t.test('16.7 there are at most ten kinds of hashes, since every failed login tak
   t.match(linesOf(result.rejectedFile)[0], { reason: /of one kind more than the 10 / })
 })
 
-t.test('16.7 a user whom a constraint or a trigger of the host refuses is rejected, and the others are imported', async (t) => {
+nightly('16.7 a user whom a constraint or a trigger of the host refuses is rejected, and the others are imported', async (t) => {
   const { usher, sql, write, run } = await open(t, { userFields })
   await sql`alter table users add constraint short check (length(bio) < 10)`
   await sql`create unique index on users (points)`
@@ -488,7 +489,7 @@ t.test('16.7 a user whom a constraint or a trigger of the host refuses is reject
   t.equal(await statusOf(usher, 'user299@example.com', 'correct horse battery'), 200)
 })
 
-t.test('16.7 no user is imported with the id of one who is being deleted', async (t) => {
+nightly('16.7 no user is imported with the id of one who is being deleted', async (t) => {
   const { sql, openDatabase } = await open(t)
   const db = await openDatabase()
   const id = '5f0a2b6c-1111-4222-8333-444455556666'

@@ -7,6 +7,7 @@ import t from 'tap'
 import { failStart } from '../../helpers/command.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { slowNode } from '../../helpers/deadlines.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { startNode, stopNode } from '../../helpers/node.ts'
 import { serveMetricsOfWorkers } from '../../../node/metrics/workers.ts'
 import { until } from '../../helpers/until.ts'
@@ -109,14 +110,14 @@ t.test('14.2 docs/operations/metrics.md lists all metrics with their labels', as
   for (const name of listed.keys()) t.ok(served.has(name) || others.test(name), `${name} is served`)
 })
 
-t.test('14.2 a METRICS_PORT in use stops the start with a sentence', async (t) => {
+nightly('14.2 a METRICS_PORT in use stops the start with a sentence', async (t) => {
   const { port } = new URL(url)
   const { code, stderr } = await failStart({ ...settings, METRICS_PORT: port }, t.testdir())
   t.equal(code, 1)
   t.match(stderr, `METRICS_PORT ${port} is in use on 127.0.0.1`)
 })
 
-t.test('14.2 the first scrape has the metrics of all workers, also of those that are starting or slow', async (t) => {
+nightly('14.2 the first scrape has the metrics of all workers, also of those that are starting or slow', async (t) => {
   const worker = fileURLToPath(new URL('fixtures/metrics-worker.ts', import.meta.url))
   cluster.setupPrimary({ exec: worker, execArgv: [], silent: true })
   const deadlines = { ...slowNode, workerMetrics: 100 }
@@ -135,7 +136,7 @@ t.test('14.2 the first scrape has the metrics of all workers, also of those that
   t.equal(valueOf(text, 'usher_workers_late'), 0)
 })
 
-t.test('14.2 the primary of a cluster serves the metrics of all workers, also of those that are slow or have ended', async (t) => {
+nightly('14.2 the primary of a cluster serves the metrics of all workers, also of those that are slow or have ended', async (t) => {
   const worker = fileURLToPath(new URL('fixtures/metrics-worker.ts', import.meta.url))
   cluster.setupPrimary({ exec: worker, execArgv: [], silent: true })
   const deadlines = { ...slowNode, workerMetrics: 2000 }
@@ -188,7 +189,7 @@ t.test('14.2 the primary of a cluster serves the metrics of all workers, also of
   t.equal(valueOf(text, 'usher_workers'), 2)
 })
 
-t.test('14.2 without METRICS_PORT nothing is served and the library is not loaded', async (t) => {
+nightly('14.2 without METRICS_PORT nothing is served and the library is not loaded', async (t) => {
   const quiet = await startNode(t, { cwd: t.testdir(), settings, inject })
   t.equal(await stopNode(quiet), 0)
   t.match(quiet.stderr, 'not needed')

@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { failStart } from '../../helpers/command.ts'
 import { createDatabase, prepareFolder } from '../../helpers/database.ts'
 import { openSocket } from '../../helpers/graphql.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { logged, spawnNode, startNode, stopNode, type NodeOptions } from '../../helpers/node.ts'
 import { createProxy } from '../../helpers/proxy.ts'
 import { until } from '../../helpers/until.ts'
@@ -24,7 +25,7 @@ function connected (t: Test, settings: Record<string, string> = {}, rest: Partia
 
 const unknown = '/api/users/0190a0b0-0000-7000-8000-000000000000'
 
-t.test('8 the node caches compiled code for the next start, and frees memory that only the start needed', { buffered: true }, async (t) => {
+nightly('8 the node caches compiled code for the next start, and frees memory that only the start needed', { buffered: true }, async (t) => {
   const kept = join(import.meta.dirname, '../../../node_modules/.cache/usher')
   await rm(kept, { recursive: true, force: true })
   const first = await startNode(t, connected(t, { LOG_LEVEL: 'debug' }, { compileCache: true }))
@@ -40,7 +41,7 @@ t.test('8 the node caches compiled code for the next start, and frees memory tha
   t.match(await second.login(admin), { token: String })
 })
 
-t.test('1.10 a database that stops responding just when a node has started does not end the node', { buffered: true }, async (t) => {
+nightly('1.10 a database that stops responding just when a node has started does not end the node', { buffered: true }, async (t) => {
   const proxy = await createProxy(t, databaseUrl)
   // The node does not listen before there is a file named `go` in its folder.
   const inject = `
@@ -360,7 +361,7 @@ t.test('8 CORS_ORIGIN=*: any origin may read responses, but without credentials'
   })
 })
 
-t.test('8 SIGTERM during the start stops everything that was started', { buffered: true }, async (t) => {
+nightly('8 SIGTERM during the start stops everything that was started', { buffered: true }, async (t) => {
   const inject =
     'process.on("newListener", (name) => name === "SIGTERM" && setImmediate(() => process.kill(process.pid, "SIGTERM")))'
   const cwd = await prepareFolder(t)

@@ -5,6 +5,7 @@ import { audiences } from '../../../app.ts'
 import { createUsher, sharedUsher, type LoggedIn, type TestUsher } from '../../helpers/app.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'
 import { hostOf, post as graphql } from '../../helpers/graphql.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { createProxy } from '../../helpers/proxy.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
@@ -398,7 +399,7 @@ t.test('13.2 a download goes on if its reader may still read the upload', async 
   t.ok(going[2]!.isOpen())
 })
 
-t.test('13.2 without notifications, the database is asked, and downloads are stopped as well', async (t) => {
+nightly('13.2 without notifications, the database is asked, and downloads are stopped as well', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const deaf = await createUsher(t, { ...first.options, notificationsUrl: proxy.url })
   const ada = await first.createUser()

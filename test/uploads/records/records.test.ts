@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import t from 'tap'
 import { createUsher, sharedUsher, type LoggedIn } from '../../helpers/app.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { openSql, untilBlocked } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
 import { fieldPart, filePart, post, upload } from '../../helpers/uploads.ts'
@@ -176,7 +177,7 @@ t.test('13.1 DELETE removes the upload and its bytes, and frees the quota', asyn
   await until('the bytes are removed', async () => !(await files()).includes(id))
 })
 
-t.test('13.1 the bytes are also removed if the node was killed in between', async (t) => {
+nightly('13.1 the bytes are also removed if the node was killed in between', async (t) => {
   const other = await createUsher(t)
   const { id } = await upload(other, 'Left behind')
   const sql = openSql(t, other)

@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { createUsher, type LoggedIn } from '../../helpers/app.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
 
@@ -239,7 +240,7 @@ t.test('13.5 unfinished uploads take their whole length of the quota, until they
   t.match(await usage(), { bytes: 60, files: 1 })
 })
 
-t.test('13.5 unfinished uploads are limited per user, per network and in total', async (t) => {
+nightly('13.5 unfinished uploads are limited per user, per network and in total', async (t) => {
   for (const [option, users] of [
     ['unfinishedUploadsPerUser', 1], ['unfinishedUploadsPerNetwork', 3], ['unfinishedUploads', 3],
   ] as const) {
@@ -256,7 +257,7 @@ t.test('13.5 unfinished uploads are limited per user, per network and in total',
   }
 })
 
-t.test('13.5 of all unfinished uploads, no network has more than a quarter, whatever its size', async (t) => {
+nightly('13.5 of all unfinished uploads, no network has more than a quarter, whatever its size', async (t) => {
   const usher = await createUsher(t, {
     unfinishedUploads: 40, unfinishedUploadsPerNetwork: 4, unfinishedUploadsPerUser: 100,
   })
@@ -276,7 +277,7 @@ t.test('13.5 of all unfinished uploads, no network has more than a quarter, what
   t.equal(await from('198.51.100.7'), 201, 'another network')
 })
 
-t.test('13.5 small parts are written together, and what they had is not lost', async (t) => {
+nightly('13.5 small parts are written together, and what they had is not lost', async (t) => {
   const text = Array.from({ length: 230 }, (_, index) => String.fromCharCode(97 + index % 26)).join('')
   const url = await begin(text.length)
   const parts = async () => (await readdir(join(usher.options.uploadsDir!, 'parts'))).length
@@ -292,7 +293,7 @@ t.test('13.5 small parts are written together, and what they had is not lost', a
   t.equal(await parts(), before)
 })
 
-t.test('13.5 a hook that rejects the complete file ends the upload', async (t) => {
+nightly('13.5 a hook that rejects the complete file ends the upload', async (t) => {
   let rejects = true
   const usher = await createUsher(t, {
     hooks: {

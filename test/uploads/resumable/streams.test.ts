@@ -8,6 +8,7 @@ import { Upload, type HttpRequest, type HttpResponse, type UploadOptions } from 
 import { createUsherClient } from '../../../client/index.ts'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
 import { startFakeS3 } from '../../helpers/fake-s3.ts'
+import { nightly } from '../../helpers/nightly.ts'
 import { until } from '../../helpers/until.ts'
 import { END, FORM, filePart } from '../../helpers/uploads.ts'
 
@@ -69,7 +70,7 @@ const answer = async (socket: Socket): Promise<string> => String((await once(soc
 const parts = async () => (await readdir(join(usher.options.uploadsDir!, 'parts')).catch(() => [])).length
 const arrives = (count: number) => until('a part arrives', async () => await parts() === count)
 
-t.test('13.5 tus-js-client uploads a file in one request, or in chunks, and gets the record', async (t) => {
+nightly('13.5 tus-js-client uploads a file in one request, or in chunks, and gets the record', async (t) => {
   const file = randomBytes(20 * MIB)
   for (const options of [{}, { chunkSize: 3 * MIB }, { chunkSize: 3 * MIB, uploadDataDuringCreation: true }]) {
     const { last } = await send(file, usher.admin, options)
@@ -105,7 +106,7 @@ t.test('13.5 tus-js-client continues an upload that was cut off, on another node
   t.match(again.last.getHeader('content-location'), /\/record$/)
 })
 
-t.test('13.5 what arrived at a node that stops is kept, and an upload that it cuts off leaves nothing', async (t) => {
+nightly('13.5 what arrived at a node that stops is kept, and an upload that it cuts off leaves nothing', async (t) => {
   const leaving = await createUsher(t, usher.options)
   await leaving.app.listen({ port: 0, host: '127.0.0.1' })
   const file = randomBytes(MIB)
@@ -266,7 +267,7 @@ t.test('13.5 with the client, an upload goes on when its token has expired, as d
   t.match(JSON.parse(last.getBody()), { sha256: sha256(file) })
 })
 
-t.test('13.5 in an S3, parts are objects, which one object replaces when the upload is finished', async (t) => {
+nightly('13.5 in an S3, parts are objects, which one object replaces when the upload is finished', async (t) => {
   const store = await startFakeS3(t)
   const node = await createUsher(t, { s3: { ...store.options, prefix: 'usher' } })
   const headers = { ...node.admin.headers, ...VERSION, 'content-type': 'application/offset+octet-stream' }

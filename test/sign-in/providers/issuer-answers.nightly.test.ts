@@ -5,6 +5,7 @@ import type { LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
 import type { UsherOptions } from '../../../app.ts'
 import { slow } from '../../helpers/deadlines.ts'
+import { isNightly } from '../../helpers/nightly.ts'
 import { errorIn, openProviders, startProvider, type FakeProvider } from '../../helpers/provider.ts'
 import { cookiesOf } from '../../helpers/passkeys.ts'
 import { openSql } from '../../helpers/sql.ts'
@@ -42,14 +43,13 @@ function flood (response: ServerResponse, chunk: Buffer): void {
   write()
 }
 
-// `npm run test:release` tries all answers, and `npm test` those of each kind, because there are seven requests.
-const isWhole = process.env['ANSWERS'] === 'all'
+// The nightly list tries all answers, and `npm test` those of each kind, because there are seven requests.
 const DAILY: ReadonlySet<string> = new Set([
   'an empty body', 'a page', 'null', 'a member of JavaScript', 'a redirect', 'a failure', 'an endless body', 'half a head',
   'another protocol', 'silence', 'the first half', 'all, and a larger length',
 ])
 const chosen = (answers: Readonly<Record<string, Answer>>): Record<string, Answer> =>
-  Object.fromEntries(Object.entries(answers).filter(([name]) => isWhole || DAILY.has(name)))
+  Object.fromEntries(Object.entries(answers).filter(([name]) => isNightly || DAILY.has(name)))
 
 /** The answers to every request. */
 const usual = chosen({
@@ -115,7 +115,7 @@ function cutOff (right: string): Record<string, Answer> {
 
 /** Documents of which one member has a wrong value. */
 function wrongMembers (right: Record<string, unknown>, names: readonly string[], values: readonly unknown[]) {
-  const tried = isWhole ? values : [values.at(0), values.at(-1)]
+  const tried = isNightly ? values : [values.at(0), values.at(-1)]
   const answers = names.flatMap((name) => tried.map((value): [string, Answer] =>
     [`${name}: ${JSON.stringify(value)}`, body(JSON.stringify({ ...right, [name]: value }))]))
   return Object.fromEntries(answers)

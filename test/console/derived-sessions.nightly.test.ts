@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { cookieOf, withConsole } from '../helpers/console.ts'
+import { nightly } from '../helpers/nightly.ts'
 import { startWithEvents } from '../helpers/outbox-events.ts'
 import { startProvider } from '../helpers/provider.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
@@ -37,7 +38,7 @@ async function createOwner () {
 const idsOf = async ({ id }: LoggedIn): Promise<string[]> =>
   (await sql`select id from sessions where user_id = ${id} order by id`).map(({ id }) => id)
 
-t.test('18.3 a session that was opened with a token ends with the session of the token, however that ends', async (t) => {
+nightly('18.3 a session that was opened with a token ends with the session of the token, however that ends', async (t) => {
   const parentOf = async ({ headers }: LoggedIn) =>
     (await inject('GET', '/api/auth/sessions', { headers })).json().find(({ current }: { current: boolean }) => current).id
   const provider = async (owner: LoggedIn) => {
@@ -146,7 +147,7 @@ t.test('18.3 a session that ends while its token opens the console opens nothing
   t.strictSame(await idsOf(owner), [])
 })
 
-t.test('18.3 the end of all sessions and the end of one of them do not block each other', async (t) => {
+nightly('18.3 the end of all sessions and the end of one of them do not block each other', async (t) => {
   for (let round = 0; round < 20; round++) {
     const { owner } = await createOwner()
     // The row is behind that of the other session now.

@@ -7,8 +7,8 @@ import { createUsher } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
-// The number of sequences. `MODEL_CASES=10000 npx tap --timeout=0 test/mail-links/account-flows.test.ts` runs more,
-// which takes longer.
+// The number of sequences. `MODEL_CASES=10000 npx tap --timeout=0 test/mail-links/account-flows.nightly.test.ts` runs
+// more, which takes longer.
 const CASES = Number(process.env['MODEL_CASES'] ?? 60)
 // So many sequences run at once, each with a user of its own.
 const LANES = Math.min(CASES, 20)

@@ -4,8 +4,8 @@ import t from 'tap'
 import { create, createTwo } from '../helpers/idempotency.ts'
 import { openSql } from '../helpers/sql.ts'
 
-// The number of cases. `MODEL_CASES=10000 npx tap --timeout=900 test/idempotency/model.test.ts` runs more, which
-// takes longer.
+// The number of cases. `MODEL_CASES=10000 npx tap --timeout=900 test/idempotency/model.nightly.test.ts` runs more,
+// which takes longer.
 const CASES = Number(process.env['MODEL_CASES'] ?? 40)
 const KEYS = 3
 const PEOPLE = 3

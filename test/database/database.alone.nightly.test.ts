@@ -13,6 +13,7 @@ import { slow } from '../helpers/deadlines.ts'
 import { DatabaseUnavailable } from '../../schema/http/errors.ts'
 import { purgeRegularly } from '../../plugins/support/purge.ts'
 import { createLoad } from '../helpers/load.ts'
+import { nightly, sample } from '../helpers/nightly.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
@@ -44,7 +45,7 @@ t.test('1.10 without a database at the start, ready() rejects with a message, an
   }
 })
 
-t.test('1.10 if the database fails during the start, ready() rejects, and the connections are closed', async (t) => {
+nightly('1.10 if the database fails during the start, ready() rejects, and the connections are closed', async (t) => {
   const direct = postgres(await testDatabaseUrl(), { max: 1 })
   t.teardown(() => direct.end())
   const reason = '(ECONNREFUSED|ECONNRESET|CONNECTION_CLOSED)'
@@ -77,7 +78,7 @@ t.test('1.10 if the database fails during the start, ready() rejects, and the co
   }
 })
 
-t.test('1.10 a start does not fail if the database pauses for longer than a request may wait', async (t) => {
+nightly('1.10 a start does not fail if the database pauses for longer than a request may wait', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   let pauses = 0
   // This runs during the last step of the start, with a heartbeat.
@@ -98,7 +99,7 @@ t.test('1.10 a start does not fail if the database pauses for longer than a requ
   proxy.thaw()
 })
 
-t.test('4 notifications may use another URL; if it leads to another database, ready() rejects', async (t) => {
+nightly('4 notifications may use another URL; if it leads to another database, ready() rejects', async (t) => {
   const databaseUrl = await testDatabaseUrl()
   const proxy = await createProxy(t, databaseUrl)
   const { app, admin, createUser, inject } = await createUsher(t, { databaseUrl, notificationsUrl: proxy.url })
@@ -118,7 +119,7 @@ t.test('4 notifications may use another URL; if it leads to another database, re
   await t.rejects(async () => other.ready(), { message: /^usher: notificationsUrl must lead to the database itself: / })
 })
 
-t.test('4 1.10 while only notifications are unavailable, all requests succeed, and sessions are read from the database', async (t) => {
+nightly('4 1.10 while only notifications are unavailable, all requests succeed, and sessions are read from the database', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const one = await createUsher(t)
   const lines: string[] = []
@@ -149,7 +150,7 @@ t.test('4 1.10 while only notifications are unavailable, all requests succeed, a
   }
 })
 
-t.test('1.10 an outage that interrupts the removal of a deleted user is one line of the log', async (t) => {
+nightly('1.10 an outage that interrupts the removal of a deleted user is one line of the log', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const lines: { level: number, msg: string }[] = []
   const logger = { level: 'debug', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } }
@@ -210,7 +211,7 @@ t.test('1.10 an outage is one line of the log, not one for each request and each
   )
 })
 
-t.test('1.10 if only the connection of notifications is terminated, no request gets 503', async (t) => {
+nightly('1.10 if only the connection of notifications is terminated, no request gets 503', async (t) => {
   const name = `listener ${process.pid}`
   const url = `${await testDatabaseUrl()}?application_name=${encodeURIComponent(name)}`
   const usher = await createUsher(t, { databaseUrl: url })
@@ -246,7 +247,7 @@ t.test('9 a postgres.js client of the host is used and stays open', async (t) =>
   t.strictSame([...await own`select 1 as one`], [{ one: 1 }])
 })
 
-t.test('9 of two mounts with different databases, one keeps working while the database of the other is unavailable', async (t) => {
+nightly('9 of two mounts with different databases, one keeps working while the database of the other is unavailable', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const one = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} })
   const two = await createUsher(t)
@@ -263,7 +264,7 @@ t.test('9 of two mounts with different databases, one keeps working while the da
   t.equal((await one.inject('GET', `/api/users/${id}`)).statusCode, 404)
 })
 
-for (const state of ['serves', 'refuses connections', 'is frozen'] as const) {
+for (const state of sample(['is frozen', 'refuses connections', 'serves'] as const, 1)) {
   t.test(`8 the app closes promptly under load while the database ${state}`, async (t) => {
     const proxy = await createProxy(t, await testDatabaseUrl())
     const usher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} })
@@ -288,7 +289,7 @@ function keepLog () {
   }
 }
 
-t.test('8 a request that is still processed when the app has closed gets 503, and the log has no error', async (t) => {
+nightly('8 a request that is still processed when the app has closed gets 503, and the log has no error', async (t) => {
   const { lines, server } = keepLog()
   const [reached, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   let isAwaited = false
@@ -309,7 +310,7 @@ t.test('8 a request that is still processed when the app has closed gets 503, an
   t.same(lines.filter(({ level }) => level > 30), [])
 })
 
-t.test('8 what a request has left to the background ends before the database closes', async (t) => {
+nightly('8 what a request has left to the background ends before the database closes', async (t) => {
   const { lines, server } = keepLog()
   const usher = await createUsher(t, { deadlines: { userPurge: 10 } }, server)
   const user = await usher.createUser()
@@ -354,7 +355,7 @@ t.test('14.5 with slowStatementMs, the text of a slow statement is logged once a
   t.equal(new Set(texts).size, texts.length, 'each text once')
 })
 
-t.test('14.2 metrics show outages of notifications, also while statements are answered', async (t) => {
+nightly('14.2 metrics show outages of notifications, also while statements are answered', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const usher = await createUsher(t, { notificationsUrl: proxy.url, deadlines: {} })
   const read = async (name: string) =>

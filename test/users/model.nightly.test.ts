@@ -5,7 +5,7 @@ import { entityTag } from '../../schema/http/entity-tag.ts'
 import { createUsher } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
 
-// The number of cases. `MODEL_CASES=10000 npx tap test/users/model.test.ts` runs more, which takes longer.
+// The number of cases. `MODEL_CASES=10000 npx tap test/users/model.nightly.test.ts` runs more, which takes longer.
 const CASES = Number(process.env['MODEL_CASES'] ?? 60)
 const USERS = 3
 

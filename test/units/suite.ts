@@ -1,3 +1,0 @@
-import { runFolder } from '../helpers/run-folder.ts'
-
-runFolder(import.meta.dirname)
