@@ -20,7 +20,7 @@ export function ago (instant) {
   return relative.format(Math.trunc(seconds / size), unit)
 }
 
-const root = new URL('../../../', import.meta.url)
+const root = new URL('../../', import.meta.url)
 const textsOfFailures = new Map(Object.entries(failures))
 const TIMEOUT_MS = 30_000
 const TOO_MANY = 429
