@@ -1,3 +1,4 @@
+import { members } from './members.ts'
 import { noFields, type FieldAudience, type UserField, type UserFields } from './user-fields.ts'
 import { checkSchema } from '../http/validator.ts'
 
@@ -10,8 +11,7 @@ const NAME = /^[a-z][A-Za-z0-9]{0,39}$/
 // Members of users and of requests about them, in REST and GraphQL, and columns, also those that PostgreSQL adds to
 // every table.
 const RESERVED = new Set([
-  'id', 'name', 'email', 'emailVerified', 'emailChangedAt', 'role', 'kind', 'disabled', 'createdAt', 'updatedAt', 'password',
-  'passwordHash', 'token', 'posts', 'uploads', 'sessions', 'etag', 'rowVersion', 'context', 'undoableBy', 'ctid',
+  ...Object.keys(members), 'emailChangedAt', 'passwordHash', 'token', 'posts', 'uploads', 'sessions', 'etag', 'rowVersion', 'context', 'undoableBy', 'ctid',
   'xmin', 'xmax', 'cmin', 'cmax', 'tableoid', 'oid', 'cookie', 'signUpId',
   ...Object.getOwnPropertyNames(Object.prototype),
 ])

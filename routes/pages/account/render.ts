@@ -5,6 +5,7 @@ import type { Options } from '../../../schema/options/options.ts'
 import type { Provider } from '../../../schema/sign-in/providers.ts'
 import { TooManyRequests } from '../../../schema/http/errors.ts'
 import { failureTexts, pageTexts, REJECTED } from '../../../schema/options/page-texts.ts'
+import { formMembers, hasLines, members, type Member } from '../../../schema/users/members.ts'
 import type { Texts } from '../../../schema/translations/en.ts'
 import { inputText } from '../../../schema/translations/describe-input.ts'
 import { formatText, toSentence } from '../../../schema/translations/format.ts'
@@ -47,6 +48,7 @@ export function createRenderer (
     const known = templates.get(key)
     if (known) return known
     const content = readTemplate(name).replace('{{providers}}', () => choiceIn(language))
+      .replace('{{profileFields}}', () => profileFields)
     const inner = isMailLink ? mailLink.join(content) : content
     const source = layout.join(name === 'account' ? inner : card.join(inner))
     const template = parseTemplate(source, { names, escape: escapeHtml })
@@ -93,6 +95,17 @@ export function createRenderer (
     },
   }
 }
+
+// Their labels are texts of the page.
+const profileFields = formMembers.flatMap((name) => {
+  const { form, input }: Member = members[name]
+  if (!form?.page) return []
+  const { required, page: { label, autocomplete } } = form
+  const shared = `id="${name}" name="${name}" autocomplete="${autocomplete}"${required ? ' required' : ''} aria-describedby="${name}-error" data-kept data-member`
+  return `<div class="field"><label for="${name}">{{${label}}}</label>
+${hasLines(input) ? `<textarea ${shared}></textarea>` : `<input ${shared}>`}
+<p class="field-error" role="alert" id="${name}-error"></p></div>`
+}).join('\n')
 
 // The options have the names of providers, and templates have braces that stand for something.
 const escapeTemplate = (text: string): string =>
