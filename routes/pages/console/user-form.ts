@@ -1,6 +1,6 @@
 import type { UserRow } from '../../../db/tables/index.ts'
 import { InvalidInput } from '../../../schema/http/errors.ts'
-import { formMembers, members, type MemberForm } from '../../../schema/users/members.ts'
+import { formMembers, hasLines, members, type MemberForm } from '../../../schema/users/members.ts'
 import type { UserField, UserFields } from '../../../schema/users/user-fields.ts'
 import { field, table } from '../components.ts'
 import { html, type Html } from '../html.ts'
@@ -11,16 +11,25 @@ interface Member extends Omit<MemberForm, 'type'> {
   readonly name: string
   readonly type: UserField['type'] | 'email' | 'role'
   readonly hint?: string
+  readonly hasLines?: boolean
 }
 
-const own: readonly Member[] = formMembers.map((name) => ({ name, type: 'string', ...members[name].form }))
+// A shorter text has no line breaks, as far as its value does not show the opposite.
+const LONG = 100
+
+const isLong = (input: UserField['input']): boolean =>
+  hasLines(input) && !input['enum'] && !input['format'] && Number(input['maxLength'] ?? Infinity) > LONG
+
+const own = formMembers.map((name): Member =>
+  ({ name, type: 'string', hasLines: isLong(members[name].input), ...members[name].form }))
 
 /** Returns the members of a user that an admin edits: Usher's, and the fields of the host. */
 export function membersOf (fields: UserFields): readonly Member[] {
-  return [...own, ...fields.map(({ name, type, input, description }): Member => ({
+  return [...own, ...fields.map(({ name, type, input, title = name, description }): Member => ({
     name,
-    label: name,
+    label: title,
     type,
+    hasLines: isLong(input),
     ...Array.isArray(input.enum) && { options: input.enum.filter((value) => value !== null).map(String) },
     ...description !== undefined && { hint: description },
   }))]
@@ -80,10 +89,10 @@ export function showFields (
   members: readonly Member[], values: Form, error?: Outcome['error']
 ): Html {
   const sentences = sentencesOf(error)
-  return html`${members.map(({ name, label, type, options, hint, required }) => field({
+  return html`${members.map(({ name, label, type, options, hint, required, hasLines }) => field({
     name,
     label,
-    type: type === 'email' ? 'email' : type === 'json' ? 'textarea' : 'text',
+    type: type === 'email' ? 'email' : type === 'json' || hasLines || values[name]?.includes('\n') ? 'textarea' : 'text',
     value: values[name],
     ...hint !== undefined && { hint },
     error: sentences.find((sentence) => sentence.startsWith(`${name} `)),
