@@ -176,8 +176,9 @@ t.test('12.2 two mounts with different fields in one app', async (t) => {
     const created = await mount.inject(
       'POST', '/api/users', { headers, payload: { name: 'A', email: 'a@example.com', ...given } }
     )
-    const { id, name, email, emailVerified, role, kind, disabled, createdAt, updatedAt, ...rest } = created.json()
-    t.same(rest, shown)
+    const user = created.json()
+    t.same(Object.fromEntries(Object.entries(user).filter(([name]) => !(name in members))), shown)
+    const { id } = user
     const patched = await mount.inject('PATCH', `/api/users/${id}`, { headers, payload: { bio: given.bio } })
     t.match(patched.json(), shown)
     const { data } = (await mount.inject(
