@@ -1,5 +1,7 @@
 import { sql, type QueryCreator, type SelectQueryBuilder } from 'kysely'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
+import { Instant } from '../../schema/strings/text.ts'
+import { members, shownMembers } from '../../schema/users/members.ts'
 import { anyOf, ctid, violates } from '../driver/postgres.ts'
 import { replanned } from '../driver/replanned.ts'
 import type { PostRow } from '../posts/posts.ts'
@@ -128,11 +130,13 @@ export interface StoredResult extends Row<
 }
 
 const toDate = (value: unknown) => new Date(value as string)
+const instants = shownMembers.filter((name) => members[name].output['format'] === Instant['format'])
 
 /** Returns the user that the first request has created, with the values at its creation. */
 export function restoreUser ({ result, rowVersion }: StoredResult): UserRow {
-  const { createdAt, updatedAt, ...row } = JSON.parse(result!) as Record<string, unknown>
-  return { ...row, createdAt: toDate(createdAt), updatedAt: toDate(updatedAt), rowVersion } as unknown as UserRow
+  const row = JSON.parse(result!) as Record<string, unknown>
+  for (const name of instants) row[name] = toDate(row[name])
+  return { ...row, rowVersion } as unknown as UserRow
 }
 
 /** Returns a post that the first request has created, changed or deleted, as it was then. */

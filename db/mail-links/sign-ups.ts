@@ -1,14 +1,14 @@
 import { sql, type ExpressionBuilder, type RawBuilder } from 'kysely'
 import { invalidMailToken } from '../../schema/mail-links/mail-token.ts'
 import { EmailTaken, type Role } from '../../schema/users/users.ts'
-import type { UserField, UserFields } from '../../schema/users/user-fields.ts'
+import type { UserFields } from '../../schema/users/user-fields.ts'
 import { auditColumns } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'
 import { mailColumns, mailValues, type NewMail } from '../outbox/mails.ts'
 import { userData, withEvents } from '../outbox/store.ts'
 import { seconds, type ClientInfo } from '../access/sessions.ts'
 import type { Database, Tables, UserRow } from '../tables/index.ts'
-import { userColumns } from '../users/columns.ts'
+import { plainColumns, userColumns, type WritableColumn } from '../users/columns.ts'
 import { emailKey, hasEmail } from '../users/user-keys.ts'
 
 export interface NewSignUp {
@@ -19,7 +19,7 @@ export interface NewSignUp {
   passwordHash: string | null
   /** The hash of the secret that only the browser or client has that signs up. */
   bindingHash: Uint8Array
-  /** The values of the host's fields, by name. */
+  /** The values of `plainColumns`, by name. */
   fields?: Readonly<Record<string, unknown>> | undefined
   identity?: SignUpIdentity | undefined
 }
@@ -85,7 +85,7 @@ export interface PendingSignUp {
   email: string
   hasPassword: boolean
   bindingHash: Uint8Array
-  /** The values of the host's fields, by name. */
+  /** The values of `plainColumns`, by name. */
   fields: Record<string, unknown> | null
   identity: SignUpIdentity | null
 }
@@ -103,15 +103,16 @@ export async function getSignUp (db: Database, hash: Uint8Array): Promise<Pendin
 }
 
 // Returns the value of a field that a sign-up has stored, for the columns of new users.
-const fieldOf = ({ name, type, column }: UserField) =>
-  (type === 'json' ? sql`used.fields -> ${sql.lit(name)}` : sql`(used.fields ->> ${sql.lit(name)})::${sql.raw(column)}`)
-    .as(name)
+const valueOf = ({ name, sqlType, field }: WritableColumn) =>
+  (field?.type === 'json'
+    ? sql`used.fields -> ${sql.lit(name)}`
+    : sql`(used.fields ->> ${sql.lit(name)})::${sql.raw(sqlType)}`).as(name)
 
 /** The user that a confirmation creates. The address is that of the sign-up. */
 export interface ConfirmedSignUp {
   name: string
   role: Role
-  /** The values of the host's fields, by name. */
+  /** The values of `plainColumns`, by name. */
   fields?: Readonly<Record<string, unknown>> | undefined
   /** Without it, the password is that of the sign-up, which `bindingHash` must match. */
   passwordHash?: string | undefined
@@ -131,7 +132,8 @@ export async function confirmSignUp (
   const { name, role, passwordHash = null, bindingHash = null } = confirmed
   const id = newId(db)
   // Their types are only known at runtime.
-  const names = fields.map(({ name }) => name) as 'name'[]
+  const plain = plainColumns(fields)
+  const names = plain.map(({ column }) => column) as 'name'[]
   const statement = db
     // All sign-ups with the address are locked, in a fixed order, so that concurrent confirmations run one after the
     // other. What is read is the state once the locks are held, and so is the time.
@@ -153,7 +155,7 @@ export async function confirmSignUp (
       .expression(({ selectFrom, val }) => selectFrom('used')
         .select([
           val(id).as('id'), sql<string>`${name}::text`.as('name'), 'email', 'password_hash',
-          sql<Role>`${role}::text`.as('role'), sql.lit(true).as('verified'), ...fields.map(fieldOf),
+          sql<Role>`${role}::text`.as('role'), sql.lit(true).as('verified'), ...plain.map(valueOf),
         ]))
       .onConflict((conflict) => conflict.expression(emailKey).doNothing())
       .returning(userColumns(fields)))

@@ -1,5 +1,6 @@
 import { sql, type QueryCreator, type RawBuilder } from 'kysely'
 import type { CredentialKind, EventName } from '../../schema/outbox/events.ts'
+import { eventMembers } from '../../schema/users/members.ts'
 import { noFields } from '../../schema/users/user-fields.ts'
 import type { Database, Tables } from '../tables/index.ts'
 import { userColumns } from '../users/columns.ts'
@@ -43,13 +44,8 @@ export function withEvents<Query extends object> (
 
 /** The data of an event about a user, from a row with the columns of `userColumns`. */
 export function userData (row: string, actor: string | RawBuilder<unknown>): Happened['data'] {
-  const members = {
-    userId: 'id', name: 'name', email: 'email', role: 'role', disabled: 'disabled', emailVerified: 'emailVerified',
-  }
-  return {
-    ...Object.fromEntries(Object.entries(members).map(([member, column]) => [member, `${row}."${column}"`])),
-    actorId: actor,
-  }
+  const ofUser = Object.fromEntries(eventMembers.map((name) => [name, `${row}."${name}"`]))
+  return { userId: `${row}.id`, ...ofUser, actorId: actor }
 }
 
 /** Returns the id of an actor as an expression. */

@@ -1,6 +1,6 @@
-import type { Generated, GeneratedAlways, Kysely, Transaction } from 'kysely'
-import type { Role, UserKind } from '../../schema/users/users.ts'
-import type { ColumnOf, Row } from './row.ts'
+import type { Generated, GeneratedAlways, Kysely, Selectable, Transaction } from 'kysely'
+import type { Members, Role, ShownMember, UserKind } from '../../schema/users/members.ts'
+import type { Row } from './row.ts'
 import type {
   ApiKeysTable, EmailTokensTable, EndedSessionsTable, IdentitiesTable, LoginChallengesTable, LoginFailuresTable,
   LoginMailsTable, PasskeysTable, PasswordKindsTable, PasswordTokensTable, RecognisedNetworksTable, RecoveryCodesTable,
@@ -42,25 +42,9 @@ export interface UsersTable {
   row_version: GeneratedAlways<string>
 }
 
-/** The columns of a user's public data. `userColumns` adds the fields of the host. */
-export const ownUserColumns = [
-  'id', 'name', 'email', 'email_verified as emailVerified', 'role', 'account_kind as kind', 'disabled',
-  'created_at as createdAt', 'updated_at as updatedAt', 'row_version as rowVersion',
-] as const
-
-/**
- * The columns that creating and replacing a user set, besides the fields of the host, with their types in SQL. Both
- * statements are derived from this list. A value that is absent becomes null, except that a new user has the role
- * `user` and a replacement without a role keeps it. The columns have the names of the members in requests, and texts as
- * values.
- */
-export const writableUserColumns = { name: 'text', email: 'text', role: 'text' } as const satisfies Partial<
-  Record<keyof UsersTable, string>
->
-
 /** The public data of a user. At runtime it also has the fields of the host (`db/users/columns.ts`). */
-export type UserRow = Row<UsersTable, Exclude<ColumnOf<typeof ownUserColumns[number]>, 'account_kind'>> &
-  { kind: UserKind }
+export type UserRow =
+  { [Name in ShownMember]: Selectable<UsersTable>[Members[Name]['column']] } & Row<UsersTable, 'row_version'>
 
 /** An entry of the account log: who did what and when. It remains when the users it refers to are deleted. */
 export interface AuditTable {

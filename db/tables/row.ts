@@ -5,9 +5,6 @@ export type Row<Table, Columns extends keyof Selectable<Table>> = {
   [Column in Columns as Camel<Column & string>]: Selectable<Table>[Column]
 }
 
-/** The column of a selection such as `created_at as createdAt`. */
-export type ColumnOf<Selection extends string> = Selection extends `${infer Column} as ${string}` ? Column : Selection
-
 type Camel<Name extends string> =
   Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Name
 

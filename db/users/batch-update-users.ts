@@ -11,9 +11,11 @@ import { isConsumed } from '../outbox/consumed.ts'
 import { userData, withEvents } from '../outbox/store.ts'
 import { inOrder, isUuid, prepare } from '../driver/postgres.ts'
 import { hasVersion, versionsOf } from './preconditions.ts'
-import type { Database, UserRow, UsersTable, writableUserColumns } from '../tables/index.ts'
+import type { Database, UserRow, UsersTable } from '../tables/index.ts'
 import type { Changes } from './update-user.ts'
-import { forFields, textOf, userColumns, writableColumns, type WritableColumn } from './columns.ts'
+import {
+  forFields, textOf, userColumns, writableColumns, type OwnWritableColumn, type WritableColumn,
+} from './columns.ts'
 import { findUsers } from './users.ts'
 
 /** A change of a user that may share a statement with changes of other users. */
@@ -100,7 +102,7 @@ function resultOf ({ changes, match }: UserUpdate, user: UserRow | undefined): E
 const isPlain = ({ name }: WritableColumn) => name !== 'email' && name !== 'role'
 
 // The names have underscores, which names of fields cannot have. A column that is kept is null in `given`.
-type Given = Pick<UsersTable, keyof typeof writableUserColumns | 'id'> &
+type Given = Pick<UsersTable, OwnWritableColumn | 'id'> &
   Record<'kept_columns' | 'expected_versions' | 'actor_id' | 'session_id', string>
 
 const prepareChange = (fields: UserFields, stores: boolean) => prepare((
@@ -111,14 +113,14 @@ const prepareChange = (fields: UserFields, stores: boolean) => prepare((
   const columns = writableColumns(fields)
   const [values, until] = [rest.slice(0, -1), rest.at(-1) as string]
   const arrays = columns.map(({ sqlType }, index) => sql`${values[index]}::${sql.raw(sqlType)}[]`)
-  const newValueOf = ({ name }: WritableColumn) =>
-    sql`case when substr(given.kept_columns, ${sql.lit(columns.findIndex((column) => column.name === name) + 1)}, 1) = '1'
-    then ${sql.ref(`users.${name}`)} else ${sql.ref(`given.${name}`)} end`
+  const newValueOf = (set: WritableColumn) =>
+    sql`case when substr(given.kept_columns, ${sql.lit(columns.indexOf(set) + 1)}, 1) = '1'
+    then ${sql.ref(`users.${set.column}`)} else ${sql.ref(`given.${set.column}`)} end`
   const statement = db
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
       ${ids}::uuid[], ${kept}::text[], ${versions}::text[], ${actors}::uuid[], ${sessions}::uuid[], ${sql.join(arrays)}
     )`.as<'given'>(
-        sql`given(id, kept_columns, expected_versions, actor_id, session_id, ${sql.join(columns.map(({ name }) => sql.ref(name)))})`
+        sql`given(id, kept_columns, expected_versions, actor_id, session_id, ${sql.join(columns.map(({ column }) => sql.ref(column)))})`
       )).selectAll())
     // A user who is locked is skipped, because all others would wait as well, and two statements could wait for each
     // other.
@@ -132,7 +134,7 @@ const prepareChange = (fields: UserFields, stores: boolean) => prepare((
       .where(hasLiveSession('session_id'))
       .where(sql<boolean>`coalesce(users.email = given.email, true) and coalesce(users.role = given.role, true)`)
       .set({
-        ...Object.fromEntries(columns.filter(isPlain).map((column) => [column.name, newValueOf(column)])),
+        ...Object.fromEntries(columns.filter(isPlain).map((set) => [set.column, newValueOf(set)])),
         updated_at: sql`now()`,
       })
       .returning(userColumns(fields)))

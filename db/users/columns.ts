@@ -1,16 +1,24 @@
 import { sql, type AliasedExpression } from 'kysely'
+import {
+  members, shownMembers, writableMembers, type Members, type ShownMember, type WritableMember,
+} from '../../schema/users/members.ts'
 import { noFields, toText, type UserField, type UserFields } from '../../schema/users/user-fields.ts'
-import { ownUserColumns, writableUserColumns } from '../tables/index.ts'
 
-type OwnColumn = `users.${typeof ownUserColumns[number]}`
+type OwnColumn = { [Name in ShownMember]: Members[Name]['column'] extends Name
+  ? `users.${Name}`
+  : `users.${Members[Name]['column']} as ${Name}` }[ShownMember] | 'users.row_version as rowVersion'
+
+const ownColumns: readonly OwnColumn[] = [...shownMembers.map((name) => {
+  const { column } = members[name]
+  return (column === name ? `users.${column}` : `users.${column} as ${name}`) as OwnColumn
+}), 'users.row_version as rowVersion']
 
 /**
  * Returns the columns of a user's data, with the fields of the host. Their rows have the type `UserRow`, which does not
  * know the fields. A field without a value has its default.
  */
 export function userColumns (fields: UserFields): OwnColumn[] {
-  const own = ownUserColumns.map((column) => `users.${column}` as const)
-  return [...own, ...fields.map(selectionOf) as unknown as OwnColumn[]]
+  return [...ownColumns, ...fields.map(selectionOf) as unknown as OwnColumn[]]
 }
 
 function selectionOf ({ name, type, column, default: preset }: UserField): AliasedExpression<unknown, string> {
@@ -21,14 +29,32 @@ function selectionOf ({ name, type, column, default: preset }: UserField): Alias
   return (type === 'integer' ? sql`(${value})::double precision` : sql`${value}`).as(name)
 }
 
-/** A column that statements set, with its type in SQL. */
-export interface WritableColumn { readonly name: string, readonly sqlType: string, readonly field?: UserField }
+/**
+ * A column that creating and replacing a user set, with its type in SQL. A value that is absent becomes null, except
+ * that a new user has the role `user` and a replacement without a role keeps it.
+ */
+export interface WritableColumn {
+  /** The name of the member in requests. */
+  readonly name: string
+  readonly column: string
+  readonly sqlType: string
+  readonly field?: UserField
+}
 
-const own: readonly WritableColumn[] = Object.entries(writableUserColumns).map(([name, sqlType]) => ({ name, sqlType }))
+/** The columns that Usher has for them. Statements that name columns at runtime have their types from these. */
+export type OwnWritableColumn = Members[WritableMember]['column']
 
-/** Returns the columns that creating and replacing a user set. */
+const own: readonly WritableColumn[] =
+  writableMembers.map((name) => ({ name, column: members[name].column, sqlType: members[name].sqlType }))
+
+/** Returns the columns that creating and replacing a user set. The statements are derived from this list. */
 export const writableColumns = forFields((fields): readonly WritableColumn[] =>
-  [...own, ...fields.map((field) => ({ name: field.name, sqlType: field.column, field }))])
+  [...own, ...fields.map((field) => ({ name: field.name, column: field.name, sqlType: field.column, field }))])
+
+const withOwnRules: ReadonlySet<string> = new Set<WritableMember>(['name', 'email', 'role'])
+
+/** Returns those of them that mean nothing to Usher: a sign-up keeps their values as JSON. */
+export const plainColumns = forFields((fields) => writableColumns(fields).filter(({ name }) => !withOwnRules.has(name)))
 
 /** Returns the value of a column as the text that PostgreSQL casts to its type, or null. */
 export function textOf ({ field }: WritableColumn, value: unknown): string | null {

@@ -1,21 +1,22 @@
 import { sql } from 'kysely'
-import type { Role, UserKind } from '../../schema/users/users.ts'
+import type { ImportedMembers, Role, UserKind } from '../../schema/users/members.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { foldEmail } from '../../schema/strings/address.ts'
 import { auditColumns, type AuditContext } from '../audit/audit.ts'
 import { idAt, newId } from '../driver/ids.ts'
 import { userData, withEvents } from '../outbox/store.ts'
 import { inOrder } from '../driver/postgres.ts'
-import type { Database, UsersTable, writableUserColumns } from '../tables/index.ts'
-import { textOf, userColumns, writableColumns } from './columns.ts'
+import type { Database, UsersTable } from '../tables/index.ts'
+import { textOf, userColumns, writableColumns, type OwnWritableColumn } from './columns.ts'
 import { keyOfEmail } from './user-keys.ts'
 
 /** A user of another system, with the values of the host's fields as further members. */
-export interface ImportedUser {
+export interface ImportedUser extends Omit<ImportedMembers, keyof Settled>, Settled {}
+
+/** What a line may lack and the import settles. */
+interface Settled {
   /** The id that the user keeps, in lower case. */
   readonly id: string | undefined
-  readonly name: string
-  readonly email: string
   readonly emailVerified: boolean
   readonly role: Role
   readonly kind: UserKind
@@ -77,13 +78,13 @@ async function insertImported (
     id ?? (createdAt === undefined ? newId(trx) : idAt(Date.parse(createdAt))))
   const columns = writableColumns(fields)
   // Their types are only known at runtime.
-  const names = columns.map(({ name }) => name) as (keyof typeof writableUserColumns)[]
+  const names = columns.map(({ column }) => column) as OwnWritableColumn[]
   const values = columns.map((column) =>
     sql`${users.map((user) => textOf(column, user[column.name as 'name']))}::${sql.raw(column.sqlType)}[]`)
   const all = <Name extends keyof ImportedUser> (name: Name) => users.map((user) => user[name])
   // The names have underscores, which names of fields cannot have.
   type Given = Pick<
-    UsersTable, keyof typeof writableUserColumns | 'id' | 'password_hash'
+    UsersTable, OwnWritableColumn | 'id' | 'password_hash'
   > & Record<'entry_id', string> & {
     kind: UserKind, is_verified: boolean, is_disabled: boolean, was_created: Date, place_given: string
   }

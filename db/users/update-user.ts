@@ -37,7 +37,8 @@ export function replacementOf (user: ReplaceUser, fields?: UserFields): Changes 
 }
 
 // The columns that a change can set. Creating and replacing a user do not set all of them.
-const changeableColumns = forFields((fields) => [...writableColumns(fields), { name: 'disabled', sqlType: 'boolean' }])
+const changeableColumns = forFields((fields): readonly WritableColumn[] =>
+  [...writableColumns(fields), { name: 'disabled', column: 'disabled', sqlType: 'boolean' }])
 
 /** How a change of a user is made. */
 export interface ChangeContext extends AuditContext {
@@ -165,8 +166,8 @@ export async function updateUser (
 type UpdatedUser = UserRow & { former_email: string, former_role: Role }
 
 // Returns the value that `change` gives a column.
-const newValueOf = ({ name, sqlType }: WritableColumn, index: number) =>
-  sql`case when ${sql.lit(name)} = any(given.kept) then ${sql.ref(`users.${name}`)} else given.values[${sql.lit(index + 1)}]::${sql.raw(sqlType)} end`
+const newValueOf = ({ name, column, sqlType }: WritableColumn, index: number) =>
+  sql`case when ${sql.lit(name)} = any(given.kept) then ${sql.ref(`users.${column}`)} else given.values[${sql.lit(index + 1)}]::${sql.raw(sqlType)} end`
 
 // The changes that the account log records, each with the condition under which it took place.
 const notable: [action: AuditAction, condition: string][] = [
@@ -209,7 +210,7 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
     .with('updated', (cte) => cte.updateTable('users').from(['former', 'given']).whereRef('users.id', '=', 'former.id')
       .set({
         ...Object.fromEntries(
-          changeableColumns(fields).map((column, index) => [column.name, newValueOf(column, index)])
+          changeableColumns(fields).map((set, index) => [set.column, newValueOf(set, index)])
         ),
         updated_at: sql`now()`,
       })

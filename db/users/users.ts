@@ -13,8 +13,8 @@ import type { WriterToken } from '../access/live-tokens.ts'
 import { arrayOf, inOrder, isUuid, prepare } from '../driver/postgres.ts'
 import type { Row } from '../tables/row.ts'
 import { selectWritten } from '../idempotency/select-written.ts'
-import type { Database, UserRow, UsersTable, writableUserColumns } from '../tables/index.ts'
-import { forFields, textOf, userColumns, writableColumns } from './columns.ts'
+import type { Database, UserRow, UsersTable } from '../tables/index.ts'
+import { forFields, textOf, userColumns, writableColumns, type OwnWritableColumn } from './columns.ts'
 import { emailKey, hasEmail, isSameEmail } from './user-keys.ts'
 
 const selectUsers = forFields((fields) => prepare((db, ids: string) =>
@@ -132,13 +132,13 @@ async function insertAll (
   const keyed = keyedOf(ids, users.map(({ once }) => once))
   const columns = writableColumns(fields)
   // Their types are only known at runtime.
-  const names = columns.map(({ name }) => name) as (keyof typeof writableUserColumns)[]
+  const names = columns.map(({ column }) => column) as OwnWritableColumn[]
   const context = <Name extends keyof AuditContext> (name: Name) => users.map((user) => user.context[name])
   const writers = users.map(({ token }) => token?.id ?? null)
   const values = columns.map((column) =>
     sql`${users.map((user) => textOf(column, user[column.name as 'name']) ?? defaultOf(column.name))}::${sql.raw(column.sqlType)}[]`)
   // The names have underscores, which names of fields cannot have.
-  type Given = Pick<UsersTable, keyof typeof writableUserColumns | 'id' | 'password_hash'> &
+  type Given = Pick<UsersTable, OwnWritableColumn | 'id' | 'password_hash'> &
     Record<'user_kind', UserKind> &
     Record<'entry_id' | 'actor_id' | 'session_id' | 'key_id' | 'writer_id' | 'client_address' | 'user_agent', string>
   const statement = (keyed ? withIdempotencyKeys(db, keyed) : db)

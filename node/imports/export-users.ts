@@ -1,5 +1,6 @@
 import { pipeline } from 'node:stream/promises'
 import type { Writable } from 'node:stream'
+import { importedMembers, members, type ImportedMembers } from '../../schema/users/members.ts'
 import type { UserFields } from '../../schema/users/user-fields.ts'
 import { BackupError } from '../backup/format.ts'
 import { openSession, quote } from '../backup/session.ts'
@@ -7,6 +8,14 @@ import { openSession, quote } from '../backup/session.ts'
 // The fields of the host may have 2 MiB a user.
 const MAX_ROWS = 1000
 const BATCH_BYTES = 4 * 1024 * 1024
+
+// What an export has instead of the column of a member.
+const values: { readonly [Name in keyof ImportedMembers]?: string } = {
+  // Absent for persons, as in what other systems export.
+  kind: 'nullif(account_kind, \'person\')',
+  // All digits, of which a `Date` would lose some.
+  createdAt: 'to_char(created_at at time zone \'UTC\', \'YYYY-MM-DD"T"HH24:MI:SS.US"Z"\')',
+}
 
 type Row = Record<string, unknown> & { role: string }
 
@@ -25,11 +34,7 @@ export async function exportUsers (
   const session = openSession(database, schema, 'usher-export')
   const result = { users: 0, admins: 0 }
   const columns = [
-    'id', 'name', 'email', 'email_verified as "emailVerified"', 'role',
-    // Absent for persons, as in what other systems export.
-    'nullif(account_kind, \'person\') as kind', 'disabled',
-    // All digits, of which a `Date` would lose some.
-    'to_char(created_at at time zone \'UTC\', \'YYYY-MM-DD"T"HH24:MI:SS.US"Z"\') as "createdAt"',
+    ...importedMembers.map((name) => `${values[name] ?? members[name].column} as ${quote(name)}`),
     // An integer that is accepted is exact as a double. As a bigint it would be read as text.
     ...fields.map(({ name, type }) =>
       `${quote(name)}${type === 'integer' ? '::double precision' : ''} as ${quote(name)}`),

@@ -7,20 +7,12 @@ import {
 } from '../../schema/sign-in/passwords/stored-hash.ts'
 import { InvalidInput } from '../../schema/http/errors.ts'
 import { createParser } from '../../schema/http/validator.ts'
-import { Email, Name } from '../../schema/strings/text.ts'
-import { roles, userKinds, type Role, type UserKind } from '../../schema/users/users.ts'
+import { inputsOf } from '../../schema/users/members.ts'
 import type { UserFields } from '../../schema/users/user-fields.ts'
 
 /** A line of an import as it is checked, without a password that is not hashed: those do not belong into a file. */
 const ImportLine = Type.Object({
-  id: Type.Optional(Type.String()),
-  name: Name,
-  email: Email,
-  emailVerified: Type.Optional(Type.Boolean()),
-  role: Type.Optional(Type.Unsafe<Role>({ type: 'string', enum: roles })),
-  kind: Type.Optional(Type.Unsafe<UserKind>({ type: 'string', enum: userKinds })),
-  disabled: Type.Optional(Type.Boolean()),
-  createdAt: Type.Optional(Type.String()),
+  ...inputsOf('import'),
   passwordHash: Type.Optional(Type.String({ maxLength: MAX_HASH_LENGTH })),
 })
 

@@ -7,11 +7,11 @@ import type { Options } from '../../schema/options/options.ts'
 import {
   audiences, isGranted, isReadAction, sessionActions, type Action, type Actor, type ReadAction, type ReadRule,
 } from '../../schema/options/policy.ts'
+import { accountMembers, type AccountMember } from '../../schema/users/members.ts'
 import { areOpen, readableFields, type UserFields } from '../../schema/users/user-fields.ts'
 
 /** A user as a reader sees it: without the members of the account if the reader may not see them. */
 export type VisibleUser = Omit<UserRow, AccountMember> & Partial<Pick<UserRow, AccountMember>>
-type AccountMember = 'email' | 'emailVerified' | 'disabled'
 
 /** How a user is shown to readers who see the same of it. */
 export interface UserView {
@@ -27,6 +27,14 @@ export interface UserView {
 // The representation of a user. Another number gives all users new entity tags, for a release that represents the same
 // rows differently.
 const REPRESENTATION = 'user 1 application/json'
+
+const ofAccount: ReadonlySet<string> = new Set(accountMembers)
+
+function withoutMembersOfAccount (user: UserRow): VisibleUser {
+  const visible: Record<string, unknown> = {}
+  for (const name in user) if (!ofAccount.has(name)) visible[name] = user[name as keyof UserRow]
+  return visible as VisibleUser
+}
 
 export type AccessPolicy = ReturnType<typeof createPolicy>
 
@@ -79,8 +87,7 @@ export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'poli
       show (user) {
         const shown = userFields.length === 0 ? user : withFields(user, fields)
         if (seesAccount) return shown
-        const { email, emailVerified, disabled, ...visible } = shown
-        return visible
+        return withoutMembersOfAccount(shown)
       },
     }
   }

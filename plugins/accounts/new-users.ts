@@ -2,6 +2,7 @@ import { confirmSignUp, type SignUpIdentity } from '../../db/mail-links/sign-ups
 import { storeCredentialEvent } from '../../db/outbox/store.ts'
 import { insertIdentity } from '../../db/sign-in/providers/identities.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
+import { plainColumns } from '../../db/users/columns.ts'
 import { findUsers, insertUsers, verifyAddress } from '../../db/users/users.ts'
 import { InvalidInput } from '../../schema/http/errors.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
@@ -39,10 +40,12 @@ export function createNewUsers (
 ) {
   const { creation, signUp } = userInputs(userFields)
 
-  // The values of the fields of the host, or undefined without fields.
+  const plain = plainColumns(userFields)
+
+  // The values that a sign-up keeps as JSON, or undefined if there can be none.
   function fieldsOf (user: object): Record<string, unknown> | undefined {
-    if (userFields.length === 0) return undefined
-    const values = userFields.map(({ name }) => [name, user[name as keyof object] as unknown] as const)
+    if (plain.length === 0) return undefined
+    const values = plain.map(({ name }) => [name, user[name as keyof object] as unknown] as const)
     return Object.fromEntries(values.filter(([, value]) => value !== undefined && value !== null))
   }
 

@@ -143,7 +143,7 @@ ${options
     value: option.value, selected: option.value === value,
   })}>${option.text}</option>`)}</select>`
   : type === 'textarea'
-    ? html`<textarea${attributes(shared)}>${value}</textarea>`
+    ? html`<textarea${attributes(shared)}>\n${value}</textarea>`
     : html`<input${attributes({ ...shared, type, value })}>`}
 <p class="field-error" id="${id}-error">${error}</p>
 </div>`

@@ -1,5 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { Email, exampleUser, line, Name, NewPassword } from '../strings/text.ts'
+import { exampleUser, line } from '../strings/text.ts'
+import { inputsOf } from '../users/members.ts'
 import { MailToken } from './mail-token.ts'
 import { MailReply } from '../sign-in/passwords/passwords.ts'
 
@@ -10,9 +11,7 @@ const SignUpId = line({
 
 /** The body of POST /api/auth/sign-up (contract 11.2). */
 export const SignUp = Type.Object({
-  name: Name,
-  email: Email,
-  password: Type.Optional(NewPassword),
+  ...inputsOf('signUp'),
   cookie: Type.Optional(Type.Boolean({
     description: 'False for a client that keeps no cookies: the response has `signUpId` instead of a cookie',
   })),
@@ -44,8 +43,7 @@ export const CheckSignUp = Type.Object({
 export const ConfirmSignUp = Type.Object({
   token: MailToken,
   signUpId: Type.Optional(SignUpId),
-  name: Type.Optional(Name),
-  password: Type.Optional(NewPassword),
+  ...Type.Partial(Type.Omit(Type.Object(inputsOf('signUp')), ['email'])).properties,
 }, { title: 'ConfirmSignUp', examples: [{ token: 'the-token-of-the-link', password: exampleUser.password }] })
 
 export type ConfirmSignUp = Static<typeof ConfirmSignUp>

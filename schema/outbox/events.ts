@@ -1,13 +1,11 @@
 import { Type, type Static, type TObject, type TProperties } from '@sinclair/typebox'
 import type { Visibility } from '../uploads/upload.ts'
-import { roles, type Role } from '../users/users.ts'
+import { eventProperties } from '../users/members.ts'
 import { Id, Instant } from '../strings/text.ts'
 
 const ActorId = Type.Union([Type.String(), Type.Null()], {
   description: 'The id of the user who did it; null if it was the host, the operator or Usher itself',
 })
-const Email = Type.String({ description: 'The address of the user' })
-const TheRole = Type.Unsafe<Role>({ type: 'string', enum: roles })
 
 /** A way to sign in, a second factor, or an API key. */
 export const credentialKinds = ['passkey', 'totp', 'api-key', 'identity'] as const
@@ -16,9 +14,7 @@ export type CredentialKind = typeof credentialKinds[number]
 const data = <Properties extends TProperties>(properties: Properties) =>
   Type.Object({ ...properties, actorId: ActorId })
 
-const ofUser = {
-  userId: Id, name: Type.String(), email: Email, role: TheRole, disabled: Type.Boolean(), emailVerified: Type.Boolean(),
-}
+const ofUser = { userId: Id, ...eventProperties }
 const ofSession = { userId: Id, sessionId: Id }
 const ofCredential = {
   userId: Id,

@@ -1,3 +1,4 @@
+import { members } from './members.ts'
 import { noFields, type FieldAudience, type UserField, type UserFields } from './user-fields.ts'
 import { checkSchema } from '../http/validator.ts'
 
@@ -10,8 +11,7 @@ const NAME = /^[a-z][A-Za-z0-9]{0,39}$/
 // Members of users and of requests about them, in REST and GraphQL, and columns, also those that PostgreSQL adds to
 // every table.
 const RESERVED = new Set([
-  'id', 'name', 'email', 'emailVerified', 'emailChangedAt', 'role', 'kind', 'disabled', 'createdAt', 'updatedAt', 'password',
-  'passwordHash', 'token', 'posts', 'uploads', 'sessions', 'etag', 'rowVersion', 'context', 'undoableBy', 'ctid',
+  ...Object.keys(members), 'emailChangedAt', 'passwordHash', 'token', 'posts', 'uploads', 'sessions', 'etag', 'rowVersion', 'context', 'undoableBy', 'ctid',
   'xmin', 'xmax', 'cmin', 'cmax', 'tableoid', 'oid', 'cookie', 'signUpId',
   ...Object.getOwnPropertyNames(Object.prototype),
 ])
@@ -62,8 +62,10 @@ export function fieldsOfColumns (given: readonly { name: string, type: string }[
   return given.flatMap(({ name, type: column }) => {
     const type = (Object.keys(columns) as UserField['type'][]).find((one) => columns[one] === column)
     if (!type || !NAME.test(name) || RESERVED.has(name) || name.startsWith('usher')) return []
-    const unknown = { graphql: 'JSON', read: 'admin', write: 'admin', default: undefined, description: undefined } as const
-    return [Object.freeze({ name, type, column, bytes: BYTES, input: inputs[type], output: {}, ...unknown })]
+    const unknown = { default: undefined, title: undefined, description: undefined }
+    return [Object.freeze({
+      name, type, column, bytes: BYTES, graphql: 'JSON', read: 'admin', write: 'admin', input: inputs[type], output: {}, ...unknown,
+    })]
   })
 }
 
@@ -104,7 +106,8 @@ function readField (name: string, given: unknown, isRequired: boolean): UserFiel
     read: read as UserField['read'],
     write: write as UserField['write'],
     default: preset,
-    description: typeof rest.description === 'string' ? rest.description : undefined,
+    title: textOf(rest.title),
+    description: textOf(rest.description),
     input,
     output: {
       ...schema,
@@ -123,6 +126,8 @@ function readField (name: string, given: unknown, isRequired: boolean): UserFiel
   }
 }
 
+const textOf = (value: unknown): string | undefined => typeof value === 'string' ? value : undefined
+
 // TypeBox writes an enumeration as a union of literals, which would report an error for each of them.
 function asEnum (schema: Schema): Schema {
   const { anyOf, const: literal, ...rest } = schema
@@ -137,8 +142,8 @@ function typeOf ({ type }: Schema): UserField['type'] | undefined {
   return type === 'string' || type === 'integer' || type === 'number' || type === 'boolean' ? type : undefined
 }
 
-// Returns a schema without what has no meaning here: symbols of TypeBox, and titles, which would be names of components
-// in OpenAPI.
+// Returns a schema without what has no meaning there: symbols of TypeBox, and titles, which would be the names of
+// components in OpenAPI.
 function clean (node: unknown, isMap = false): unknown {
   if (Array.isArray(node)) return node.map((one) => clean(one))
   if (!isObject(node)) return node

@@ -20,6 +20,8 @@ export interface UserField {
   readonly write: Exclude<FieldAudience, 'anyone'>
   /** The value of users without one; undefined if there is none. */
   readonly default: unknown
+  /** What the console calls it; undefined for its name. */
+  readonly title: string | undefined
   readonly description: string | undefined
   /** The schema of the member in requests, where null stands for no value. */
   readonly input: JsonSchema

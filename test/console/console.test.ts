@@ -14,7 +14,12 @@ const usher = await createUsher(t, {
   console: true,
   mailer: inbox.mailer,
   shownSettings: () => [{ name: 'PORT', value: '3000', source: 'default' }],
-  userFields: Type.Object({ plan: Type.Optional(Type.String({ enum: ['free', 'pro'] })), age: Type.Optional(Type.Integer()) }),
+  userFields: Type.Object({
+    plan: Type.Optional(Type.String({ enum: ['free', 'pro'] })),
+    age: Type.Optional(Type.Integer()),
+    bio: Type.Optional(Type.String({ title: 'About the user' })),
+    code: Type.Optional(Type.String({ maxLength: 10 })),
+  }),
 })
 const { inject, admin, createUser } = usher
 const sql = openSql(t, usher)
@@ -228,6 +233,25 @@ t.test('18.1 a user is created, invited, edited with the fields of the host, dis
   for (const action of ['user.delete', 'user.enable', 'user.disable', 'user.invite', 'user.create']) {
     t.ok(entries.includes(action), action)
   }
+})
+
+t.test('18.1 a text keeps its lines, and fields of the host have the titles that it gives them', async (t) => {
+  const cookie = await open(admin)
+  const { id } = await createUser()
+  const [page, form] = [`/console/users/${id}`, `/base/console/users/${id}`]
+  const bio = '\n first\nsecond\n'
+  const stored = async () => (await inject('GET', `/api/users/${id}`, { headers: admin.headers })).json()
+  await inject('PATCH', `/api/users/${id}`, { headers: admin.headers, payload: { bio, code: 'short' } })
+  const { body } = await read(page, cookie)
+  t.match(body, '<label for="bio">About the user</label>')
+  // A browser removes line breaks from a field of one line, and the first one of a field of several.
+  t.match(body, new RegExp(`<textarea id="bio"[^>]*>\n${bio}</textarea>`))
+  t.match(body, /<input id="code"[^>]* value="short"/)
+  t.equal((await fill(page, form, { name: 'New' }, cookie)).statusCode, 303)
+  t.match(await stored(), { name: 'New', bio })
+  t.equal((await fill(page, form, { bio: bio.replaceAll('\n', '\r\n'), code: 'a\r\nb' }, cookie)).statusCode, 303)
+  t.match(await stored(), { bio, code: 'a\nb' })
+  t.match((await read(page, cookie)).body, /<textarea id="code"[^>]*>\na\nb<\/textarea>/)
 })
 
 t.test('18.3 two admins edit one user: the second learns what has changed, and nothing is lost', async (t) => {

@@ -52,5 +52,9 @@ export function fieldsOf (page: string, action: string): Record<string, string> 
   for (const [, name, options = ''] of form.matchAll(/<select[^>]* name="([^"]*)"[^>]*>(.*?)<\/select>/gs)) {
     fields[name!] = /<option value="([^"]*)" selected>/.exec(options)?.[1] ?? /<option value="([^"]*)"/.exec(options)?.[1] ?? ''
   }
+  // HTML ignores a line break at the beginning of a text area.
+  for (const [, name, text = ''] of form.matchAll(/<textarea[^>]* name="([^"]*)"[^>]*>\n?(.*?)<\/textarea>/gs)) {
+    fields[name!] = unescape(text)
+  }
   return fields
 }

@@ -2,6 +2,7 @@ import { Type, type TObject, type TSchema } from '@sinclair/typebox'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
+import { members } from '../../schema/users/members.ts'
 import { createUsher, withUsers } from '../helpers/app.ts'
 import { openHost, mountOptions } from '../helpers/host.ts'
 import { openSql } from '../helpers/sql.ts'
@@ -72,8 +73,7 @@ t.test('12.2 the start fails with a sentence that names the option and the field
     ],
   ]
   const names = [
-    'id', 'email', 'emailVerified', 'role', 'disabled', 'createdAt', 'password', 'passwordHash', 'token', 'cookie',
-    'signUpId', 'posts', 'ctid', 'xmin', 'constructor', 'toString', 'valueOf',
+    ...Object.keys(members), 'passwordHash', 'token', 'cookie', 'signUpId', 'posts', 'ctid', 'xmin', 'constructor', 'toString', 'valueOf',
   ]
   for (const name of names) {
     wrong.push([{ [name]: text }, new RegExp(`^usher: userFields\\.${name} is reserved by Usher`)])
@@ -176,8 +176,9 @@ t.test('12.2 two mounts with different fields in one app', async (t) => {
     const created = await mount.inject(
       'POST', '/api/users', { headers, payload: { name: 'A', email: 'a@example.com', ...given } }
     )
-    const { id, name, email, emailVerified, role, kind, disabled, createdAt, updatedAt, ...rest } = created.json()
-    t.same(rest, shown)
+    const user = created.json()
+    t.same(Object.fromEntries(Object.entries(user).filter(([name]) => !(name in members))), shown)
+    const { id } = user
     const patched = await mount.inject('PATCH', `/api/users/${id}`, { headers, payload: { bio: given.bio } })
     t.match(patched.json(), shown)
     const { data } = (await mount.inject(

@@ -2,14 +2,18 @@ import { describeBytes } from '../../backup/format.ts'
 import { readFirebaseConfig } from '../../imports/firebase-config.ts'
 import { importFile, type ImportResult } from '../../imports/import-file.ts'
 import { listFields } from '../../imports/fields.ts'
+import { importedMembers, members } from '../../../schema/users/members.ts'
 import { showProgress } from '../../terminal/progress.ts'
 import { WrongArguments, type Command } from '../command.ts'
 import { withDatabase } from '../with-database.ts'
 
+const needed = importedMembers.filter((name) => members[name].in.import === 'required')
+const known = [...importedMembers.filter((name) => members[name].in.import === 'optional'), 'passwordHash']
+
 export default {
-  details: 'Nodes may run meanwhile. FILE has one user a line, as JSON (NDJSON): name, email, and if they are known id, emailVerified,\n' +
-    'role, disabled, createdAt, passwordHash, and the fields of the host. passwordHash is a PHC string of argon2, bcrypt, scrypt,\n' +
-    'PBKDF2 or firebase-scrypt. The users log in with their old passwords. No existing user is changed, and nobody gets a mail.\n\n' +
+  details: 'Nodes may run meanwhile. FILE has one user a line, as JSON (NDJSON):\n' +
+    `${needed.join(', ')}, and if they are known ${known.join(', ')},\n` +
+    'and the fields of the host. passwordHash is a PHC string of argon2, bcrypt, scrypt, PBKDF2 or firebase-scrypt. The users log in with their old passwords. No existing user is changed, and nobody gets a mail.\n\n' +
     'Lines that are wrong, or whose address or id is taken, are written to FILE.rejected.ndjson with the reason, and the command\n' +
     'exits with 1. If it is interrupted, run it again: it continues where it was.\n\n' +
     '  --dry-run                 check everything and import nobody\n' +

@@ -4,6 +4,7 @@ import type { UserRow } from '../../../db/tables/index.ts'
 import { audiences, type Actor, type ReadAction } from '../../../schema/options/policy.ts'
 import { denialOf, readerFor } from '../../../plugins/access/policy.ts'
 import { hasJson } from '../../../schema/graphql/sdl.ts'
+import { accountMembers, type AccountMember } from '../../../schema/users/members.ts'
 import { readableFields, type UserField } from '../../../schema/users/user-fields.ts'
 import type { GraphQLContext } from '../context.ts'
 import { countRows } from '../limits/result-size.ts'
@@ -58,8 +59,8 @@ export async function readerOfUsers (context: GraphQLContext): Promise<Actor | n
   return context.usher.usherAccess.policy.isOpen('users:read-email') ? null : actorOfReads(context)
 }
 
-const accountMember = <Name extends 'email' | 'emailVerified' | 'disabled'> (name: Name) =>
-  async (user: UserRow, _: unknown, context: GraphQLContext): Promise<UserRow[Name] | null> => {
+const accountMember = (name: AccountMember) =>
+  async (user: UserRow, _: unknown, context: GraphQLContext): Promise<UserRow[AccountMember] | null> => {
     const reader = await actorOfReads(context)
     return context.usher.usherAccess.policy.allows(reader, 'users:read-email', user.id) ? user[name] : null
   }
@@ -87,11 +88,7 @@ export function hidingResolvers ({ usherOptions: { policy, userFields } }: Fasti
   const hidden = userFields.filter(({ read }) => read !== 'anyone')
   return {
     ...policy['users:read-email'] !== audiences.anyone &&
-      {
-        email: accountMember('email'),
-        emailVerified: accountMember('emailVerified'),
-        disabled: accountMember('disabled'),
-      },
+      Object.fromEntries(accountMembers.map((name) => [name, accountMember(name)])),
     ...Object.fromEntries(hidden.map((field) => [field.name, hostField(field)])),
   }
 }
@@ -127,7 +124,7 @@ export function actionsOf (
   // Posts have an entity tag as well, which is the same for all readers. Users may also be behind a field of the host.
   const mayBeOfUser = fields.has('author') || hostGraphql !== undefined
   const ofAccount = [
-    'email', 'emailVerified', 'disabled', ...mayBeOfUser ? ['etag'] : [], ...userFields.map(({ name }) => name),
+    ...accountMembers, ...mayBeOfUser ? ['etag'] : [], ...userFields.map(({ name }) => name),
   ]
   return [
     'posts:read',

@@ -1,31 +1,35 @@
 import type { UserRow } from '../../../db/tables/index.ts'
 import { InvalidInput } from '../../../schema/http/errors.ts'
+import { formMembers, hasLines, members, type MemberForm } from '../../../schema/users/members.ts'
 import type { UserField, UserFields } from '../../../schema/users/user-fields.ts'
 import { field, table } from '../components.ts'
 import { html, type Html } from '../html.ts'
 import type { Form, Outcome } from './context.ts'
 
 /** A member of a user that the form has. */
-interface Member {
-  name: string
-  label: string
-  type: UserField['type'] | 'email' | 'role'
-  options?: readonly string[]
-  hint?: string
+interface Member extends Omit<MemberForm, 'type'> {
+  readonly name: string
+  readonly type: UserField['type'] | 'email' | 'role'
+  readonly hint?: string
+  readonly hasLines?: boolean
 }
 
-const own: readonly Member[] = [
-  { name: 'name', label: 'Name', type: 'string' },
-  { name: 'email', label: 'E-mail address', type: 'email' },
-  { name: 'role', label: 'Role', type: 'role', options: ['user', 'admin'] },
-]
+// A shorter text has no line breaks, as far as its value does not show the opposite.
+const LONG = 100
+
+const isLong = (input: UserField['input']): boolean =>
+  hasLines(input) && !input['enum'] && !input['format'] && Number(input['maxLength'] ?? Infinity) > LONG
+
+const own = formMembers.map((name): Member =>
+  ({ name, type: 'string', hasLines: isLong(members[name].input), ...members[name].form }))
 
 /** Returns the members of a user that an admin edits: Usher's, and the fields of the host. */
 export function membersOf (fields: UserFields): readonly Member[] {
-  return [...own, ...fields.map(({ name, type, input, description }): Member => ({
+  return [...own, ...fields.map(({ name, type, input, title = name, description }): Member => ({
     name,
-    label: name,
+    label: title,
     type,
+    hasLines: isLong(input),
     ...Array.isArray(input.enum) && { options: input.enum.filter((value) => value !== null).map(String) },
     ...description !== undefined && { hint: description },
   }))]
@@ -53,10 +57,11 @@ export const FORMER = 'was.'
  */
 export function changesOf (members: readonly Member[], typed: Form, former: Form = {}): Record<string, unknown> {
   const changes: Record<string, unknown> = {}
-  for (const { name, type } of members) {
+  for (const member of members) {
+    const { name } = member
     const given = typed[name]
     if (given === undefined || normalize(given) === normalize(former[name] ?? '')) continue
-    changes[name] = readValue(name, type, normalize(given))
+    changes[name] = readValue(member, normalize(given))
   }
   return changes
 }
@@ -65,8 +70,8 @@ export function changesOf (members: readonly Member[], typed: Form, former: Form
 export const formerOf = (members: readonly Member[], typed: Form): Form =>
   Object.fromEntries(members.map(({ name }) => [name, typed[`${FORMER}${name}`]]))
 
-function readValue (name: string, type: Member['type'], text: string): unknown {
-  if (type === 'email' || type === 'role' || name === 'name') return text
+function readValue ({ name, type, required }: Member, text: string): unknown {
+  if (required || type === 'role') return text
   if (text === '') return null
   if (type === 'boolean') return text === 'true'
   // What is no number is rejected by the schema, with the sentence of the API.
@@ -84,21 +89,21 @@ export function showFields (
   members: readonly Member[], values: Form, error?: Outcome['error']
 ): Html {
   const sentences = sentencesOf(error)
-  return html`${members.map(({ name, label, type, options, hint }) => field({
+  return html`${members.map(({ name, label, type, options, hint, required, hasLines }) => field({
     name,
     label,
-    type: type === 'email' ? 'email' : type === 'json' ? 'textarea' : 'text',
+    type: type === 'email' ? 'email' : type === 'json' || hasLines || values[name]?.includes('\n') ? 'textarea' : 'text',
     value: values[name],
     ...hint !== undefined && { hint },
     error: sentences.find((sentence) => sentence.startsWith(`${name} `)),
-    required: name === 'name' || name === 'email',
+    required,
     ...(options || type === 'boolean') && {
       options: [
         ...type === 'role' ? [] : [{ value: '', text: '–' }],
         ...(options ?? ['true', 'false']).map((value) => ({ value, text: value })),
       ],
     },
-    attributes: { autocomplete: 'off', ...name === 'email' && { inputmode: 'email', spellcheck: 'false' } },
+    attributes: { autocomplete: 'off', ...type === 'email' && { inputmode: 'email', spellcheck: 'false' } },
   }))}`
 }
 

@@ -16,8 +16,9 @@ let user
 
 function showUser () {
   find('#profile').dataset.user = user.id
-  find('#name').value = find('#name').dataset.kept = user.name
-  find('#email').value = find('#email').dataset.kept = user.email ?? ''
+  for (const field of document.querySelectorAll('#profile [data-member]')) {
+    field.value = field.dataset.kept = user[field.name] ?? ''
+  }
   for (const field of document.querySelectorAll('[data-username]')) field.value = user.email ?? ''
   const toConsole = find('#to-console')
   if (toConsole) toConsole.hidden = user.role !== 'admin'
@@ -77,17 +78,20 @@ async function logOut () {
 
 const isDeferred = find('#email').dataset.deferred !== undefined
 
-onSubmit(find('#profile'), async ({ name, email }) => {
+onSubmit(find('#profile'), async () => {
   const status = find('#profile [role=status]')
   status.textContent = ''
-  const changes = { ...name !== user.name && { name }, ...email !== user.email && { email } }
+  const changes = {}
+  for (const { name, value, required } of document.querySelectorAll('#profile [data-member]')) {
+    if (value !== (user[name] ?? '')) changes[name] = value === '' && !required ? null : value
+  }
   const former = user.email
   // Where the service sends mails, a new address counts only when its link is opened: it may have a mistake.
   user = await call('PATCH', `users/${user.id}`, changes, isDeferred ? { prefer: 'respond-async' } : {})
   // The former address remains until the new one is verified, which may come back in another spelling.
   const isPending = changes.email !== undefined && former !== undefined && user.email === former
   showUser()
-  status.textContent = isPending ? format(texts.emailPending, { email }) : texts.profileSaved
+  status.textContent = isPending ? format(texts.emailPending, { email: changes.email }) : texts.profileSaved
 })
 
 onSubmit(find('#password-form'), async ({ currentPassword, password }) => {

@@ -1,4 +1,6 @@
-import { html, type Html } from '../../html.ts'
+import type { Texts } from '../../../../schema/translations/en.ts'
+import { formMembers, hasLines, members, type Member } from '../../../../schema/users/members.ts'
+import { attributes, html, type Html } from '../../html.ts'
 import { newPassword } from './new-password.ts'
 import type { View } from './view.ts'
 
@@ -52,13 +54,11 @@ const profileSection = ({ t, v }: View): Html => html`<section class="card" aria
 <form id="profile">
 <p role="alert" class="alert error" id="profile-alert"></p>
 <p role="status" class="status"></p>
-<div class="field"><label for="name">${t.name}</label>
-<input id="name" name="name" autocomplete="name" required aria-describedby="name-error" data-kept>
-<p class="field-error" role="alert" id="name-error"></p></div>
+${memberFields(t)}
 <div class="field"><label for="email">${t.email}</label>
 ${v.canVerify && html`<p class="hint" id="email-hint">${t.emailHint}</p>`}
 <input id="email" name="email" type="email" autocomplete="email" autocapitalize="none" spellcheck="false" required
-  aria-describedby="${v.canVerify && html`email-hint `}email-error" data-kept${v.canVerify && html` data-deferred`}>
+  aria-describedby="${v.canVerify && html`email-hint `}email-error" data-kept data-member${v.canVerify && html` data-deferred`}>
 <p class="field-error" role="alert" id="email-error"></p></div>
 <button>${t.saveButton}</button>
 </form>
@@ -66,6 +66,19 @@ ${v.canVerify && html`<p role="alert" class="alert error" id="verification-alert
 <p role="status" class="status" id="verification-status"></p>
 <div id="unverified" class="alert warning" hidden><p>${t.unverified}</p><button type="button" class="plain small" id="verify">${t.verifySend}</button></div>`}
 </section>`
+
+// The members that users write, in the order of the table.
+const memberFields = (t: Texts): Html[] => formMembers.flatMap((name) => {
+  const { form, input }: Member = members[name]
+  if (!form?.page) return []
+  const { required, page: { label, autocomplete } } = form
+  const ofField = attributes({
+    id: name, name, autocomplete, required, 'aria-describedby': `${name}-error`, 'data-kept': true, 'data-member': true,
+  })
+  return html`<div class="field"><label for="${name}">${t[label]}</label>
+${hasLines(input) ? html`<textarea${ofField}></textarea>` : html`<input${ofField}>`}
+<p class="field-error" role="alert" id="${name}-error"></p></div>`
+})
 
 const passwordSection = ({ t, v }: View): Html => html`<section class="card" aria-labelledby="password-title" data-rest>
 <h2 id="password-title" tabindex="-1">${t.passwordTitle}</h2>
