@@ -102,8 +102,7 @@ async function findLive (db: Database, writers: readonly Writer[]): Promise<Read
   return new Set<Writer>([null, undefined, ...tokens.filter((_, index) => live[index])])
 }
 
-// A prepared statement has each of its parameters once.
-const selectSessions = prepare((db, ids: readonly string[]) => db
+const selectSessions = prepare((db, { ids }: { ids: readonly string[] }) => db
   .with('given', (cte) => cte.selectFrom(sql<{ id: string }>`unnest(${ids}::uuid[])`.as<'asked'>(sql`asked(id)`))
     .select('asked.id'))
   .selectFrom('sessions').select('sessions.id').where('sessions.id', '=', among)
@@ -113,7 +112,7 @@ const selectSessions = prepare((db, ids: readonly string[]) => db
 export async function findEndedSessions (db: Database, ids: readonly SessionId[]): Promise<ReadonlySet<SessionId>> {
   const ended = new Set(ids.filter((id) => id != null))
   if (ended.size === 0) return ended
-  for (const { id } of await selectSessions(db, [...ended])) ended.delete(id)
+  for (const { id } of await selectSessions(db, { ids: [...ended] })) ended.delete(id)
   return ended
 }
 

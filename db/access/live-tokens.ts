@@ -22,7 +22,7 @@ export interface WriterToken {
 export const toTimestamp = (milliseconds: number) =>
   milliseconds === Infinity ? 'infinity' : new Date(milliseconds).toISOString()
 
-const selectLive = prepare((db, ids: readonly string[], kids: readonly string[], expiries: readonly string[]) => db
+const selectLive = prepare((db, { ids, kids, expiries }: Record<'ids' | 'kids' | 'expiries', readonly string[]>) => db
   .selectFrom(sql<{ session: string, kid: string, expires: string, place: string }>`unnest(
     ${ids}::uuid[], ${kids}::text[], ${expiries}::timestamptz[]
   ) with ordinality`.as<'token'>(sql`token(session, kid, expires, place)`))
@@ -38,7 +38,7 @@ const selectLive = prepare((db, ids: readonly string[], kids: readonly string[],
  */
 export async function areLiveTokens (db: Database, tokens: readonly WriterToken[]): Promise<boolean[]> {
   const expiries = tokens.map(({ expires }) => toTimestamp(expires))
-  const rows = await selectLive(db, tokens.map(({ id }) => id), tokens.map(({ kid }) => kid), expiries)
+  const rows = await selectLive(db, { ids: tokens.map(({ id }) => id), kids: tokens.map(({ kid }) => kid), expiries })
   const live = new Set(rows.map(({ place }) => Number(place)))
   return tokens.map((_, index) => live.has(index + 1))
 }

@@ -52,18 +52,29 @@ export function inOrder<Found extends { id: string }> (ids: readonly string[], r
 
 /**
  * Returns a function that runs a query and resolves with its rows. The query is built only once for each database,
- * because building it costs more than sending it. `build` must use each of its parameters exactly once, and in order.
+ * because building it costs more than sending it.
+ * @param build gets a stand-in for each parameter by its name, which may be used anywhere as a value, but not looked at
  */
-export function prepare<Parameters extends readonly unknown[], Row> (
-  build: (db: Database, ...parameters: Parameters) => Compilable<Row>
-) {
+export function prepare<Parameters extends object, Row> (build: (db: Database, given: Parameters) => Compilable<Row>) {
   const built = new WeakMap<Database, CompiledQuery<Row>>()
-  return async (db: Database, ...parameters: Parameters): Promise<Row[]> => {
-    const query = built.get(db) ?? build(db, ...parameters).compile()
+  return async (db: Database, given: Parameters): Promise<Row[]> => {
+    const query = built.get(db) ?? build(db, standIns as Parameters).compile()
     built.set(db, query)
+    const parameters = query.parameters.map((value) =>
+      value instanceof StandIn ? given[value.name as keyof Parameters] : value)
     return (await db.executeQuery<Row>({ ...query, parameters })).rows
   }
 }
+
+// Stands for the parameter of a prepared query while the query is built.
+class StandIn {
+  readonly name: string
+
+  constructor (name: string) {
+    this.name = name
+  }
+}
+const standIns: object = new Proxy({}, { get: (_, name) => new StandIn(String(name)) })
 
 /**
  * Allows a transaction to pause for ten seconds between statements instead of three (`db/driver/client-options.ts`),

@@ -106,7 +106,7 @@ async function insertAll (
   )
   const created = inOrder(ids, written)
   if (written.length === posts.length) return created as PostRow[]
-  const known = new Set((await findUserIds(db, authors)).map(({ id }) => id))
+  const known = new Set((await findUserIds(db, { ids: authors })).map(({ id }) => id))
   const ended = await findEndedSessions(db, sessions)
   const exceeded = isLimited ? await findExceeded(db, actors, perHour) : undefined
   return created.map((row, index) => {
@@ -121,7 +121,7 @@ async function insertAll (
 // The condition is always true. It sets `usher.quiet` for this statement only.
 const andQuiet = sql`and (select set_config('usher.quiet', 'on', true)) is not null`
 
-const findUserIds = prepare((db, ids: readonly (string | null)[]) => db.selectFrom('users').select('id')
+const findUserIds = prepare((db, { ids }: { ids: readonly (string | null)[] }) => db.selectFrom('users').select('id')
   .where('id', '=', sql<string>`any(${ids}::uuid[])`))
 
 /** The conditions of a change of a post. */

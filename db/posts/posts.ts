@@ -49,12 +49,12 @@ function membersOf (fields: ReadonlySet<string>, content?: RawBuilder<string | n
 const visible = (query: ExpressionBuilder<Tables, 'posts'>) =>
   query('author_id', 'not in', query.selectFrom('deleted_users').select('user_id'))
 
-const selectPosts = prepare((db, ids: string) => db.selectFrom('posts').select(postColumns)
+const selectPosts = prepare((db, { ids }: { ids: string }) => db.selectFrom('posts').select(postColumns)
   .where('id', '=', sql<string>`any(${ids}::uuid[])`).where(visible))
 
 /** Returns the posts with these ids, in the same order. An id that is unknown or malformed yields `undefined`. */
 export async function findPosts (db: Database, ids: readonly string[]): Promise<(PostRow | undefined)[]> {
-  return inOrder(ids, await selectPosts(db, arrayOf(ids.filter(isUuid))))
+  return inOrder(ids, await selectPosts(db, { ids: arrayOf(ids.filter(isUuid)) }))
 }
 
 export interface ListPostsQuery {
@@ -124,7 +124,7 @@ const selectsOfAuthors = new Map<string, ReturnType<typeof prepareSelectOfAuthor
 
 function prepareSelectOfAuthors (fields: ReadonlySet<string>) {
   return prepare((
-    db, places: string, authors: string, firsts: string
+    db, { places, authors, firsts }: { places: string, authors: string, firsts: string }
   ): Compilable<ListedPost & { place: number }> => {
     const asked = sql<{ place: number, author: string, first: number }>`unnest(
       ${places}::int[], ${authors}::uuid[], ${firsts}::int[]
@@ -157,9 +157,11 @@ end`
 export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<ListedPost[][]> {
   const asked = keys.map((key) => key.split(':') as [string, string, string])
   const select = selectFields(new Set(asked.map(([,, fields]) => fields)))
-  const rows = await select(
-    db, arrayOf([...keys.keys()]), arrayOf(asked.map(([author]) => author)), arrayOf(asked.map(([, first]) => first))
-  )
+  const rows = await select(db, {
+    places: arrayOf([...keys.keys()]),
+    authors: arrayOf(asked.map(([author]) => author)),
+    firsts: arrayOf(asked.map(([, first]) => first)),
+  })
   const posts: ListedPost[][] = keys.map(() => [])
   for (const row of rows) posts[row.place]!.push(row)
   return posts

@@ -59,13 +59,19 @@ export async function updateUsers (
     columns.map(({ name }) => changes[name as keyof Changes] === undefined ? '1' : '0').join(''))
   const versions = known.map(({ match }) => toArray(versionsOf(match)))
   const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
-  const [actors, sessions] = [known.map(({ actorId }) => actorId), known.map(({ writerId }) => writerId)]
-  const rows = await change(db, known.map(({ id }) => id), kept, versions, actors, sessions, ...values, until)
-    .catch((error) => {
-      // A value that a constraint of the host forbids, for example. Each change then has its own result.
-      if (error instanceof postgres.PostgresError && !isTooLate(error)) return undefined
-      throw error
-    })
+  const rows = await change(db, {
+    ...values,
+    ids: known.map(({ id }) => id),
+    kept,
+    versions,
+    actors: known.map(({ actorId }) => actorId),
+    sessions: known.map(({ writerId }) => writerId),
+    until,
+  }).catch((error) => {
+    // A value that a constraint of the host forbids, for example. Each change then has its own result.
+    if (error instanceof postgres.PostgresError && !isTooLate(error)) return undefined
+    throw error
+  })
   if (!rows) return updates.map(() => separate)
   const changed = inOrder(updates.map(({ id }) => id), rows)
   return rows.length === updates.length ? changed as UserRow[] : explain(db, updates, changed, fields)
@@ -105,14 +111,23 @@ const isPlain = ({ name }: WritableColumn) => name !== 'email' && name !== 'role
 type Given = Pick<UsersTable, OwnWritableColumn | 'id'> &
   Record<'kept_columns' | 'expected_versions' | 'actor_id' | 'session_id', string>
 
-const prepareChange = (fields: UserFields, stores: boolean) => prepare((
-  db, ids: readonly string[], kept: readonly string[], versions: readonly (string | null)[],
-  actors: readonly (string | null)[], sessions: readonly (string | null)[],
-  ...rest: readonly (readonly (string | null)[] | string)[]
-) => {
+// Each array has an element for each user.
+interface ChangeParameters {
+  ids: readonly string[]
+  /** A digit for each of `writableColumns`: `1` if it remains as it is. */
+  kept: readonly string[]
+  versions: readonly (string | null)[]
+  actors: readonly (string | null)[]
+  sessions: readonly (string | null)[]
+  until: string
+  /** The values of each of `writableColumns`, by its index. */
+  [column: number]: readonly (string | null)[]
+}
+
+const prepareChange = (fields: UserFields, stores: boolean) => prepare((db, given: ChangeParameters) => {
+  const { ids, kept, versions, actors, sessions, until } = given
   const columns = writableColumns(fields)
-  const [values, until] = [rest.slice(0, -1), rest.at(-1) as string]
-  const arrays = columns.map(({ sqlType }, index) => sql`${values[index]}::${sql.raw(sqlType)}[]`)
+  const arrays = columns.map(({ sqlType }, index) => sql`${given[index]}::${sql.raw(sqlType)}[]`)
   const newValueOf = (set: WritableColumn) =>
     sql`case when substr(given.kept_columns, ${sql.lit(columns.indexOf(set) + 1)}, 1) = '1'
     then ${sql.ref(`users.${set.column}`)} else ${sql.ref(`given.${set.column}`)} end`

@@ -151,11 +151,26 @@ export async function updateUser (
     const kept = changeable.map(({ name }) => name).filter((name) => user[name as keyof Changes] === undefined)
     const entries = notable.map(() => newId(db))
     const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
-    const [row] = await rejectEnded(() => (mails ? change.withMail : change.plain)(
-      db, id, anyRole, versionsOf(match), until, values, kept, sessionId, keyId, undo, actorId,
-      mails?.linked?.id ?? null, mails?.linked?.content ?? null, mails?.plain.id ?? null, mails?.plain.content ?? null,
-      mails?.plain.seconds ?? null, address, userAgent, entries
-    ))
+    const [row] = await rejectEnded(() => (mails ? change.withMail : change.plain)(db, {
+      id,
+      anyRole,
+      versions: versionsOf(match),
+      until,
+      values,
+      kept,
+      session: sessionId,
+      key: keyId,
+      undo,
+      actor: actorId,
+      linked: mails?.linked?.id ?? null,
+      linkedContent: mails?.linked?.content ?? null,
+      plain: mails?.plain.id ?? null,
+      plainContent: mails?.plain.content ?? null,
+      seconds: mails?.plain.seconds ?? null,
+      address,
+      agent: userAgent,
+      entries,
+    }))
     return row
   }
 }
@@ -181,16 +196,39 @@ const notable: [action: AuditAction, condition: string][] = [
 const newEmail = sql`given.values[${sql.lit(writableColumns().findIndex(({ name }) => name === 'email') + 1)}]`
 const otherMailbox = sql<boolean>`not ('email' = any(given.kept) or ${isSameEmail(newEmail, sql`former.email`)})`
 
+interface ChangeParameters {
+  id: string
+  anyRole: boolean
+  versions: readonly string[] | null
+  /** That of `isInTime`. */
+  until: string
+  /** The values of `changeableColumns`, and the names of those that remain as they are. */
+  values: readonly (string | null)[]
+  kept: readonly string[]
+  /** Who changes it, and from where. */
+  actor: string | null
+  session: string | null
+  key: string | null
+  address: string
+  agent: string
+  /** The ids of the entries of the account log, for each that `notable` may have. */
+  entries: readonly string[]
+  /** See `ChangeContext`. */
+  undo: Uint8Array | null
+  linked: string | null
+  linkedContent: string | null
+  plain: string | null
+  plainContent: string | null
+  seconds: number | null
+}
+
 // Changes the data of a user, and logs what is notable. Without `anyRole`, it only matches users with the role `user`.
 // The actor's session is read at the end and not locked: it may have ended while the statement waited, and its end must
 // not wait for the statement.
-const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => prepare((
-  db, id: string, anyRole: boolean, versions: readonly string[] | null, until: string,
-  values: readonly (string | null)[], kept: readonly string[], session: string | null, key: string | null,
-  undo: Uint8Array | null, actor: string | null, linked: string | null, linkedContent: string | null,
-  plain: string | null,
-  plainContent: string | null, seconds: number | null, address: string, agent: string, entries: readonly string[]
-) => {
+const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => prepare((db, {
+  id, anyRole, versions, until, values, kept, session, key, undo, actor, linked, linkedContent, plain, plainContent,
+  seconds, address, agent, entries,
+}: ChangeParameters) => {
   const statement = db
     // The row is locked, so that it is the state that this statement changes, even if a concurrent statement has just
     // changed it.

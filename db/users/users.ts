@@ -17,24 +17,24 @@ import type { Database, UserRow, UsersTable } from '../tables/index.ts'
 import { forFields, textOf, userColumns, writableColumns, type OwnWritableColumn } from './columns.ts'
 import { emailKey, hasEmail, isSameEmail } from './user-keys.ts'
 
-const selectUsers = forFields((fields) => prepare((db, ids: string) =>
+const selectUsers = forFields((fields) => prepare((db, { ids }: { ids: string }) =>
   db.selectFrom('users').select(userColumns(fields)).where('id', '=', sql<string>`any(${ids}::uuid[])`)))
 
 /** Returns the users with these ids, in the same order. An id that is unknown or malformed yields `undefined`. */
 export async function findUsers (
   db: Database, ids: readonly string[], fields?: UserFields
 ): Promise<(UserRow | undefined)[]> {
-  return inOrder(ids, await selectUsers(fields)(db, arrayOf(ids.filter(isUuid))))
+  return inOrder(ids, await selectUsers(fields)(db, { ids: arrayOf(ids.filter(isUuid)) }))
 }
 
-const selectVersions = prepare((db, ids: string) =>
+const selectVersions = prepare((db, { ids }: { ids: string }) =>
   db.selectFrom('users').select(['id', 'row_version as rowVersion']).where('id', '=', sql<string>`any(${ids}::uuid[])`))
 
 export type UserVersion = Pick<UserRow, 'id' | 'rowVersion'>
 
 /** Returns the versions of the users with these ids, like `findUsers`. */
 export async function findUserVersions (db: Database, ids: readonly string[]): Promise<(UserVersion | undefined)[]> {
-  return inOrder(ids, await selectVersions(db, arrayOf(ids.filter(isUuid))))
+  return inOrder(ids, await selectVersions(db, { ids: arrayOf(ids.filter(isUuid)) }))
 }
 
 /**
