@@ -254,7 +254,7 @@ t.test('15.2, 16.5 the pages offer the providers, keep where the user goes, and 
   for (const path of ['/login?returnTo=/notes', '/sign-up?returnTo=/notes']) {
     const body = await page(path)
     t.match(body, 'href="./api/auth/providers/github/start?returnTo=%2Fnotes">Continue with GitHub</a>')
-    t.match(body, '>Continue with A &amp; &#123;&#123;B&#125;&#125; &lt;i&gt;</a>')
+    t.match(body, '>Continue with A &amp; {{B}} &lt;i&gt;</a>')
   }
   t.match(await page('/login?error=ACCOUNT_UNVERIFIED'), /id="alert">There is an account whose e-mail address nobody/)
   t.match(await page('/login?error=%3Cscript%3E'), /id="alert">That did not work/)
