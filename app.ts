@@ -178,7 +178,7 @@ async function rest (app: FastifyInstance): Promise<void> {
   const has = createHas(app)
   await app.register(requests)
   await app.register(docs)
-  if (has('docs')) await app.register(import('./routes/pages/docs.ts'))
+  if (has('docs')) await app.register(import('./routes/pages/reference.ts'))
   await app.register(healthRoutes)
   await app.register(wellKnown)
   if (has('pages')) await app.register(import('./routes/pages/account/index.ts'))

@@ -22,6 +22,8 @@ const read = [
   'routes/pages/console/assets/*', 'plugins/outbox/mails/templates/*',
 ]
 for (const file of globSync(read, { cwd: root })) {
+  // A script of a page beside a module of the same name would replace it.
+  if (existsSync(join(dist, file))) throw new Error(`${file} is a file of a page and the output of a module`)
   cpSync(join(root, file), join(dist, file))
 }
 // tsc copies the package.json that a module imports. In dist/ it would make Node.js treat dist/ as a package of its

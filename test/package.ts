@@ -35,7 +35,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
       'options/mail', 'options/mail-texts', 'options/metrics', 'options/options', 'options/page-texts',
       'options/pages', 'options/password-hash', 'options/policy', 'options/providers', 'options/register', 'options/s3',
       'options/usher', 'options/webhooks', 'outbox/events', 'translations/languages', 'translations/mails/en', 'translations/mails/index',
-      'uploads/upload', 'uploads/upload-link', 'users/users', 'users/user-fields', 'users/user-list',
+      'uploads/upload', 'uploads/upload-link', 'users/members', 'users/users', 'users/user-fields', 'users/user-list',
     ].map((name) => `dist/schema/${name}.d.ts`).sort(),
     'dist/testing/index.d.ts',
   ])
@@ -52,15 +52,15 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     'dist/routes/pages/design.css', 'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
     'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css',
     'dist/routes/pages/graphiql.html', 'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html',
-    'dist/schema/sign-in/passwords/common-passwords.LICENSE', 'dist/schema/sign-in/passwords/common-passwords.txt',
-    'dist/schema/graphql/schema.graphql',
+    'dist/schema/graphql/schema.graphql', 'dist/schema/sign-in/passwords/common-passwords.LICENSE',
+    'dist/schema/sign-in/passwords/common-passwords.txt',
     ...['content-disposition', 'kysely', 'typebox', 'uuid'].map((name) => `dist/vendor/${name}.LICENSE`),
   ])
   t.strictSame(
-    paths.filter((path) => /\/pages\/.*\.js$/.test(path)).sort(),
+    paths.filter((path) => /\/pages\/[^/]*\.js$/.test(path)).sort(),
     [
       'node/pages/design', 'node/pages/home', 'node/pages/missing',
-      ...['components', 'design-page', 'docs', 'graphiql', 'html', 'pages', 'sign-in', 'ui']
+      ...['components', 'design-page', 'docs', 'graphiql', 'html', 'pages', 'reference', 'sign-in', 'ui']
         .map((name) => `routes/pages/${name}`),
     ]
       .map((name) => `dist/${name}.js`)

@@ -25,7 +25,7 @@ const ofHooks = { '4xx': { ...ErrorReply, description: 'A function of the host h
 
 /**
  * Collects the routes that are registered after this plugin and have a summary, and their tags, for
- * `routes/pages/docs.ts`.
+ * `routes/pages/reference.ts`.
  */
 export default fp(async function docs (app) {
   const { prefix, hooks } = app.usherOptions

@@ -3,7 +3,7 @@ import { join, parse, relative, sep } from 'node:path'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import Fastify, { type FastifyInstance } from 'fastify'
-import { describeRoutes } from '../../routes/pages/docs.ts'
+import { describeRoutes } from '../../routes/pages/reference.ts'
 import { isNightly } from './nightly.ts'
 
 /** What a client gets. A body that is not at hand, such as that of a stream, is left out. */

@@ -13,7 +13,7 @@ const modulesOf: Record<Part, RegExp> = {
   uploads: /plugins\/uploads(?!\/show-upload)|routes\/uploads|\/@fastify\/multipart\/|\/file-type\//,
   posts: /plugins\/posts\/(posts|events)\./,
   graphql: /routes\/graphql|node_modules\/(mercurius|graphql|graphql-jit|ws)\/|plugins\/posts\/events\./,
-  docs: /routes\/pages\/docs\./,
+  docs: /routes\/pages\/reference\./,
   pages: /routes\/pages\/account/,
 }
 const parts = Object.keys(modulesOf) as Part[]
@@ -34,7 +34,7 @@ t.test('9 a host with all parts loads at its start neither the reference, an S3,
   const { options } = await createUsher(t)
   const loaded = await modulesWith(options)
   // In the package, it is part of a bundle.
-  t.ok(loaded.some((url) => url.endsWith('/routes/pages/docs.ts') || url.endsWith('/dist/bundle/app.js')))
+  t.ok(loaded.some((url) => url.endsWith('/routes/pages/reference.ts') || url.endsWith('/dist/bundle/app.js')))
   t.strictSame(loaded.filter((url) => lazy.test(url)), [])
 })
 
