@@ -6,6 +6,7 @@ import { insertFirstAdmin } from '../../db/users/first-admin.ts'
 import { createUsher } from '../helpers/app.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { slow } from '../helpers/deadlines.ts'
 import { createMailer } from '../helpers/mail.ts'
 import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
@@ -15,7 +16,7 @@ async function start (t: Test, options: UsherOptions) {
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   await app.register(usher, {
-    databaseUrl: await testDatabaseUrl(), uploadsDir: temporaryFolder(), poolSize: 2, ...options,
+    databaseUrl: await testDatabaseUrl(), deadlines: slow, uploadsDir: temporaryFolder(), poolSize: 2, ...options,
   })
   await app.ready()
   const admins = async () =>

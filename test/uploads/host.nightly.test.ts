@@ -7,13 +7,16 @@ import t, { type Test } from 'tap'
 import usher from '../../app.ts'
 import { withUsers } from '../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { slow } from '../helpers/deadlines.ts'
 import { END, fieldPart, filePart, FORM, post, upload } from '../helpers/uploads.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
 
 // All hosts use the same schema and folder, one after the other.
-const shared = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir: temporaryFolder() }
+const shared = {
+  databaseUrl: await testDatabaseUrl(), deadlines: slow, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(),
+}
 
 /** Creates a host that calls `before`, mounts Usher under a prefix, and calls `after`. */
 async function createHost (
