@@ -80,36 +80,46 @@ export async function createTokens (
     const now = clockTimestamp / 1000
     // This also rejects a token that expires at this very moment, and one that was issued in the future.
     if (exp <= now || iat > now + CLOCK_SKEW_SECONDS) throw new InvalidToken()
-    const actor = Object.freeze({
-      id,
-      role,
-      sessionId,
-      keyId: null,
-      actions: null,
-      amr: Object.freeze(amr),
-      authTime,
-      claims: claimsOf ? hostClaims(payload) : noClaims,
-    })
+    const claims = claimsOf ? hostClaims(payload) : noClaims
+    const entry = admit({ id, role, sessionId, amr, authTime, claims }, { kid, exp })
     // If the map is full, the oldest entry is dropped.
     if (verified.size >= REMEMBERED_TOKENS) verified.delete(verified.keys().next().value!)
-    const entry = { actor, id: sessionId, kid, expires: exp * 1000 }
     verified.set(token, entry)
-    writers.add(actor, entry)
-    return actor
+    return entry.actor
+  }
+
+  // Returns an actor whose writes are refused once the session has ended, the key is revoked or the time is over.
+  function admit (
+    { id, role, sessionId, amr, authTime, claims = noClaims }: NewActor, { kid, exp }: { kid: string, exp: number }
+  ): WriterToken & { actor: Actor } {
+    const actor = Object.freeze({
+      id, role, sessionId, keyId: null, actions: null, amr: Object.freeze([...amr]), authTime, claims,
+    })
+    const token = { id: sessionId, kid, expires: exp * 1000 }
+    writers.add(actor, token)
+    return { ...token, actor }
+  }
+
+  // What is issued now expires no later than its session.
+  function lifeOf ({ expiresAt }: { expiresAt?: Date | undefined }): { iat: number, exp: number } {
+    const iat = Math.floor(clock.now() / 1000)
+    return { iat, exp: Math.min(iat + accessTokenSeconds, Math.floor((expiresAt?.getTime() ?? Infinity) / 1000)) }
   }
 
   return {
     /** Returns a new access token, which expires no later than its session. */
     sign (
-      { id, role, sessionId, amr, authTime, claims }: NewActor, { expiresAt }: { expiresAt?: Date | undefined } = {}
+      { id, role, sessionId, amr, authTime, claims }: NewActor, session: { expiresAt?: Date | undefined } = {}
     ): string {
       const { id: kid, algorithm, privateKey } = signingKeys.current()
-      const iat = Math.floor(clock.now() / 1000)
-      const exp = Math.min(iat + accessTokenSeconds, Math.floor((expiresAt?.getTime() ?? Infinity) / 1000))
+      const { iat, exp } = lifeOf(session)
       return jwt.sign({ ...claims, sub: id, sid: sessionId, role, amr, auth_time: authTime, iat, exp }, {
         key: privateKey, kid, algorithm,
       })
     },
+    /** Returns the actor that a new access token would have, for pages, which need none. */
+    actorOf: (user: NewActor, session: { expiresAt: Date }): Actor =>
+      admit(user, { kid: signingKeys.current().id, exp: lifeOf(session).exp }).actor,
     /**
      * Returns the actor of an access token, whose session may have ended. Throws `InvalidToken`, and rejects with
      * `DatabaseUnavailable` if the node does not know the key and cannot read the keys.

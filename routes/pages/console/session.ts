@@ -38,11 +38,14 @@ export async function createConsoleSessions (app: FastifyInstance) {
       const found = cookie && await sessions.findConsole(cookie)
       if (!found) return undefined
       const { user, expiresAt, amr, authTime } = found
-      const added = await claims.of(user)
-      // The token is sent to nobody. It makes the actor one like any other, whose writes are refused once the session
-      // has ended.
-      const { token } = login.sign({ id: cookie.id, amr, authTime, expiresAt }, user, added)
-      const actor = await tokens.verify(token)
+      const actor = tokens.actorOf({
+        id: user.id,
+        role: user.role,
+        sessionId: cookie.id,
+        amr,
+        authTime: Math.floor(authTime.getTime() / 1000),
+        claims: await claims.of(user),
+      }, { expiresAt })
       return { actor, expiresAt }
     },
 
