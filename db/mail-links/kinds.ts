@@ -12,8 +12,8 @@ export interface LinkKind<Table extends keyof Tables> {
     readonly exportedAs: RawBuilder<ExportedLinkKind>
     /** Whether it has an address of its own, which it verifies or restores. */
     readonly hasAddress: boolean
-    /** Whether another password of the user voids it, as somebody else may have asked for it. */
-    readonly endsWithPassword: boolean
+    /** Whether a new password of the user voids it, because somebody else may have asked for it. */
+    readonly voidedByPassword: boolean
   }
 }
 
@@ -27,22 +27,22 @@ export const linkKinds = {
   undo: {
     table: 'undo_tokens',
     // Its owner takes a change of somebody else back with it, also that of the password.
-    user: { exportedAs: exportedAs('undo-change'), hasAddress: true, endsWithPassword: false },
+    user: { exportedAs: exportedAs('undo-change'), hasAddress: true, voidedByPassword: false },
   },
   password: {
     table: 'password_tokens',
-    user: { exportedAs: exportedAs('set-password'), hasAddress: false, endsWithPassword: true },
+    user: { exportedAs: exportedAs('set-password'), hasAddress: false, voidedByPassword: true },
   },
   email: {
     table: 'email_tokens',
-    user: { exportedAs: exportedAs('verify-email'), hasAddress: true, endsWithPassword: true },
+    user: { exportedAs: exportedAs('verify-email'), hasAddress: true, voidedByPassword: true },
   },
   login: {
     table: 'login_mails',
     user: {
       exportedAs: sql<ExportedLinkKind>`case when session_id is null then 'log-in' else 'step-up' end`,
       hasAddress: false,
-      endsWithPassword: true,
+      voidedByPassword: true,
     },
   },
   signUp: { table: 'sign_ups', user: null },
@@ -65,11 +65,11 @@ export const userLinks = kinds.flatMap(({ table, user }) => user ? [{ table: tab
  * What a repair makes void: each row is the token of a link or a code that was mailed for a user, or of a login that
  * waits for the second factor.
  */
-export const voidTables = [...userLinks.map(({ table }) => table), 'login_challenges'] as const
+export const tablesToVoid = [...userLinks.map(({ table }) => table), 'login_challenges'] as const
 
-/** What another password makes void: everything that somebody else may have, except links that undo a change. */
-export const tablesOfMailbox: typeof voidTables = [
-  ...userLinks.filter(({ endsWithPassword }) => endsWithPassword).map(({ table }) => table), 'login_challenges',
+/** What a new password makes void: everything that somebody else may have, except links that undo a change. */
+export const tablesVoidedByPassword: typeof tablesToVoid = [
+  ...userLinks.filter(({ voidedByPassword }) => voidedByPassword).map(({ table }) => table), 'login_challenges',
 ]
 
 /**
@@ -77,7 +77,7 @@ export const tablesOfMailbox: typeof voidTables = [
  * those of some tables. Call it in a transaction that has locked the user.
  */
 export async function voidLinks (
-  trx: Database, userId: string, tables: readonly typeof voidTables[number][] = voidTables
+  trx: Database, userId: string, tables: readonly typeof tablesToVoid[number][] = tablesToVoid
 ): Promise<void> {
   for (const table of tables) await trx.deleteFrom(table).where('user_id', '=', userId).execute()
 }

@@ -11,7 +11,7 @@ import { isUuid } from '../driver/postgres.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, UsersTable } from '../tables/index.ts'
 import { isProven } from '../sign-in/proven-address.ts'
-import { tablesOfMailbox, voidLinks } from './kinds.ts'
+import { tablesVoidedByPassword, voidLinks } from './kinds.ts'
 import { deleteOutrankedTokens, insertUndoToken } from './undo-links.ts'
 import { lockUser } from '../users/users.ts'
 import {
@@ -161,7 +161,7 @@ export async function changePassword (
   const isUndoable = undo !== undefined && await insertUndoToken(trx, undo, userId)
   await trx.updateTable('users').set({ password_hash: to }).where('id', '=', userId).where('password_hash', '=', from)
     .returning('id').executeTakeFirstOrThrow(() => new WrongPassword())
-  await voidLinks(trx, userId, tablesOfMailbox)
+  await voidLinks(trx, userId, tablesVoidedByPassword)
   const ended = await deleteSessionsOf(trx, userId, userId, sessionId)
   await storeUserEvent(trx, 'password.changed', userId, userId)
   return { ended, email: user!.email, isUndoable, removed: [] }

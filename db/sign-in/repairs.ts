@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { CredentialKind } from '../../schema/outbox/events.ts'
 import { UserNotFound } from '../../schema/users/users.ts'
-import { tablesOfMailbox, voidLinks, voidTables } from '../mail-links/kinds.ts'
+import { tablesVoidedByPassword, voidLinks, tablesToVoid } from '../mail-links/kinds.ts'
 import { storeCredentialEvent } from '../outbox/store.ts'
 import { deleteSessionsOf } from '../access/ended-sessions.ts'
 import type { Database } from '../tables/index.ts'
@@ -102,7 +102,7 @@ export async function repairAccount (
   const { actorId, decisions, keepsUndoLinks = false } = options
   await lockUser(trx, userId)
   // Before the ways, because a login that is about to succeed locks its challenge before its second factor.
-  await voidLinks(trx, userId, keepsUndoLinks ? tablesOfMailbox : voidTables)
+  await voidLinks(trx, userId, keepsUndoLinks ? tablesVoidedByPassword : tablesToVoid)
   await voidUploadLinks(trx, userId)
   await expireResumableUploads(trx, userId)
   const removed: Repaired['removed'] = []

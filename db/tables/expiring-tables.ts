@@ -19,8 +19,8 @@ export interface Expiry<Name extends keyof Tables> {
 const SKEW_SECONDS = 60
 
 /**
- * The tables whose rows expire (`plugins/database/purge-expired.ts`). `elsewhere` are those whose purge does more than
- * to delete rows. A table with a column `expires_at` must be added here.
+ * The tables whose rows expire (`plugins/database/purge-expired.ts`). Those that are `elsewhere` are purged by their
+ * capability, because more happens then. A table with a column `expires_at` must be added here.
  */
 export const expiringTables = {
   password_tokens: { data: 'password links', column: 'expires_at', purgeSeconds: 600 },
@@ -41,13 +41,13 @@ export const expiringTables = {
     data: 'recognised networks', column: 'last_used_at', age: ({ auditSeconds }) => auditSeconds, purgeSeconds: 3600,
   },
   upload_links: { data: 'expired links to uploads', column: 'expires_at', purgeSeconds: 600 },
-  // Events say which sessions have ended.
+  // Their ends are events, and sessions that were started with their tokens end with them.
   sessions: 'elsewhere',
   // Bytes are removed with them.
   resumable_uploads: 'elsewhere',
-  // In the order of their expiry, also while keys are looked up.
+  // The oldest go first, and a lookup deletes those that it finds.
   idempotency_keys: 'elsewhere',
-  // A delivery that is in progress is kept.
+  // What nobody has attempted in time is logged as given up.
   outbox: 'elsewhere',
 } as const satisfies
   { readonly [Name in WithExpiry]: Expiry<Name> | 'elsewhere' } &

@@ -8,7 +8,7 @@ import type { Action, Actor, ReadAction } from '../../schema/options/policy.ts'
 import { denialOf, requireSession, type AccessPolicy } from './policy.ts'
 
 /** What a caller asks: the policy, and whether the token and the session of the actor have not ended. */
-export interface Access {
+export interface CallerAccess {
   readonly policy: Pick<AccessPolicy, 'allows'>
   tokenOf (actor: Actor): WriterToken
   isStillAllowed (actor: Actor, client?: Client): boolean | Promise<boolean>
@@ -44,10 +44,10 @@ export class Caller implements Client, CallerDetails {
   readonly userAgent: string
   readonly acceptLanguage: string
   readonly log: FastifyBaseLogger
-  readonly #access: Access
+  readonly #access: CallerAccess
 
   constructor (
-    { actor, isHost = false, via, client, address, userAgent, acceptLanguage = '', log }: CallerDetails, access: Access
+    { actor, isHost = false, via, client, address, userAgent, acceptLanguage = '', log }: CallerDetails, access: CallerAccess
   ) {
     this.actor = actor
     this.isHost = isHost

@@ -10,7 +10,7 @@ import { clientInfoOf } from '../http/client-info.ts'
 import { addVary } from '../http/vary.ts'
 import { ActorWatch } from './actor-watch.ts'
 import type { Actors } from './actors.ts'
-import { Caller, type Access, type CallerDetails } from './caller.ts'
+import { Caller, type CallerAccess, type CallerDetails } from './caller.ts'
 import type { ApiKeyVerification } from '../sign-in/api-keys/verification.ts'
 import { isApiKey } from '../sign-in/api-keys/format.ts'
 import { denialOf, requireSession, type AccessPolicy } from './policy.ts'
@@ -159,7 +159,7 @@ export function createIdentity (
    */
   const identifies = (...actions: readonly ReadAction[]) => policy.isOpen(...actions) ? [] : [identifyReader]
 
-  const access: Access = { policy, tokenOf: writers.tokenOf, isStillAllowed: mayAct }
+  const access: CallerAccess = { policy, tokenOf: writers.tokenOf, isStillAllowed: mayAct }
   const callers = new WeakMap<FastifyRequest, Caller>()
 
   /**

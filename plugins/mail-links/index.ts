@@ -1,7 +1,7 @@
 import fp from 'fastify-plugin'
 import { coreOf } from '../core.ts'
 import { createEmailLinks, type EmailLinks } from './email-links.ts'
-import { createMailLinks, type CreateMailLinks } from './mail-link.ts'
+import { createLinkFactory, type LinkFactory } from './mail-link.ts'
 import { createPasswordLinks, type PasswordLinks } from './password-links.ts'
 import { createSignUps, type SignUps } from './sign-ups.ts'
 import { createUndoLinks, type UndoLinks } from './undo-links.ts'
@@ -13,7 +13,7 @@ declare module 'fastify' {
 }
 
 /** The links that mails contain. */
-export interface MailLinks extends CreateMailLinks {
+export interface MailLinks extends LinkFactory {
   readonly emailLinks: EmailLinks
   readonly passwordLinks: PasswordLinks
   readonly signUps: SignUps
@@ -23,7 +23,7 @@ export interface MailLinks extends CreateMailLinks {
 /** Links to set a password, to verify an address, to confirm a sign-up and to undo a change (contract 4.6, 11.2). */
 export default fp(async function mailLinks (app) {
   const { usherOutbox: { mails }, usherAudit: audit, usherThrottle: throttle } = app
-  const links = createMailLinks(app, app.usherOptions)
+  const links = createLinkFactory(app, app.usherOptions)
   const dependencies = { ...coreOf(app), links, mails }
   app.decorate('usherMailLinks', {
     ...links,

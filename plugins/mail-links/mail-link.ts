@@ -15,7 +15,7 @@ export type MailPage =
  * requests the link could choose where it leads.
  * @param app where to find the address on which the server listens, if there is no public URL
  */
-export function createMailLinks (app: Pick<FastifyInstance, 'server' | 'listeningOrigin'>, options: Options) {
+export function createLinkFactory (app: Pick<FastifyInstance, 'server' | 'listeningOrigin'>, options: Options) {
   /** Returns the address of a page. */
   function pageOf (page: MailPage): string {
     if (page === '/set-password' && options.passwordUrl !== undefined) return options.passwordUrl
@@ -33,11 +33,11 @@ export function createMailLinks (app: Pick<FastifyInstance, 'server' | 'listenin
   }
 }
 
-export type CreateMailLinks = ReturnType<typeof createMailLinks>
+export type LinkFactory = ReturnType<typeof createLinkFactory>
 
 /** The dependencies of everything that sends links by mail. */
 export interface LinkDependencies extends Core {
-  links: CreateMailLinks
+  links: LinkFactory
   mails: Mails
 }
 

@@ -118,10 +118,9 @@ export function createCredentials (
 
     /**
      * Marks the address of a user as verified, for somebody who has just proved to read its mailbox, and removes
-     * everything that was set up before if nobody had verified it: see `adoptUnverified`. Does that with
-     * the entries of the account log, the events, the hook `onUserUpdate` and a mail that says so, and starts the
-     * limits of failed logins anew. Call it in a transaction, before the session of the owner is stored. Throws
-     * `UserNotFound`.
+     * everything that was set up before if nobody had verified it: see `adoptUnverified`. Does that with the
+     * entries of the account log, the events, the hook `onUserUpdate` and a mail that says so, and starts the limits of
+     * failed logins anew. Call it in a transaction, before the session of the owner is stored. Throws `UserNotFound`.
      * @returns a function to call after the commit, or undefined if the address was verified already
      */
     async adoptUnverified (trx: Database, caller: Caller, userId: string): Promise<(() => void) | undefined> {

@@ -1,8 +1,7 @@
 import { batchCalls, type Client } from '../../db/batching/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import {
-  clearLoginFailures, countLoginFailures, deleteLowestLoginFailures, readLoginState,
-  type LoginFailure,
+  clearLoginFailures, countLoginFailures, deleteLowestLoginFailures, readLoginState, type LoginFailure,
 } from '../../db/throttle/login-failures.ts'
 import {
   charge, deleteFreeLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK, MAIL_CODE_OF_ACCOUNT, refund,

@@ -1,3 +1,5 @@
+import { escapeHtml } from '../../plugins/support/template.ts'
+
 /**
  * How pages are rendered: account pages and console alike.
  *
@@ -24,16 +26,6 @@ export class Html {
 
 export type HtmlValue = string | number | Html | null | undefined | false | readonly HtmlValue[]
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;',
-}
-
-const SPECIAL = /[&<>"']/
-
-// Few texts have such a character, and looking for one is faster than replacing none.
-const escape = (text: string): string =>
-  SPECIAL.test(text) ? text.replace(/[&<>"']/g, (character) => ENTITIES[character]!) : text
-
 const checked = new WeakSet<TemplateStringsArray>()
 
 /** Returns HTML from a template whose values are escaped. Throws an `Error` if a value stands where that is unsafe. */
@@ -48,7 +40,7 @@ export function html (strings: TemplateStringsArray, ...values: readonly HtmlVal
 }
 
 function toText (value: HtmlValue): string {
-  if (typeof value === 'string') return escape(value)
+  if (typeof value === 'string') return escapeHtml(value)
   if (value instanceof Html) return `${value}`
   if (typeof value === 'number') return `${value}`
   if (value === null || value === undefined || value === false) return ''
@@ -87,7 +79,7 @@ export function attributes (values: Readonly<Record<string, string | number | bo
   let text = ''
   for (const [name, value] of Object.entries(values)) {
     if (value === null || value === undefined || value === false) continue
-    text += value === true ? ` ${name}` : ` ${name}="${escape(`${value}`)}"`
+    text += value === true ? ` ${name}` : ` ${name}="${escapeHtml(`${value}`)}"`
   }
   return new Html(text)
 }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createMailLinks } from '../../plugins/mail-links/mail-link.ts'
+import { createLinkFactory } from '../../plugins/mail-links/mail-link.ts'
 import { createSignUps } from '../../plugins/mail-links/sign-ups.ts'
 import outbox from '../../plugins/outbox/index.ts'
 import { openCore } from '../helpers/core.ts'
@@ -14,7 +14,7 @@ t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it'
   }
   const { app, core } = await openCore(t, given)
   await app.register(outbox)
-  const signUps = createSignUps({ ...core, links: createMailLinks(app, core.options), mails: app.usherOutbox.mails })
+  const signUps = createSignUps({ ...core, links: createLinkFactory(app, core.options), mails: app.usherOutbox.mails })
   await app.ready()
   const sql = openSql(t, { options: given })
   const errors: unknown[] = []

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import t from 'tap'
-import { voidTables } from '../../db/mail-links/kinds.ts'
+import { tablesToVoid } from '../../db/mail-links/kinds.ts'
 import { repairs, type Repair } from '../../db/sign-in/repairs.ts'
 import { wayKinds } from '../../db/sign-in/ways.ts'
 import { hashSecret } from '../../plugins/access/secrets.ts'
@@ -27,7 +27,7 @@ const NEW_PASSWORD = 'a password that only the owner knows'
 interface Subject extends LoggedIn { ids: Record<CredentialKind, string> }
 
 // A table of links that is added to the repairs has to be filled here.
-const tables = [...voidTables, 'sessions', 'recovery_codes', 'upload_links', 'resumable_uploads'] as const
+const tables = [...tablesToVoid, 'sessions', 'recovery_codes', 'upload_links', 'resumable_uploads'] as const
 const keys: Partial<Record<typeof tables[number], string>> = {
   sessions: 'id::text', upload_links: 'id::text', resumable_uploads: 'case when expires_at > now() then id::text end',
 }

@@ -30,7 +30,6 @@ export function createRenderer (
   // What depends on nothing but the language.
   const ofLanguages = new Map([...texts].map(([language, t]) => [language, {
     t,
-    language,
     direction: directionOf(language),
     files: assets(language),
     header: appUrl && html`<a class="end" href="${appUrl}">${formatText(t.backToApp, { product: productName }, language)}</a>`,
