@@ -51,7 +51,8 @@ import type {
   UsherSubscriptionResolver,
 } from './schema/graphql/host-graphql.ts'
 import {
-  audiences, type Action, type Actor, type HostAction, type Policy, type ReadAction, type ReadRule, type Rule,
+  audiences, type Action, type Actor, type HostAction, type Policy, type ReadAction, type ReadRule, type Resource,
+  type Rule,
 } from './schema/options/policy.ts'
 import type { Role, ShownUser, UsherUser } from './schema/users/users.ts'
 import type { Usher } from './schema/options/usher.ts'
@@ -78,7 +79,7 @@ export type * from './schema/options/register.ts'
 export type * from './schema/options/usher.ts'
 export type * from './schema/options/metrics.ts'
 export type {
-  Action, Actor, ConfigRoutes, HostAction, Policy, ReadAction, ReadRule, Role, Rule, ShownUser, TokenClaims,
+  Action, Actor, ConfigRoutes, HostAction, Policy, ReadAction, ReadRule, Resource, Role, Rule, ShownUser, TokenClaims,
   UsherConfig, UsherOptions, UsherUser,
 }
 export type {

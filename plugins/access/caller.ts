@@ -4,12 +4,12 @@ import type { WriterToken } from '../../db/access/live-tokens.ts'
 import type { ClientInfo } from '../../db/access/sessions.ts'
 import { InvalidToken, Unauthenticated } from '../../schema/sign-in/login.ts'
 import type { CallSource } from '../../schema/options/hooks.ts'
-import type { Action, Actor, ReadAction } from '../../schema/options/policy.ts'
-import { denialOf, requireSession, type AccessPolicy } from './policy.ts'
+import type { Action, Actor, ReadAction, Resource } from '../../schema/options/policy.ts'
+import { denialOf, requireSession, type AccessPolicy, type UserView } from './policy.ts'
 
 /** What a caller asks: the policy, and whether the token and the session of the actor have not ended. */
 export interface CallerAccess {
-  readonly policy: Pick<AccessPolicy, 'allows'>
+  readonly policy: Pick<AccessPolicy, 'allows' | 'viewOf' | 'wholeView'>
   tokenOf (actor: Actor): WriterToken
   isStillAllowed (actor: Actor, client?: Client): boolean | Promise<boolean>
 }
@@ -28,6 +28,8 @@ export interface CallerDetails extends ClientInfo {
    */
   readonly client?: Client | undefined
   readonly log: FastifyBaseLogger
+  /** Is called when the policy denies an operation for the first time, where nobody else records rejections. */
+  readonly onDenied?: ((caller: Caller) => void) | undefined
 }
 
 /**
@@ -45,9 +47,14 @@ export class Caller implements Client, CallerDetails {
   readonly acceptLanguage: string
   readonly log: FastifyBaseLogger
   readonly #access: CallerAccess
+  readonly #onDenied: CallerDetails['onDenied']
+  // The error of each action that the policy has denied. A list of GraphQL may ask for each of its rows, and creating
+  // an error takes longer than everything else about them.
+  #denials: Map<string, Error> | undefined
 
   constructor (
-    { actor, isHost = false, via, client, address, userAgent, acceptLanguage = '', log }: CallerDetails, access: CallerAccess
+    { actor, isHost = false, via, client, address, userAgent, acceptLanguage = '', log, onDenied }: CallerDetails,
+    access: CallerAccess
   ) {
     this.actor = actor
     this.isHost = isHost
@@ -58,6 +65,7 @@ export class Caller implements Client, CallerDetails {
     this.acceptLanguage = acceptLanguage
     this.log = log
     this.#access = access
+    this.#onDenied = onDenied
   }
 
   /** The token of the user, with which a write checks that the user may still act. Null without a user. */
@@ -120,12 +128,28 @@ export class Caller implements Client, CallerDetails {
    * Returns whether the policy permits an action. The host may do everything, somebody without an account at most
    * read.
    */
-  allows (action: Action | ReadAction, ownerId?: string): boolean {
-    return this.isHost || this.#access.policy.allows(this.actor, action, ownerId)
+  allows (action: Action | ReadAction, resource?: Resource): boolean {
+    return this.isHost || this.#access.policy.allows(this.actor, action, resource)
   }
 
   /** Throws `Unauthenticated` or `Forbidden` if the policy does not permit an action. */
-  authorize (action: Action | ReadAction, ownerId?: string): void {
-    if (!this.allows(action, ownerId)) throw denialOf(this.actor, action)
+  authorize (action: Action | ReadAction, resource?: Resource): void {
+    if (!this.allows(action, resource)) throw this.#deny(action)
+  }
+
+  #deny (action: string): Error {
+    if (!this.#denials) {
+      this.#denials = new Map()
+      this.#onDenied?.(this)
+    }
+    const denial = this.#denials.get(action) ?? denialOf(this.actor, action)
+    this.#denials.set(action, denial)
+    return denial
+  }
+
+  /** Returns how the caller sees a user. It asks the policy, so ask for it once. */
+  viewOf (userId: string): UserView {
+    const { policy } = this.#access
+    return this.isHost ? policy.wholeView : policy.viewOf(this.actor, userId)
   }
 }

@@ -179,6 +179,15 @@ export function createIdentity (
     return caller
   }
 
+  /**
+   * Returns who performs the operation of a request that reads. Unlike with `callerOf`, an actor of another mount is
+   * nobody: a hook of the host may have set it where readers are not identified.
+   */
+  function readerOf (request: FastifyRequest): Caller {
+    const actor = actors.in(request)
+    return callerOf(request, { actor: actor && writers.isOurs(actor) ? actor : null })
+  }
+
   // Calls `onEnd` when a session ends, and when something does not hold. Returns a function that stops watching.
   function watchWhile (
     isStillAllowed: () => boolean | Promise<boolean>, sessionId: string, onEnd: () => void
@@ -198,6 +207,7 @@ export function createIdentity (
     identifies,
     identifyQuietly,
     callerOf,
+    readerOf,
 
     /** Returns the caller of an operation that is not the only one of its request, or has none. */
     createCaller: (details: CallerDetails): Caller => new Caller(details, access),
@@ -294,11 +304,12 @@ export function createIdentity (
       others: readonly ReadAction[] = []
     ) {
       if (!isReadAction(action)) {
-        const authorize = async (request: FastifyRequest) => callerOf(request).authorize(action, ownerOf?.(request))
+        const authorize = async (request: FastifyRequest) =>
+          callerOf(request).authorize(action, { ownerId: ownerOf?.(request) })
         return [authenticate, authorize]
       }
       const authorize = async (request: FastifyRequest) =>
-        policy.authorize(actors.in(request), action, ownerOf?.(request))
+        policy.authorize(actors.in(request), action, { ownerId: ownerOf?.(request) })
       return [...identifies(action, ...others), ...policy.isOpen(action) ? [] : [authorize]]
     },
 

@@ -31,7 +31,7 @@ export interface Access extends Identity {
 
 /** Tokens, sessions, signing keys and the policy (contract 4, 11.1). */
 export default fp(async function access (app) {
-  const { usherUsers: users, usherAudit: audit } = app
+  const { usherUsers: { records: users }, usherAudit: audit } = app
   const core = coreOf(app)
   const { options } = core
   const actors = createActors(options.actorName)

@@ -5,7 +5,7 @@ import { createEntityTag } from '../../schema/http/entity-tag.ts'
 import { Forbidden } from '../../schema/http/errors.ts'
 import type { Options } from '../../schema/options/options.ts'
 import {
-  audiences, isGranted, isReadAction, sessionActions, type Action, type Actor, type ReadAction, type ReadRule,
+  audiences, isGranted, isReadAction, sessionActions, type Action, type Actor, type ReadAction, type Resource,
 } from '../../schema/options/policy.ts'
 import { accountMembers, type AccountMember } from '../../schema/users/members.ts'
 import { areOpen, readableFields, type UserFields } from '../../schema/users/user-fields.ts'
@@ -15,6 +15,8 @@ export type VisibleUser = Omit<UserRow, AccountMember> & Partial<Pick<UserRow, A
 
 /** How a user is shown to readers who see the same of it. */
 export interface UserView {
+  /** A text that is the same for views that show the same. */
+  readonly key: string
   /** Returns the user without what these readers may not see. */
   show (user: UserRow): VisibleUser
   /**
@@ -28,6 +30,13 @@ export interface UserView {
 // rows differently.
 const REPRESENTATION = 'user 1 application/json'
 
+// A rule may depend on claims, and tokens of the same user may have different ones. It may depend on the API key.
+const sharedByNobodyElse = (reader: Actor | null): string =>
+  reader ? `${reader.id} ${reader.role} ${JSON.stringify(reader.claims)} ${reader.keyId ?? ''}` : 'nobody'
+
+// Of an action that is not about something that has an owner.
+const NOTHING: Resource = Object.freeze({})
+
 const ofAccount: ReadonlySet<string> = new Set(accountMembers)
 
 function withoutMembersOfAccount (user: UserRow): VisibleUser {
@@ -35,6 +44,8 @@ function withoutMembersOfAccount (user: UserRow): VisibleUser {
   for (const name in user) if (!ofAccount.has(name)) visible[name] = user[name as keyof UserRow]
   return visible as VisibleUser
 }
+
+const keyOf = (seesAccount: boolean, fields: UserFields) => `${seesAccount} ${fields.map(({ name }) => name)}`
 
 export type AccessPolicy = ReturnType<typeof createPolicy>
 
@@ -65,24 +76,22 @@ export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'poli
   /**
    * Returns whether anyone may do all of these. Then readers need not be identified, and all get the same responses.
    */
-  const isOpen = (...actions: readonly ReadAction[]): boolean =>
-    actions.every((action) => isFor(action, audiences.anyone))
-
-  // Everything that shows a user depends on `users:read-email`, and therefore also on who may see the fields of the
-  // host.
-  const isFor = (action: ReadAction, audience: ReadRule): boolean =>
-    rules[action] === audience && (action !== 'users:read-email' || fieldsAreOpen)
+  const isOpen = (...actions: readonly ReadAction[]): boolean => actions.every((action) =>
+    // Everything that shows a user depends on `users:read-email`, and therefore also on who may see the fields of the
+    // host.
+    rules[action] === audiences.anyone && (action !== 'users:read-email' || fieldsAreOpen))
 
   /** Returns whether an actor may perform an action. Somebody without an account, which is null, may at most read. */
-  function allows (actor: Actor | null, action: Action | ReadAction, ownerId?: string): boolean {
-    if (isReadAction(action)) return rules[action](readerFor(actor, action), ownerId)
-    return actor !== null && isGranted(actor, action) && rules[action](actor, ownerId)
+  function allows (actor: Actor | null, action: Action | ReadAction, resource = NOTHING): boolean {
+    if (isReadAction(action)) return rules[action](readerFor(actor, action), resource)
+    return actor !== null && isGranted(actor, action) && rules[action](actor, resource)
   }
 
   function createView (seesAccount: boolean, fields: UserFields): UserView {
     const variant = [REPRESENTATION, seesAccount, fields.map(({ name, type, default: preset }) => [name, type, preset])]
     const tagOf = createEntityTag(JSON.stringify(variant))
     return {
+      key: keyOf(seesAccount, fields),
       tagOf: ({ rowVersion }) => tagOf(rowVersion),
       show (user) {
         const shown = userFields.length === 0 ? user : withFields(user, fields)
@@ -108,8 +117,8 @@ export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'poli
     allows,
 
     /** Throws `Unauthenticated` or `Forbidden` if an actor may not perform an action. */
-    authorize (actor: Actor | null, action: Action | ReadAction, ownerId?: string): void {
-      if (!allows(actor, action, ownerId)) throw denialOf(actor, action)
+    authorize (actor: Actor | null, action: Action | ReadAction, resource?: Resource): void {
+      if (!allows(actor, action, resource)) throw denialOf(actor, action)
     },
 
     /** Returns the member `security` of the description of a route that reads, unless it is public. */
@@ -121,12 +130,12 @@ export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'poli
 
     /** Returns how a reader sees a user. It asks the policy, so ask for it once. */
     viewOf (reader: Actor | null, userId: string): UserView {
-      const seesAccount = allows(reader, 'users:read-email', userId)
+      const seesAccount = allows(reader, 'users:read-email', { ownerId: userId })
       const fields = userFields.length === 0
         ? userFields
         : readableFields(userFields, readerFor(reader, 'users:read-email'), userId)
       if (fields.length === userFields.length) return seesAccount ? everything : withoutAccount
-      const key = `${seesAccount} ${fields.map(({ name }) => name)}`
+      const key = keyOf(seesAccount, fields)
       let view = views.get(key)
       if (!view) views.set(key, view = createView(seesAccount, fields))
       return view
@@ -136,24 +145,20 @@ export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'poli
     showOwn: (user: UserRow): UserRow =>
       userFields.length === 0 ? user : withFields(user, readableFields(userFields, user, user.id)),
 
-    /** Returns a user with every field that has a value. */
-    showAll: (user: UserRow): UserRow => userFields.length === 0 ? user : withFields(user, userFields),
+    /** How the host sees all users. */
+    wholeView: everything,
 
     /**
      * Returns a text that is the same for all readers who may perform these actions on the same records. What is
      * rendered for one of them may be sent to the others.
      */
     audienceOf (reader: Actor | null, actions: readonly ReadAction[]): string {
-      if (isOpen(...actions)) return ''
-      if (!reader) return 'nobody'
-      const restricted = actions.filter((action) => !isOpen(action))
-      const denied = restricted.filter((action) => !isGranted(reader, action))
-      // An API key that has none of them sees what anybody does.
-      if (denied.length === restricted.length) return 'nobody'
-      const without = denied.length === 0 ? '' : ` without ${denied}`
-      if (restricted.every((action) => isFor(action, audiences.members))) return `member${without}`
-      // A rule may depend on claims, and tokens of the same user may have different ones. It may depend on the API key.
-      return `${reader.id} ${reader.role} ${JSON.stringify(reader.claims)} ${reader.keyId ?? ''}${without}`
+      return actions.filter((action) => !isOpen(action)).map((action) => {
+        const one = readerFor(reader, action)
+        const { sharedBy = sharedByNobodyElse } = rules[action]
+        const fields = action === 'users:read-email' && !fieldsAreOpen ? audiences.owners.sharedBy!(one) : ''
+        return `${sharedBy(one)} ${fields}`
+      }).join('\n')
     },
   }
 }

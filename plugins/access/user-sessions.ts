@@ -2,7 +2,7 @@ import { isUuid } from '../../db/driver/postgres.ts'
 import type { SessionRow } from '../../db/access/sessions.ts'
 import { SessionNotFound } from '../../schema/access/sessions.ts'
 import type { Audit } from '../audit/index.ts'
-import type { Users } from '../users/index.ts'
+import type { UserRecords } from '../users/user-records.ts'
 import type { Caller } from './caller.ts'
 import type { Sessions } from './sessions.ts'
 
@@ -14,7 +14,7 @@ export type ListedSession = SessionRow & {
 
 interface Dependencies {
   sessions: Sessions
-  users: Users
+  users: UserRecords
   audit: Audit
 }
 
@@ -25,16 +25,20 @@ export function createUserSessions ({ sessions, users, audit }: Dependencies) {
   // The sessions of others have an action of their own, because a host may have a rule for `sessions:list` that ignores
   // the owner.
   function authorizeListing (caller: Caller, userId: string): void {
-    caller.authorize('sessions:list', userId)
-    if (caller.actor?.id !== userId) caller.authorize('sessions:list-of-another', userId)
+    caller.authorize('sessions:list', { ownerId: userId })
+    if (caller.actor?.id !== userId) caller.authorize('sessions:list-of-another', { ownerId: userId })
   }
 
   return {
-    /** Returns the sessions of a user, newest first. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`. */
+    /**
+     * Returns the sessions of a user, newest first. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
+     * `InvalidToken`.
+     */
     async list (caller: Caller, userId: string): Promise<ListedSession[]> {
       authorizeListing(caller, userId)
       if (caller.actor?.id !== userId) await users.get(userId, caller.client)
       const rows = await sessions.list(userId)
+      await caller.confirm()
       return rows.map((row) => ({ ...row, current: row.id === caller.actor?.sessionId }))
     },
 
@@ -47,12 +51,12 @@ export function createUserSessions ({ sessions, users, audit }: Dependencies) {
      */
     async end (caller: Caller, id: string, userId?: string): Promise<void> {
       if (userId !== undefined) {
-        caller.authorize('sessions:end', userId)
+        caller.authorize('sessions:end', { ownerId: userId })
         await users.get(userId, caller.client)
       }
       const ownerId = isUuid(id) ? await sessions.ownerOf(id) : undefined
       // The response for another user's session is the same as for one that does not exist.
-      if (!ownerId || ownerId !== (userId ?? ownerId) || !caller.allows('sessions:end', ownerId)) {
+      if (!ownerId || ownerId !== (userId ?? ownerId) || !caller.allows('sessions:end', { ownerId })) {
         throw new SessionNotFound()
       }
       await caller.confirm()
@@ -64,7 +68,7 @@ export function createUserSessions ({ sessions, users, audit }: Dependencies) {
      * @param but the id of the session that does not end, if any
      */
     async endAll (caller: Caller, userId: string, but?: string): Promise<void> {
-      caller.authorize('sessions:end', userId)
+      caller.authorize('sessions:end', { ownerId: userId })
       if (but === undefined) await users.get(userId, caller.client)
       await sessions.endAll(userId, but, audit.contextOf(caller), () => caller.confirm())
     },

@@ -28,7 +28,7 @@ import type { Throttle } from '../throttle/throttle.ts'
 import type { Audit } from '../audit/index.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
-import type { Users } from '../users/index.ts'
+import type { UserRecords } from '../users/user-records.ts'
 import type { DeletedUsers } from './deleted-users.ts'
 import { authorizeChange } from './permissions.ts'
 import { createDeferEmail } from './deferred-email.ts'
@@ -40,7 +40,7 @@ interface Dependencies extends Core, Pick<Access, 'sessions'>, Pick<MailLinks, '
   throttle: Throttle
   audit: Audit
   hooks: HookRunner
-  users: Users
+  users: UserRecords
   deletedUsers: DeletedUsers
 }
 
@@ -141,7 +141,7 @@ export function createAccounts (dependencies: Dependencies) {
       // Whoever has the address has the account. A key that may not see the address does not learn whether it has
       // guessed it.
       const isKey = caller.actor?.keyId != null
-      if (isOwn && isKey && wanted.email !== undefined && !caller.allows('users:read-email', caller.actor?.id)) {
+      if (isOwn && isKey && wanted.email !== undefined && !caller.allows('users:read-email', { ownerId: caller.actor?.id })) {
         requireSession(caller.getActor())
       }
       // Also if the address takes effect later: the link goes to whoever has asked for it.
@@ -186,7 +186,7 @@ export function createAccounts (dependencies: Dependencies) {
      * @param match the versions that the user may have
      */
     async delete (caller: Caller, id: string, match?: Match): Promise<void> {
-      caller.authorize('users:delete', id.toLowerCase())
+      caller.authorize('users:delete', { ownerId: id.toLowerCase() })
       const isOwn = caller.actor?.id === id.toLowerCase()
       if (isOwn) await stepUp.require(caller)
       if (hooks.has('beforeUserDelete')) {

@@ -5,11 +5,11 @@ import type { Caller } from '../access/caller.ts'
 import { requireSession } from '../access/policy.ts'
 import type { MailLinks } from '../mail-links/index.ts'
 import type { Throttle } from '../throttle/throttle.ts'
-import type { Users } from '../users/index.ts'
+import type { UserRecords } from '../users/user-records.ts'
 
 interface Dependencies extends Pick<MailLinks, 'emailLinks'> {
   throttle: Throttle
-  users: Users
+  users: UserRecords
 }
 
 /**
@@ -28,7 +28,7 @@ export function createDeferEmail ({ users, emailLinks: links, throttle }: Depend
     const { client, actor } = caller
     const user = await users.get(id, client)
     // Only for those who see the present address. To others it would say whether a guess is right.
-    if (caller.allows('users:read-email', user.id) && foldEmail(email) === foldEmail(user.email)) return given
+    if (caller.allows('users:read-email', { ownerId: user.id }) && foldEmail(email) === foldEmail(user.email)) return given
     const sendLink = links.prepare(caller, user.id, { email, sessionId: requireSession(actor!) })
     await throttle.verification({ userId: user.id, client })
     return { changes: others, sendLink }

@@ -8,7 +8,7 @@ import type { MailLinks } from '../mail-links/index.ts'
 import type { SignIn } from '../sign-in/index.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
-import type { Users } from '../users/index.ts'
+import type { UserRecords } from '../users/user-records.ts'
 
 const parse = createParser(CreateUser)
 
@@ -16,7 +16,7 @@ type GivenAdmin = CreateUser & { password: string }
 
 interface Dependencies extends Core, Pick<Access, 'createHostCaller' | 'sessions'>, Pick<MailLinks, 'undoLinks'>,
   Pick<SignIn, 'credentials' | 'passwords'> {
-  users: Users
+  users: UserRecords
   hooks: HookRunner
 }
 

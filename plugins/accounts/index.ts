@@ -29,7 +29,7 @@ export interface Accounts extends ReturnType<typeof createAccounts>, UserExports
 export default fp(async function accounts (app) {
   const {
     usherAccess: access, usherAudit: audit, usherHooks: hooks, usherMailLinks: links, usherSignIn: signIn,
-    usherThrottle: throttle, usherUsers: users,
+    usherThrottle: throttle, usherUsers: { records: users },
   } = app
   const dependencies = { ...coreOf(app), ...access, ...signIn, ...links, throttle, audit, hooks, users }
   // Uploads are a part that can be left out.

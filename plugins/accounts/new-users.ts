@@ -23,13 +23,13 @@ import type { NewProviderUser } from '../sign-in/providers/index.ts'
 import type { OpenedSignUp } from '../mail-links/sign-ups.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
-import type { Users } from '../users/index.ts'
+import type { UserRecords } from '../users/user-records.ts'
 import { authorizeCreation } from './permissions.ts'
 
 interface Dependencies extends Pick<Core, 'database' | 'options'>, Pick<MailLinks, 'signUps'>,
   Pick<SignIn, 'passwords'> {
   throttle: Throttle
-  users: Users
+  users: UserRecords
   audit: Audit
   hooks: HookRunner
 }

@@ -51,11 +51,11 @@ export function authorizeMembers (caller: Caller, id: string, given: unknown): v
   if (role !== undefined && !(isOwn && role === caller.actor.role)) caller.authorize('users:grant-role')
   // Disabling and enabling are one permission, which users do not have over their own record. Actors are not disabled,
   // so in their own record `false` changes nothing, and a response can be sent back.
-  if (disabled !== undefined && !(isOwn && disabled === false)) caller.authorize('users:disable', id.toLowerCase())
+  if (disabled !== undefined && !(isOwn && disabled === false)) caller.authorize('users:disable', { ownerId: id.toLowerCase() })
 }
 
 /** Throws `Unauthenticated` or `Forbidden` if a caller may not change a user like this. */
 export function authorizeChange (caller: Caller, id: string, given: unknown): void {
-  caller.authorize('users:replace', id.toLowerCase())
+  caller.authorize('users:replace', { ownerId: id.toLowerCase() })
   authorizeMembers(caller, id, given)
 }

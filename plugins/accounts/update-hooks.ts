@@ -6,11 +6,11 @@ import { userInputs } from '../../schema/users/user-inputs.ts'
 import type { Caller } from '../access/caller.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
-import type { Users } from '../users/index.ts'
+import type { UserRecords } from '../users/user-records.ts'
 
 interface Dependencies extends Pick<Core, 'options'> {
   hooks: HookRunner
-  users: Users
+  users: UserRecords
 }
 
 /** Creates the functions that run the host's hooks for changes and deletions of users. */

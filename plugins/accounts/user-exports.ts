@@ -18,11 +18,11 @@ import { copyRow } from '../../db/tables/row.ts'
 import type { Audit } from '../audit/index.ts'
 import type { Caller } from '../access/caller.ts'
 import type { Identity } from '../access/identity.ts'
-import type { AccessPolicy, VisibleUser } from '../access/policy.ts'
+import type { VisibleUser } from '../access/policy.ts'
 import type { StepUp } from '../sign-in/step-up.ts'
 import type { Core } from '../core.ts'
 import { showLink, showUpload } from '../uploads/show-upload.ts'
-import type { Users } from '../users/index.ts'
+import type { UserRecords } from '../users/user-records.ts'
 
 /** How many exports a node sends at once. A slow client holds no connection to the database, but a place. */
 const MAX_EXPORTS = 50
@@ -36,9 +36,8 @@ const BUFFERED_BYTES = 16 * 1024
 
 interface Dependencies extends Core {
   audit: Audit
-  policy: AccessPolicy
   stepUp: StepUp
-  users: Users
+  users: UserRecords
   watchSession: Identity['watchSession']
 }
 
@@ -46,7 +45,7 @@ export type UserExports = ReturnType<typeof createUserExports>
 
 /** Exports everything that is stored about a user (contract 11.7), in constant memory. */
 export function createUserExports ({
-  lifecycle, database: { db }, telemetry: { metrics }, audit, policy, stepUp, users, options, watchSession,
+  lifecycle, database: { db }, telemetry: { metrics }, audit, stepUp, users, options, watchSession,
 }: Dependencies) {
   const base = `${baseUrlOf(options)}/api/uploads`
   const { exportStall } = options.deadlines
@@ -166,7 +165,7 @@ export function createUserExports ({
      * `StepUpRequired`, `UserNotFound`, `TooManyRequests` if another export by or about the user runs, `Overloaded`.
      */
     async export (caller: Caller, id: string): Promise<Readable> {
-      caller.authorize('users:export', id)
+      caller.authorize('users:export', { ownerId: id })
       await stepUp.require(caller)
       const { id: userId } = await users.get(id, caller.client)
       const places = [...new Set([userId, ...caller.actor ? [caller.actor.id] : []])]
@@ -183,7 +182,7 @@ export function createUserExports ({
         const user = await users.get(userId, caller.client)
         await audit.add(caller, { action: 'user.export', userId })
         await caller.confirm()
-        const shown = caller.isHost ? policy.showAll(user) : policy.viewOf(caller.actor, userId).show(user)
+        const shown = caller.viewOf(userId).show(user)
         const stall = () => stream.destroy(new Error('Nobody has read the export for too long'))
         const stream: Readable = Readable.from(
           withoutStalls(write(caller, shown, account), stall), { objectMode: false, highWaterMark: BUFFERED_BYTES }

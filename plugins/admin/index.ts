@@ -61,12 +61,13 @@ function createAdmin ({ lifecycle, database, options, audit }: Dependencies) {
     /** Counts what was added to the account log, up to a limit. Returns whether there is more. */
     count: () => countAuditEntries(db),
 
-    /** Returns what an admin has to know about the service. Throws `Unauthenticated`, `Forbidden`. */
+    /** Returns what an admin has to know about the service. Throws `Unauthenticated`, `Forbidden`, `InvalidToken`. */
     async overview (caller: Caller) {
       caller.authorize('service:read')
       const [server, { users, posts, uploads }, deliveries, backupAge, days, stored] = await Promise.all([
         readServerStatus(db), readRowCounts(db), countDeliveries(db), readBackupAge(db), readDays(), totals(),
       ])
+      await caller.confirm()
       return {
         version,
         database: {
@@ -92,13 +93,15 @@ function createAdmin ({ lifecycle, database, options, audit }: Dependencies) {
 
     /**
      * Returns a page of the events and mails that could not be delivered, newest first, without what mails contain.
-     * Throws `Unauthenticated`, `Forbidden`.
+     * Throws `Unauthenticated`, `Forbidden`, `InvalidToken`.
      */
     async listDeliveries (
       caller: Caller, query: PageRequest & { kind?: DeliveryKind | undefined }
     ): Promise<FailedDeliveryPage> {
       caller.authorize('deliveries:list')
-      return listFailed(db, query)
+      const page = await listFailed(db, query)
+      await caller.confirm()
+      return page
     },
 
     /**
@@ -126,10 +129,14 @@ function createAdmin ({ lifecycle, database, options, audit }: Dependencies) {
       })
     },
 
-    /** Returns a page of the API keys of all users, newest first. Throws `Unauthenticated`, `Forbidden`. */
+    /**
+     * Returns a page of the API keys of all users, newest first. Throws `Unauthenticated`, `Forbidden`, `InvalidToken`.
+     */
     async listKeys (caller: Caller, query: PageRequest): Promise<Page<ApiKeyRow & { userId: string }>> {
       caller.authorize('api-keys:list')
-      return listApiKeyPage(db, query)
+      const page = await listApiKeyPage(db, query)
+      await caller.confirm()
+      return page
     },
 
     /** Returns the settings of the node, without secrets. Throws `Unauthenticated`, `Forbidden`. */

@@ -11,17 +11,17 @@ export function createApiKeyOperations (app: FastifyInstance, perform: Perform):
   const { apiKeys } = app.usherSignIn
 
   return {
-    create: (userId, { expiresAt, ...given }, options) => perform.write(options, (caller) => {
+    create: (userId, { expiresAt, ...given }, options) => perform(options, (caller) => {
       // A date becomes what a request would have.
       const expiry = expiresAt === undefined ? {} : { expiresAt: JSON.parse(JSON.stringify(expiresAt)) as unknown }
       return apiKeys.create(caller, idOf(userId), parse({ ...given, ...expiry }))
     }),
 
-    list: (userId, options) => perform.read(options, (caller) => apiKeys.list(caller, idOf(userId))),
+    list: (userId, options) => perform(options, (caller) => apiKeys.list(caller, idOf(userId))),
 
     async delete (userId, id, { revokeLinks: revokesLinks = false, ...options } = {}) {
       if (typeof revokesLinks !== 'boolean') throw new TypeError('usher: revokeLinks is a boolean')
-      return perform.write(options, (caller) => apiKeys.delete(caller, idOf(userId), idOf(id), { revokesLinks }))
+      return perform(options, (caller) => apiKeys.delete(caller, idOf(userId), idOf(id), { revokesLinks }))
     },
   }
 }

@@ -7,18 +7,18 @@ export function createCredentialOperations (app: FastifyInstance, perform: Perfo
   const { credentials, passkeys, providers } = app.usherSignIn
 
   return {
-    list: (userId, options) => perform.read(options, (caller) => credentials.list(caller, idOf(userId))),
+    list: (userId, options) => perform(options, (caller) => credentials.list(caller, idOf(userId))),
 
     removePasskey: (userId, id, options) =>
-      perform.write(options, (caller) => passkeys.remove(caller, idOf(userId), idOf(id))),
+      perform(options, (caller) => passkeys.remove(caller, idOf(userId), idOf(id))),
 
     removeIdentity: (userId, id, options) =>
-      perform.write(options, (caller) => providers.removeIdentity(caller, idOf(userId), idOf(id))),
+      perform(options, (caller) => providers.removeIdentity(caller, idOf(userId), idOf(id))),
 
     tokensOf: (userId, id) =>
-      perform.read(undefined, (caller) => providers.tokensOf(caller, idOf(userId), idOf(id))),
+      perform(undefined, (caller) => providers.tokensOf(caller, idOf(userId), idOf(id))),
 
     resetSecondFactor: (userId, options) =>
-      perform.write(options, async (caller) => { await credentials.resetSecondFactor(caller, idOf(userId)) }),
+      perform(options, async (caller) => { await credentials.resetSecondFactor(caller, idOf(userId)) }),
   }
 }

@@ -7,18 +7,12 @@ import { translate } from '../http/errors.ts'
 
 type Options = CallOptions | { actor?: never } | undefined
 
-type Run = <Result>(options: Options, operate: (caller: Caller) => Promise<Result>) => Promise<Result>
-
 /** Runs an operation of the host, on behalf of an actor if there is one in the options. */
-export interface Perform {
-  write: Run
-  /** Runs an operation whose result an actor gets only if the actor may still act, because a read may have waited. */
-  read: Run
-}
+export type Perform = <Result>(options: Options, operate: (caller: Caller) => Promise<Result>) => Promise<Result>
 
 /**
- * Creates the functions that all operations of `app.usher` run in. They reject with the errors of the catalogue, which
- * have a `statusCode` and a `code`, and add rejections to the account log. They throw a `TypeError` for options that
+ * Creates the function that all operations of `app.usher` run in. It rejects with the errors of the catalogue, which
+ * have a `statusCode` and a `code`, and adds rejections to the account log. It throws a `TypeError` for options that
  * are none.
  */
 export function createPerform (app: FastifyInstance): Perform {
@@ -36,7 +30,7 @@ export function createPerform (app: FastifyInstance): Perform {
     return createCaller({ via: 'api', actor, address: '', userAgent: '', log })
   }
 
-  const write: Run = async (options, operate) => {
+  return async function perform (options, operate) {
     const caller = callerOf(options)
     try {
       // As for a request, whose token is verified before anything else.
@@ -47,16 +41,6 @@ export function createPerform (app: FastifyInstance): Perform {
       if (rejection instanceof Forbidden) audit.addRejection(caller, 403)
       throw rejection
     }
-  }
-
-  return {
-    write,
-
-    read: (options, operate) => write(options, async (caller) => {
-      const result = await operate(caller)
-      await caller.confirm()
-      return result
-    }),
   }
 }
 

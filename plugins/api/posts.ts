@@ -23,33 +23,31 @@ export function createPostOperations (app: FastifyInstance, perform: Perform): P
   const { usherPosts: posts } = app
 
   return {
-    create: (given, options) => perform.write(options, async (caller) => {
+    create: (given, options) => perform(options, async (caller) => {
       caller.requireIdentity()
       parseGiven(given)
       return show(await posts.changes.create(caller, given))
     }),
 
-    get: (id, options) => perform.read(options, async (caller) => {
-      const post = await posts.records.read(idOf(id))
-      caller.authorize('posts:read', post?.authorId)
+    get: (id, options) => perform(options, async (caller) => {
+      const post = await posts.reads.get(caller, idOf(id))
       if (!post) throw new PostNotFound()
       return show(post)
     }),
 
-    list: (query = {}, options) => perform.read(options, async (caller) => {
+    list: (query = {}, options) => perform(options, async (caller) => {
       const { author, limit, after } = parseQuery(query)
-      const authorId = author?.toLowerCase()
-      caller.authorize('posts:read', authorId)
-      const { rows, next } =
-        await posts.records.list({ fields: postFields, authorId, limit, after: after && decodePlace(after).position })
-      const data = await posts.records.complete(rows) as readonly PostRow[]
+      const { rows, next } = await posts.reads.list(caller, {
+        fields: postFields, authorId: author?.toLowerCase(), limit, after: after && decodePlace(after).position,
+      })
+      const data = await posts.reads.complete(caller, rows) as readonly PostRow[]
       return { data: data.map(show), page: { next: next && encodePlace(rows.at(-1) as PostRow), limit } }
     }),
 
     update: (id, given, options) =>
-      perform.write(options, async (caller) => show(await posts.changes.update(caller, idOf(id), given ?? {}))),
+      perform(options, async (caller) => show(await posts.changes.update(caller, idOf(id), given ?? {}))),
 
-    delete: (id, options) => perform.write(options, async (caller) => { await posts.changes.delete(caller, idOf(id)) }),
+    delete: (id, options) => perform(options, async (caller) => { await posts.changes.delete(caller, idOf(id)) }),
   }
 }
 

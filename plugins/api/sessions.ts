@@ -14,14 +14,14 @@ export function createSessionOperations (app: FastifyInstance, perform: Perform)
       if (Object.keys(others).length > 0) {
         throw new TypeError('usher: sessions.start has no other options than request and amr')
       }
-      return perform.write(undefined, (host) => {
+      return perform(undefined, (host) => {
         const caller = request ? createHostCaller({ via: 'api', ...clientInfoOf(request) }) : host
         return login.forHost(caller, idOf(userId), { amr, protocol: request?.protocol })
       })
     },
 
-    list: (userId, options) => perform.read(options, (caller) => sessions.list(caller, idOf(userId))),
-    end: (id, options) => perform.write(options, (caller) => sessions.end(caller, idOf(id))),
-    endAll: (userId, options) => perform.write(options, (caller) => sessions.endAll(caller, idOf(userId))),
+    list: (userId, options) => perform(options, (caller) => sessions.list(caller, idOf(userId))),
+    end: (id, options) => perform(options, (caller) => sessions.end(caller, idOf(id))),
+    endAll: (userId, options) => perform(options, (caller) => sessions.endAll(caller, idOf(userId))),
   }
 }

@@ -17,29 +17,29 @@ export function createUploadOperations (app: FastifyInstance, perform: Perform):
   const base = `${baseUrlOf(usherOptions)}/api/uploads`
 
   return {
-    get: (id, options) => perform.read(options, async (caller) =>
+    get: (id, options) => perform(options, async (caller) =>
       showUpload(await uploads.get(caller, idOf(id)), base)),
 
-    list: (query = {}, options) => perform.read(options, async (caller) => {
+    list: (query = {}, options) => perform(options, async (caller) => {
       const { user, limit, after } = parseQuery(query)
       const { rows, next } = await uploads.list(caller, { user, limit, after: after && decodeCursor(after) })
       return { data: rows.map((row) => showUpload(row, base)), page: { next: next && encodeCursor(next), limit } }
     }),
 
-    update: (id, changes, options) => perform.write(options, async (caller) =>
+    update: (id, changes, options) => perform(options, async (caller) =>
       showUpload(await uploads.update(caller, idOf(id), changes), base)),
 
     links: Object.freeze<UploadLinkOperations>({
-      create: (id, given, options) => perform.write(options, async (caller) => {
+      create: (id, given, options) => perform(options, async (caller) => {
         const { secret, ...link } = await uploads.links.create(caller, idOf(id), given)
         return { ...showLink(link), url: urlOfLink(base, idOf(id), secret) }
       }),
-      list: (id, options) => perform.read(options, async (caller) =>
+      list: (id, options) => perform(options, async (caller) =>
         (await uploads.links.list(caller, idOf(id))).map(showLink)),
-      revoke: (id, linkId, options) => perform.write(options, (caller) =>
+      revoke: (id, linkId, options) => perform(options, (caller) =>
         uploads.links.revoke(caller, idOf(id), idOf(linkId))),
     }),
 
-    delete: (id, options) => perform.write(options, async (caller) => { await uploads.delete(caller, idOf(id)) }),
+    delete: (id, options) => perform(options, async (caller) => { await uploads.delete(caller, idOf(id)) }),
   }
 }

@@ -10,7 +10,6 @@ import type { CallOptions, UserOperations } from '../../schema/options/usher.ts'
 import { createParser } from '../../schema/http/validator.ts'
 import type { Caller } from '../access/caller.ts'
 import { authorizeChange, authorizeCreation, withoutIgnored } from '../accounts/permissions.ts'
-import { listUsersFor } from '../users/list-users.ts'
 import { idOf, type Perform } from './perform.ts'
 
 const parseQuery = createParser(Type.Omit(ListUsers, ['fields']))
@@ -19,50 +18,43 @@ const parseAddress = createParser(Type.Object({ email: KnownEmail }))
 
 /** Creates the operations on users, which do what the routes do. */
 export function createUserOperations (app: FastifyInstance, perform: Perform): UserOperations {
-  const { usherUsers: users, usherAccounts: accounts, usherAccess: { policy }, usherOptions: { userFields } } = app
+  const { usherUsers: users, usherAccounts: accounts, usherOptions: { userFields } } = app
   const { newUsers } = accounts
   const { creation, patch } = userInputs(userFields)
 
-  const show = (user: UserRow, { isHost, actor }: Caller): UsherUser =>
-    copyRow(isHost ? policy.showAll(user) : policy.viewOf(actor, user.id).show(user)) as UsherUser
+  const show = (user: UserRow, caller: Caller): UsherUser => copyRow(caller.viewOf(user.id).show(user)) as UsherUser
 
   return {
-    create: (given: CreateUser, options?: CallOptions) => perform.write(options, async (caller) => {
+    create: (given: CreateUser, options?: CallOptions) => perform(options, async (caller) => {
       authorizeCreation(caller, given)
       const user = creation.parse(withoutIgnored(userFields, caller, given))
       return show(await newUsers.create(caller, user), caller)
     }),
 
-    get: (id: string, options?: CallOptions) => perform.read(options, async (caller) => {
-      caller.authorize('users:read', idOf(id))
-      return show(await users.get(idOf(id)), caller)
+    get: (id: string, options?: CallOptions) =>
+      perform(options, async (caller) => show(await users.get(caller, idOf(id)), caller)),
+
+    find: (email: string, options?: CallOptions): Promise<UsherUser> => perform(options, async (caller) => {
+      const user = await users.find(caller, parseAddress({ email }).email)
+      return (user && show(user, caller)) as UsherUser
     }),
 
-    find: (email: string, options?: CallOptions): Promise<UsherUser> => perform.read(options, async (caller) => {
-      const user = await users.find(parseAddress({ email }).email)
-      const isVisible = user && caller.allows('users:read', user.id) && caller.allows('users:read-email', user.id)
-      return (isVisible ? show(user, caller) : undefined) as UsherUser
-    }),
-
-    list: (query: object = {}, options?: CallOptions) => perform.read(options, async (caller) => {
-      caller.authorize('users:list')
+    list: (query: object = {}, options?: CallOptions) => perform(options, async (caller) => {
       const { role, email, q, sort, limit, after } = parseQuery(query)
-      const { page, next } = await listUsersFor(
-        app, { role, email, q, sort, limit, after }, caller.isHost ? undefined : caller.actor
-      )
+      const { page, next } = await users.list(caller, { role, email, q, sort, limit, after })
       return { data: page.rows.map((user) => show(user, caller)), page: { next, limit } }
     }),
 
-    update: (id: string, changes: PatchUser, options?: CallOptions) => perform.write(options, async (caller) => {
+    update: (id: string, changes: PatchUser, options?: CallOptions) => perform(options, async (caller) => {
       authorizeChange(caller, idOf(id), changes)
       const wanted = patch.parse(withoutIgnored(userFields, caller, changes, idOf(id)))
       return show(await accounts.update(caller, idOf(id), wanted), caller)
     }),
 
     delete: (id: string, options?: CallOptions) =>
-      perform.write(options, (caller) => accounts.delete(caller, idOf(id))),
+      perform(options, (caller) => accounts.delete(caller, idOf(id))),
 
     export: (id: string, options?: CallOptions) =>
-      perform.write(options, (caller) => accounts.export(caller, idOf(id))),
+      perform(options, (caller) => accounts.export(caller, idOf(id))),
   } satisfies Record<keyof UserOperations, (...parameters: never[]) => Promise<UsherUser | ShownUser | object | void>>
 }

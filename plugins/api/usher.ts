@@ -71,7 +71,7 @@ export function createUsher (app: FastifyInstance): Usher {
     }),
 
     allow (action, options = {}) {
-      const { ownerOf, maxAge } = typeof options === 'function' ? { ownerOf: options } : options
+      const { resourceOf, maxAge } = typeof options === 'function' ? { resourceOf: options } : options
       if (!Object.hasOwn(policy, action)) {
         throw new Error(`usher: allow: the policy has no action ${action}: define it in the option policy`)
       }
@@ -80,7 +80,7 @@ export function createUsher (app: FastifyInstance): Usher {
         await (isRead ? identifyReader : authenticate)(request, reply)
         check(request, (caller) => {
           if (maxAge !== undefined) stepUp.requireToken(caller.getActor(), maxAge, clock.now())
-          caller.authorize(action as Action | ReadAction, ownerOf?.(request))
+          caller.authorize(action as Action | ReadAction, resourceOf?.(request))
         })
       })
     },

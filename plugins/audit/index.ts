@@ -2,14 +2,16 @@ import fp from 'fastify-plugin'
 import { NIL } from 'uuid'
 import {
   deleteOldAuditEntries, entrySources, findFrequentEntries, insertAuditEntries, listAuditEntries, thinAuditEntries,
-  thinEntriesAboutNobody, type ListAuditQuery, type NewAuditEntry,
+  thinEntriesAboutNobody, type AuditEntryRow, type ListAuditQuery, type NewAuditEntry,
 } from '../../db/audit/audit.ts'
 import { batchCalls } from '../../db/batching/batching.ts'
 import type { ClientInfo } from '../../db/access/sessions.ts'
 import type { Database } from '../../db/tables/index.ts'
-import type { AuditAction } from '../../schema/audit/audit.ts'
+import type { Page } from '../../db/tables/page.ts'
+import { forOwner, type AuditAction } from '../../schema/audit/audit.ts'
 import { widestNetworkOf } from '../../schema/http/network.ts'
 import type { Actor } from '../../schema/options/policy.ts'
+import type { Caller } from '../access/caller.ts'
 import { coreOf, type Core } from '../core.ts'
 import { createInTurn } from '../support/in-turn.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
@@ -41,6 +43,12 @@ export interface AuditDetails {
   /** The user whose account is affected. */
   userId?: string | undefined
   sessionId?: string | undefined
+}
+
+/** A list of entries as it is requested. */
+export interface AuditListRequest extends Omit<ListAuditQuery, 'userId'> {
+  /** The id of the user whom the entries are about. */
+  user?: string | undefined
 }
 
 export type Audit = ReturnType<typeof createAudit>
@@ -149,9 +157,19 @@ function createAudit (
     },
 
     /**
-     * Returns a page for a reader, whose other reads wait meanwhile. Rejects with `Overloaded` if they take too long.
+     * Returns a page of the entries about a user, by default about the caller, or of all for whoever may read all. The
+     * other lists of the caller wait meanwhile. Throws `Unauthenticated`, `Forbidden`, `InvalidToken`, and `Overloaded`
+     * if they take too long.
      */
-    list: (readerId: string, query: ListAuditQuery) => reads.run(readerId, () => listAuditEntries(db, query)),
+    async list (caller: Caller, { user, ...query }: AuditListRequest): Promise<Page<AuditEntryRow>> {
+      const { id } = caller.getActor()
+      const seesAll = caller.allows('audit:read')
+      const userId = user?.toLowerCase() ?? (seesAll ? undefined : id)
+      caller.authorize('audit:read', { ownerId: userId })
+      const { rows, next } = await reads.run(id, () => listAuditEntries(db, { ...query, userId }))
+      await caller.confirm()
+      return { rows: seesAll ? rows : rows.map((entry) => forOwner(entry)), next }
+    },
 
     /**
      * Deletes at most `PURGE_BATCH_SIZE` entries that are older than `auditSeconds`. Returns the number of deleted

@@ -7,6 +7,7 @@ import { CursorLost } from '../../schema/posts/post.ts'
 import { DatabaseUnavailable, InvalidInput } from '../../schema/http/errors.ts'
 import type { Emitter } from '../../schema/options/options.ts'
 import type { Access } from '../access/index.ts'
+import type { Caller } from '../access/caller.ts'
 import type { Core } from '../core.ts'
 import { POSTS_PER_PAGE, PostStream, type Source } from './post-stream.ts'
 import { RecentPosts } from './recent-posts.ts'
@@ -177,13 +178,15 @@ export function createEvents (
     wait,
 
     /**
-     * Returns a stream of the posts from now on, or after a place, of all authors or of one. The caller must close it.
-     * Throws `InvalidInput` for a place that no post has had, `CursorLost` if posts that follow it would be missed, and
-     * `DatabaseUnavailable`. The stream itself can fail with `CursorLost`, too.
+     * Returns a stream of the posts from now on, or after a place, of all authors or of one. Whoever opens it must
+     * close it. Throws `Unauthenticated`, `Forbidden`, `InvalidInput` for a place that no post has had, `CursorLost` if
+     * posts that follow it would be missed, and `DatabaseUnavailable`. The stream itself can fail with `CursorLost`,
+     * too.
      */
     async open (
-      { authorId, after }: { authorId?: string | undefined, after?: Place | undefined }
+      caller: Caller, { authorId, after }: { authorId?: string | undefined, after?: Place | undefined }
     ): Promise<PostStream> {
+      caller.authorize('posts:read', { ownerId: authorId })
       const end = await findSharedEnd('end')
       const { latest, epoch } = end
       // After a failover or a restored backup, the posts that follow a position may not be those that the client has

@@ -3,6 +3,7 @@ import { coreOf } from '../core.ts'
 import type { PostEvents } from './events.ts'
 import { createPostChanges } from './post-changes.ts'
 import { createPosts, type PostRecords } from './posts.ts'
+import { createReadPosts, type PostReads } from './read-posts.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -12,7 +13,14 @@ declare module 'fastify' {
 
 export interface Posts {
   readonly records: PostRecords
-  /** The operations that the policy permits. */
+  /** The reads that the policy permits. */
+  readonly reads: PostReads
+  /**
+   * The same reads for costly operations, whose statements may take long: other reads neither wait for them nor share
+   * them.
+   */
+  readonly costlyReads: PostReads
+  /** The changes that the policy permits. */
   readonly changes: ReturnType<typeof createPostChanges>
   /** New posts, for subscriptions. Undefined without GraphQL. */
   readonly events: PostEvents | undefined
@@ -21,12 +29,15 @@ export interface Posts {
 /** Posts, and their delivery to subscribers (contract 7). */
 export default fp(async function posts (app) {
   const {
-    usherIdempotency: idempotency, usherUsers: users, usherAccess: access, usherHooks: hooks, usherOptions: { without },
+    usherIdempotency: idempotency, usherUsers: { records: users }, usherAccess: access, usherHooks: hooks,
+    usherOptions: { without },
   } = app
   const core = coreOf(app)
   const records = createPosts(core)
   app.decorate('usherPosts', {
     records,
+    reads: createReadPosts(records),
+    costlyReads: createReadPosts(records.costly),
     changes: createPostChanges({ records, users, hooks, idempotency }),
     events: without.includes('graphql') ? undefined : (await importEvents()).createEvents({ ...core, access }),
   })

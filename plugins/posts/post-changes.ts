@@ -11,7 +11,7 @@ import { createParser } from '../../schema/http/validator.ts'
 import type { Caller } from '../access/caller.ts'
 import type { HookRunner } from '../hooks/index.ts'
 import type { Idempotency } from '../idempotency/index.ts'
-import type { Users } from '../users/index.ts'
+import type { UserRecords } from '../users/user-records.ts'
 import type { PostRecords } from './posts.ts'
 
 const parsePost = createParser(CreatePost)
@@ -34,7 +34,7 @@ const OTHER_BYTES = 1024
 
 interface Dependencies {
   records: PostRecords
-  users: Users
+  users: UserRecords
   hooks: HookRunner
   idempotency: Pick<Idempotency, 'changes'>
 }
@@ -46,7 +46,7 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
     caller.requireIdentity()
     const post = await posts.read(id, caller.client)
     if (!post) throw new PostNotFound()
-    caller.authorize(action, post.authorId)
+    caller.authorize(action, { ownerId: post.authorId })
     return post
   }
 
@@ -129,7 +129,7 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
     /** Returns a post again that was changed or deleted. Throws `Unauthenticated`, `Forbidden`. */
     restoreChanged (caller: Caller, action: 'posts:update' | 'posts:delete', stored: StoredResult): PostRow {
       const post = restorePost(stored)
-      caller.authorize(action, post.authorId)
+      caller.authorize(action, { ownerId: post.authorId })
       return post
     },
   }

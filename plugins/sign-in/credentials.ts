@@ -20,7 +20,7 @@ import { UserNotFound } from '../../schema/users/users.ts'
 import type { Audit } from '../audit/index.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
-import type { Users } from '../users/index.ts'
+import type { UserRecords } from '../users/user-records.ts'
 import type { Caller } from '../access/caller.ts'
 import type { UndoLinks } from '../mail-links/undo-links.ts'
 import type { Sessions } from '../access/sessions.ts'
@@ -32,7 +32,7 @@ interface Dependencies extends Pick<Core, 'database' | 'options'> {
   sessions: Pick<Sessions, 'markEnded'>
   throttle: Pick<Throttle, 'forgetRejections'>
   undoLinks: UndoLinks
-  users: Pick<Users, 'get'>
+  users: Pick<UserRecords, 'get'>
 }
 
 /** What a reset has removed, and the number of sessions that it has ended. */
@@ -146,13 +146,13 @@ export function createCredentials (
     },
 
     /**
-     * Returns the ways to sign in that a user has. Throws `Unauthenticated`, `Forbidden`,
-     * `UserNotFound`.
+     * Returns the ways to sign in that a user has. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
+     * `InvalidToken`.
      */
     async list (caller: Caller, userId: string): Promise<UsherCredentials> {
-      caller.authorize('second-factor:read', userId)
-      caller.authorize('passkeys:list', userId)
-      caller.authorize('identities:list', userId)
+      caller.authorize('second-factor:read', { ownerId: userId })
+      caller.authorize('passkeys:list', { ownerId: userId })
+      caller.authorize('identities:list', { ownerId: userId })
       await users.get(userId, caller.client)
       const [account, totp, { recoveryCodes }, passkeys, identities] = await Promise.all([
         findAccount(db, userId),
@@ -161,6 +161,7 @@ export function createCredentials (
         listPasskeys(db, userId),
         listIdentities(db, userId),
       ])
+      await caller.confirm()
       const confirmedAt = totp?.confirmedAt ?? null
       const password = typeof account?.passwordHash === 'string'
       return { password, totp: confirmedAt && { confirmedAt }, recoveryCodesLeft: recoveryCodes, passkeys, identities }
@@ -176,7 +177,7 @@ export function createCredentials (
     async resetSecondFactor (
       caller: Caller, userId: string, options: { passkeys?: boolean, identities?: boolean } = {}
     ): Promise<CredentialReset> {
-      caller.authorize('second-factor:reset', userId)
+      caller.authorize('second-factor:reset', { ownerId: userId })
       await users.get(userId, caller.client)
       const { ended, ...removed } = await db.transaction().execute(async (trx) => {
         const user = await lockUser(trx, userId)

@@ -35,7 +35,7 @@ export interface SignIn {
 export default fp(async function signIn (app) {
   const {
     usherAccess: { claims, sessions, signingKeys, tokens }, usherAudit: audit, usherHooks: hooks,
-    usherMailLinks: links, usherOutbox: { mails }, usherThrottle: throttle, usherUsers: users,
+    usherMailLinks: links, usherOutbox: { mails }, usherThrottle: throttle, usherUsers: { records: users },
   } = app
   const core = coreOf(app)
   const { undoLinks } = links

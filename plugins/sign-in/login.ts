@@ -16,7 +16,7 @@ import type { StartedSession } from '../../schema/options/usher.ts'
 import type { Audit } from '../audit/index.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
-import type { Users } from '../users/index.ts'
+import type { UserRecords } from '../users/user-records.ts'
 import type { Caller } from '../access/caller.ts'
 import type { Claims } from '../access/claims.ts'
 import { attributesOf, SESSION_COOKIE, type SessionCookie } from '../access/cookies.ts'
@@ -90,7 +90,7 @@ export interface SecondProof {
 }
 
 interface Dependencies extends Pick<Core, 'database' | 'options'> {
-  users: Users
+  users: UserRecords
   audit: Audit
   hooks: HookRunner
   sessions: Sessions

@@ -17,7 +17,7 @@ import { networkOf } from '../../schema/http/network.ts'
 import { foldCode } from '../../schema/strings/code.ts'
 import type { Audit } from '../audit/index.ts'
 import { createAfterResponse } from '../support/after-response.ts'
-import type { Users } from '../users/index.ts'
+import type { UserRecords } from '../users/user-records.ts'
 import type { Caller } from '../access/caller.ts'
 import type { SessionCookie } from '../access/cookies.ts'
 import { hashSecret } from '../access/secrets.ts'
@@ -52,7 +52,7 @@ interface Dependencies extends LinkDependencies {
   secondFactor: SecondFactor
   stepUp: StepUp
   throttle: Throttle
-  users: Users
+  users: UserRecords
 }
 
 export type LoginMails = ReturnType<typeof createLoginMails>

@@ -52,9 +52,15 @@ export function createUploadLinks (dependencies: Dependencies) {
       return { ...link, secret }
     },
 
-    /** Returns the links of an upload, newest first. Throws `UploadNotFound`, `Unauthenticated`, `Forbidden`. */
+    /**
+     * Returns the links of an upload, newest first. Throws `UploadNotFound`, `Unauthenticated`, `Forbidden`,
+     * `InvalidToken`.
+     */
     async list (caller: Caller, uploadId: string): Promise<UploadLinkRow[]> {
-      return listUploadLinks(db, (await findShared(caller, uploadId)).id)
+      const { id } = await findShared(caller, uploadId)
+      const links = await listUploadLinks(db, id)
+      await caller.confirm()
+      return links
     },
 
     /**

@@ -232,20 +232,26 @@ export function createResumableUploads (
 
     /**
      * Returns an upload of the caller, and the finished upload that it has become. Throws `UploadNotFound`, also if
-     * that one was deleted, `Unauthenticated`, `Forbidden`.
+     * that one was deleted, `Unauthenticated`, `Forbidden`, `InvalidToken`.
      */
     async get (caller: Caller, id: string): Promise<ResumableUploadRow & { upload: UploadRow | null }> {
       caller.authorize('uploads:create')
       const row = await findResumableUpload(db, id, caller.getActor().id)
       const upload = row?.uploadId == null ? undefined : await storage.find(row.uploadId)
+      await caller.confirm()
       if (!row || (row.uploadId !== null && !upload)) throw new UploadNotFound()
       return { ...row, upload: upload ?? null }
     },
 
-    /** Returns the unfinished uploads of the caller, newest first. Throws `Unauthenticated`, `Forbidden`. */
+    /**
+     * Returns the unfinished uploads of the caller, newest first. Throws `Unauthenticated`, `Forbidden`,
+     * `InvalidToken`.
+     */
     async list (caller: Caller): Promise<ResumableUploadRow[]> {
       caller.authorize('uploads:create')
-      return listResumableUploads(db, caller.getActor().id)
+      const uploads = await listResumableUploads(db, caller.getActor().id)
+      await caller.confirm()
+      return uploads
     },
 
     /**

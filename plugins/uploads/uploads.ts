@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { NewAuditEntry } from '../../db/audit/audit.ts'
-import { batchCalls, batchLists, type Client } from '../../db/batching/batching.ts'
+import { batchCalls, batchLists } from '../../db/batching/batching.ts'
 import type { StoredResult } from '../../db/idempotency/idempotency.ts'
 import type { Page } from '../../db/tables/page.ts'
 import type { LiveUploadLink } from '../../db/uploads/upload-links.ts'
@@ -113,9 +113,13 @@ export function createUploads (dependencies: Dependencies) {
 
     /**
      * Returns the record of an upload. Throws `UploadNotFound`, also for a private one that the caller may not read,
-     * and `Unauthenticated` or `Forbidden`, which reveal nothing about it.
+     * `Unauthenticated` or `Forbidden`, which reveal nothing about it, and `InvalidToken`.
      */
-    get: async (caller: Caller, id: string): Promise<UploadRow> => requireReadable(caller, await storage.find(id)),
+    async get (caller: Caller, id: string): Promise<UploadRow> {
+      const upload = requireReadable(caller, await storage.find(id))
+      await caller.confirm()
+      return upload
+    },
 
     /**
      * Returns an upload to download, and the link that serves it if the secret is that of one. Throws what `get`
@@ -136,22 +140,22 @@ export function createUploads (dependencies: Dependencies) {
 
     /**
      * Returns a page of the uploads of a user, of the caller by default, or of all users, newest first. Private ones
-     * that the caller may not read are left out. Throws `Unauthenticated`, `Forbidden`.
+     * that the caller may not read are left out. Throws `Unauthenticated`, `Forbidden`, `InvalidToken`.
      */
     async list (caller: Caller, { user, limit, after }: ListRequest): Promise<Page<UploadRow>> {
       const userId = ownerOf(caller, user)
-      caller.authorize('uploads:list', userId)
-      const query = { limit, after, onlyPublic: !caller.allows('uploads:read-private', userId) }
-      return userId === undefined ? listAll(query) : listOfUser(userUploadsKey(userId, query))
+      caller.authorize('uploads:list', { ownerId: userId })
+      const query = { limit, after, onlyPublic: !caller.allows('uploads:read-private', { ownerId: userId }) }
+      const page = await (userId === undefined
+        ? listAll(query, caller.client)
+        : listOfUser(userUploadsKey(userId, query), caller.client))
+      await caller.confirm()
+      return page
     },
 
     /** Throws `Unauthenticated` or `Forbidden` if the caller may not list these uploads. */
     authorizeList: (caller: Caller, user: string | undefined): void =>
-      caller.authorize('uploads:list', ownerOf(caller, user)),
-
-    /** Returns a page of the uploads of a user for readers who may list them. Concurrent pages share a statement. */
-    listOf: (userId: string, query: ListUploadsQuery, client?: Client): Promise<Page<UploadRow>> =>
-      listOfUser(userUploadsKey(userId, query), client),
+      caller.authorize('uploads:list', { ownerId: ownerOf(caller, user) }),
 
     /**
      * Throws `Forbidden` or `Unauthenticated` if the caller may read an upload, but not change or delete it. Does
@@ -159,7 +163,7 @@ export function createUploads (dependencies: Dependencies) {
      */
     async forbid (caller: Caller, action: ChangeAction, id: string): Promise<void> {
       const upload = await storage.find(id)
-      if (upload && isVisible(caller, upload, action)) caller.authorize(action, upload.userId!)
+      if (upload && isVisible(caller, upload, action)) caller.authorize(action, { ownerId: upload.userId! })
     },
 
     /**
@@ -204,14 +208,14 @@ export function createUploads (dependencies: Dependencies) {
     /** Returns an upload again that was changed. Throws `Unauthenticated`, `Forbidden`. */
     restoreChanged (caller: Caller, stored: StoredResult): UploadRow {
       const upload = restoreChangedUpload(stored)
-      caller.authorize('uploads:update', upload.userId!)
+      caller.authorize('uploads:update', { ownerId: upload.userId! })
       return upload
     },
 
     /** Returns the id again of an upload that was deleted. Throws `Unauthenticated`, `Forbidden`. */
     restoreDeleted (caller: Caller, stored: StoredResult): string {
       const { id, userId } = JSON.parse(stored.result!) as { id: string, userId: string }
-      caller.authorize('uploads:delete', userId)
+      caller.authorize('uploads:delete', { ownerId: userId })
       return id
     },
   }
@@ -221,7 +225,7 @@ export function createUploads (dependencies: Dependencies) {
     caller.requireIdentity()
     const upload = await storage.find(id)
     if (!upload || !isVisible(caller, upload, action)) throw new UploadNotFound()
-    caller.authorize(action, upload.userId!)
+    caller.authorize(action, { ownerId: upload.userId! })
     return upload
   }
 
@@ -233,19 +237,19 @@ export function createUploads (dependencies: Dependencies) {
 
 // Returns an upload that the caller may read. The error is the same for one that does not exist.
 function requireReadable (caller: Caller, upload: UploadRow | undefined): UploadRow {
-  const isHidden = upload?.isPrivate && !caller.allows('uploads:read-private', upload.userId!)
+  const isHidden = upload?.isPrivate && !caller.allows('uploads:read-private', { ownerId: upload.userId! })
   if (!upload || isHidden) {
     caller.authorize('uploads:read')
     throw new UploadNotFound()
   }
-  if (!upload.isPrivate) caller.authorize('uploads:read', upload.userId!)
+  if (!upload.isPrivate) caller.authorize('uploads:read', { ownerId: upload.userId! })
   return upload
 }
 
 // Returns whether the caller may know of an upload.
 function isVisible (caller: Caller, { isPrivate, userId }: UploadRow, action: ChangeAction): boolean {
-  if (isPrivate) return caller.allows('uploads:read-private', userId!)
-  return caller.allows('uploads:read', userId!) || caller.allows(action, userId!)
+  if (isPrivate) return caller.allows('uploads:read-private', { ownerId: userId! })
+  return caller.allows('uploads:read', { ownerId: userId! }) || caller.allows(action, { ownerId: userId! })
 }
 
 function requireVersion (upload: UploadRow, match: Match): UploadRow {

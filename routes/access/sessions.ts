@@ -66,7 +66,7 @@ const schemas = {
  */
 const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherAccess: { actorOf, allow, authenticate, callerOf, confirmReader, requireGranted, userSessions: sessions },
+    usherAccess: { actorOf, allow, authenticate, callerOf, requireGranted, userSessions: sessions },
   } = app
   const ownId = (request: FastifyRequest) => actorOf(request).id
   forbidStoring(app)
@@ -119,7 +119,6 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   // Sessions have no versions, and there are few of them.
   async function list (userId: string, request: FastifyRequest, reply: FastifyReply) {
     const listed = await sessions.list(callerOf(request), userId)
-    await confirmReader(actorOf(request), request.socket)
     addVary(reply, 'Authorization')
     return revalidate(request, reply, pageTag(listed, 'sessions 1')) ? sendNotModified(request, reply) : listed
   }

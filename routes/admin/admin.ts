@@ -65,7 +65,7 @@ const schemas = {
 /** Adds the routes about the service as a whole (contract 18.1). */
 const adminRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherAdmin: admin, usherAccess: { actorOf, allow, callerOf, confirmReader }, usherOptions: { publicPath },
+    usherAdmin: admin, usherAccess: { allow, callerOf }, usherOptions: { publicPath },
   } = app
   const path = `${publicPath}/api/admin`
   describeTag(app, 'admin', 'The service as a whole')
@@ -85,9 +85,7 @@ const adminRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.delete('/admin/deliveries/:id', { schema: schemas.discard, onRequest: allow('deliveries:discard') }, onDiscard)
 
   async function onOverview (request: RequestOf<typeof schemas.overview>) {
-    const overview = await admin.overview(callerOf(request))
-    await confirmReader(actorOf(request), request.socket)
-    return overview
+    return admin.overview(callerOf(request))
   }
 
   async function onSettings (request: RequestOf<typeof schemas.settings>) {
@@ -97,7 +95,6 @@ const adminRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onKeys (request: RequestOf<typeof schemas.keys>, reply: ReplyOf<typeof schemas.keys>) {
     const { limit, after } = request.query
     const { rows, next } = await admin.listKeys(callerOf(request), { limit, after: after && decodeCursor(after) })
-    await confirmReader(actorOf(request), request.socket)
     linkNextPage(reply, `${path}/keys`, { limit }, next && encodeCursor(next))
     return [...rows]
   }
@@ -107,7 +104,6 @@ const adminRoutes: FastifyPluginAsyncTypebox = async (app) => {
   ) {
     const { kind, limit, after } = request.query
     const { rows, next } = await admin.listDeliveries(callerOf(request), { kind, limit, after })
-    await confirmReader(actorOf(request), request.socket)
     linkNextPage(reply, `${path}/deliveries`, { kind, limit }, next)
     return rows
   }

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { forbidStoring } from '../../plugins/http/requests.ts'
 import { addVary } from '../../plugins/http/vary.ts'
-import { AuditList, forOwner, ListAudit } from '../../schema/audit/audit.ts'
+import { AuditList, ListAudit } from '../../schema/audit/audit.ts'
 import { decodeCursor, encodeCursor } from '../../schema/http/cursor.ts'
 import { pageTag } from '../../schema/http/entity-tag.ts'
 import { failures, NotModified } from '../../schema/http/reply.ts'
@@ -23,7 +23,7 @@ const schema = {
 /** Adds the route that reads the account log. Admins read all entries, other users those of their own account. */
 const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherAudit: audit, usherAccess: { actorOf, authenticate, callerOf, confirmReader, policy, requireGranted },
+    usherAudit: audit, usherAccess: { authenticate, callerOf, requireGranted },
     usherOptions: { publicPath },
   } = app
   describeTag(app, 'audit', 'The account log')
@@ -38,22 +38,19 @@ const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function authorizeUser (request: FastifyRequest): Promise<void> {
     const { user } = request.query as { user?: unknown }
-    if (typeof user === 'string') callerOf(request).authorize('audit:read', user.toLowerCase())
+    if (typeof user === 'string') callerOf(request).authorize('audit:read', { ownerId: user.toLowerCase() })
   }
 
   async function onList (request: RequestOf<typeof schema>, reply: ReplyOf<typeof schema>) {
     const { user, action, limit, after } = request.query
-    const actor = actorOf(request)
-    const all = policy.allows(actor, 'audit:read')
-    const userId = user ?? (all ? undefined : actor.id)
-    const { rows, next } = await audit.list(actor.id, { userId, action, limit, after: after && decodeCursor(after) })
-    await confirmReader(actor, request.socket)
-    const entries = all ? [...rows] : rows.map((entry) => forOwner(entry))
+    const { rows, next } = await audit.list(
+      callerOf(request), { user, action, limit, after: after && decodeCursor(after) }
+    )
     addVary(reply, 'Authorization')
     // Entries have no versions. An entry changes when its user is deleted.
-    const isCurrent = revalidate(request, reply, pageTag(entries, 'audit 1', `${next}`))
+    const isCurrent = revalidate(request, reply, pageTag(rows, 'audit 1', `${next}`))
     linkNextPage(reply, `${publicPath}/api/audit`, { user, action, limit }, next && encodeCursor(next))
-    return isCurrent ? sendNotModified(request, reply) : entries
+    return isCurrent ? sendNotModified(request, reply) : [...rows]
   }
 }
 

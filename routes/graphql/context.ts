@@ -4,7 +4,8 @@ import type { Actor } from '../../schema/options/policy.ts'
 import type { Operation } from './execution/operation.ts'
 import type { Failures } from './execution/failures.ts'
 import type { ResultSize } from './limits/result-budget.ts'
-import type { PostRecords } from '../../plugins/posts/posts.ts'
+import type { Caller } from '../../plugins/access/caller.ts'
+import type { PostReads } from '../../plugins/posts/read-posts.ts'
 
 /** The context of resolvers. mercurius adds members of its own. */
 export interface GraphQLContext extends ResultSize, Failures {
@@ -41,18 +42,16 @@ export interface GraphQLContext extends ResultSize, Failures {
   readonly lastEventId?: string | undefined
   /** Ends the turn of a costly operation in the queue. Operations that do not have to queue have none. */
   leaveQueue?: (() => void) | undefined
-  /** The client of large reads, see `clientOfReads`. */
-  readClient?: Client
   /** Whether a mutation with an idempotency key was not a repetition. */
   isNew?: boolean
   /** Whether the operation is a query, whose result is not sent to a session that has ended meanwhile. */
   isQuery?: boolean
   /** The actor on whose permission the result depends. */
   verified?: Actor
-  /** The reader, see `authorizeRead`. */
-  reader?: Promise<Actor | null>
-  /** The error of the fields that the reader may not see. */
-  denial?: Error
+  /** The reader, see `readerOf`. */
+  reader?: Promise<Caller>
+  /** The caller of reads that do not depend on the reader, see `readerOf`. */
+  anybody?: Caller
 }
 
 /** Returns the context of an operation over HTTP. */
@@ -70,19 +69,12 @@ export function createContext (
 }
 
 /** Returns the reads of posts for an operation. Costly ones have reads of their own. */
-export function postReadsOf ({ usher: { usherPosts }, leaveQueue }: GraphQLContext): PostRecords['costly'] {
-  return leaveQueue ? usherPosts.records.costly : usherPosts.records
+export function postReadsOf ({ usher: { usherPosts }, leaveQueue }: GraphQLContext): PostReads {
+  return leaveQueue ? usherPosts.costlyReads : usherPosts.reads
 }
 
-/**
- * Returns a client for reads of posts. It also cancels reads that have not been sent once the response is too large.
- */
-export function clientOfReads (context: GraphQLContext): Client {
-  context.readClient ??= new ReadClient(context)
-  return context.readClient
-}
-
-class ReadClient implements Client {
+/** The client of the reads of an operation, which are also cancelled once the response is too large. */
+export class ReadClient implements Client {
   readonly #context: GraphQLContext
 
   constructor (context: GraphQLContext) {

@@ -124,7 +124,7 @@ export function createSendVerification (
   { usherDatabase: { db }, usherMailLinks: { emailLinks }, usherThrottle: throttle }: FastifyInstance
 ) {
   return async (caller: Caller, id: string): Promise<void> => {
-    caller.authorize('users:verify-email', id.toLowerCase())
+    caller.authorize('users:verify-email', { ownerId: id.toLowerCase() })
     const user = await findAccount(db, id)
     if (!user) throw new UserNotFound()
     emailLinks.requireMailer()

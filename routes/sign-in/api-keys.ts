@@ -81,7 +81,7 @@ const schemas = {
  */
 const apiKeyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherOptions: { publicPath }, usherAccess: { actorOf, allow, callerOf, confirmReader }, usherSignIn: { apiKeys },
+    usherOptions: { publicPath }, usherAccess: { actorOf, allow, callerOf }, usherSignIn: { apiKeys },
   } = app
   const ownId = (request: FastifyRequest) => actorOf(request).id
   forbidStoring(app)
@@ -152,15 +152,12 @@ const apiKeyRoutes: FastifyPluginAsyncTypebox = async (app) => {
     ({ ...revokesLinks !== undefined && { revokesLinks } })
 
   async function read (userId: string, id: string, request: FastifyRequest) {
-    const key = await apiKeys.get(callerOf(request), userId, id)
-    await confirmReader(actorOf(request), request.socket)
-    return key
+    return apiKeys.get(callerOf(request), userId, id)
   }
 
   // Keys have no versions, and there are few of them.
   async function list (userId: string, request: FastifyRequest, reply: FastifyReply) {
     const listed = await apiKeys.list(callerOf(request), userId)
-    await confirmReader(actorOf(request), request.socket)
     addVary(reply, 'Authorization')
     return revalidate(request, reply, pageTag(listed, 'api-keys 1')) ? sendNotModified(request, reply) : listed
   }

@@ -55,7 +55,7 @@ const schemas = {
 const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherUsers: users, usherAudit: audit, usherOptions: options,
-    usherAccess: { actors, actorOf, authenticate, authenticateAny, callerOf, claims, confirmReader, policy, sessions },
+    usherAccess: { actors, authenticate, authenticateAny, callerOf, claims, sessions },
     usherSignIn: { login }, usherThrottle: throttle,
   } = app
   const cookies = await createSessionCookie(app)
@@ -112,12 +112,11 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onReadProtected (request: RequestOf<typeof schemas.protected>) {
-    const actor = actorOf(request)
-    const user = await users.read(actor.id, request.socket)
-    await confirmReader(actor, request.socket)
+    const caller = callerOf(request)
+    const user = await users.getOwn(caller)
     // The user was deleted after the token was verified.
     if (!user) throw new InvalidToken()
-    return { user: policy.viewOf(actor, user.id).show(user) }
+    return { user: caller.viewOf(user.id).show(user) }
   }
 
   function invalidSession (reply: FastifyReply): Error {

@@ -114,7 +114,7 @@ const schemas = {
 const passkeyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherOptions: { publicPath },
-    usherAccess: { actorOf, allow, authenticateAny, authenticateSession, callerOf, confirmReader },
+    usherAccess: { actorOf, allow, authenticateAny, authenticateSession, callerOf },
     usherSignIn: { passkeys },
   } = app
   const cookies = await createSessionCookie(app)
@@ -213,7 +213,6 @@ const passkeyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   // Passkeys have no versions, and there are few of them.
   async function list (userId: string, request: FastifyRequest, reply: FastifyReply) {
     const listed = await passkeys.list(callerOf(request), userId)
-    await confirmReader(actorOf(request), request.socket)
     addVary(reply, 'Authorization')
     const tag = pageTag(listed.map((row) => ({ ...row, backedUp: `${row.backedUp}` })), 'passkeys 1')
     return revalidate(request, reply, tag) ? sendNotModified(request, reply) : listed

@@ -141,7 +141,7 @@ const schemas = {
 const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherOptions: options, usherAudit: audit, usherAccounts: { newUsers },
-    usherAccess: { actorOf, allow, authenticateAny, authenticateSession, callerOf, confirmReader, sessions },
+    usherAccess: { actorOf, allow, authenticateAny, authenticateSession, callerOf, sessions },
     usherSignIn: { providers },
   } = app
   const { publicPath } = options
@@ -318,7 +318,6 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
   // Identities have no versions, and there are few of them.
   async function list (userId: string, request: FastifyRequest, reply: FastifyReply) {
     const listed = await providers.listIdentities(callerOf(request), userId)
-    await confirmReader(actorOf(request), request.socket)
     addVary(reply, 'Authorization')
     const tag = pageTag(listed, 'identities 1')
     return revalidate(request, reply, tag) ? sendNotModified(request, reply) : listed

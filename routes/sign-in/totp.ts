@@ -55,7 +55,7 @@ const totpRoutes: FastifyPluginAsyncTypebox = async (app) => {
   } = app
   // Also for those who must have a second factor and lack it.
   const read = [authenticateAny, async (request: FastifyRequest) => {
-    callerOf(request).authorize('second-factor:read', actorOf(request).id)
+    callerOf(request).authorize('second-factor:read', { ownerId: actorOf(request).id })
   }]
   const change = [authenticateAny, async (request: FastifyRequest) => {
     const caller = callerOf(request)
@@ -74,7 +74,7 @@ const totpRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const caller = callerOf(request)
     const { id } = actorOf(request)
     const [{ passkeys, ...factors }, user, hasSecondFactor, usable] = await Promise.all([
-      credentials.list(caller, id), users.get(id, request.socket), stepUp.hasSecondFactor(caller),
+      credentials.list(caller, id), users.records.get(id, request.socket), stepUp.hasSecondFactor(caller),
       providers.stepUpProvidersOf(id),
     ])
     await caller.confirm()

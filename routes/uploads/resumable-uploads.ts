@@ -111,7 +111,7 @@ const schemas = {
 /** Adds the routes for uploads that arrive in several requests, by tus 1.0 (contract 13.5). */
 const resumableUploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherAccess: { actorOf, allow, callerOf, confirmReader, watchSession }, usherUploads: { resumable }, usherOptions,
+    usherAccess: { actorOf, allow, callerOf, watchSession }, usherUploads: { resumable }, usherOptions,
   } = app
   const { uploadMaxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
   const pace = { idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
@@ -182,13 +182,11 @@ const resumableUploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onList (request: RequestOf<typeof schemas.list>) {
     const rows = await resumable.list(callerOf(request))
-    await confirmReader(actorOf(request), request.socket)
     return rows.map((row) => show({ ...row, upload: null }))
   }
 
   async function onGet (request: RequestOf<typeof schemas.get>, reply: ReplyOf<typeof schemas.get>) {
     const state = await resumable.get(callerOf(request), idOf(request))
-    await confirmReader(actorOf(request), request.socket)
     setProgress(reply, { offset: state.received, expiresAt: state.expiresAt })
     reply.header('upload-length', state.length)
     if (state.metadata !== '') reply.header('upload-metadata', state.metadata)

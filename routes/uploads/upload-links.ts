@@ -44,7 +44,7 @@ const schemas = {
 /** Adds the routes for links to uploads (contract 13.2). */
 const uploadLinkRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherAccess: { authenticate, callerOf, confirmReader, requireGranted }, usherUploads: uploads, usherOptions,
+    usherAccess: { authenticate, callerOf, requireGranted }, usherUploads: uploads, usherOptions,
   } = app
   const { links } = uploads
   const base = `${baseUrlOf(usherOptions)}/api/uploads`
@@ -68,9 +68,7 @@ const uploadLinkRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onList (request: RequestOf<typeof schemas.list>) {
-    const caller = callerOf(request)
-    const rows = await links.list(caller, idOf(request))
-    await confirmReader(caller.actor, request.socket)
+    const rows = await links.list(callerOf(request), idOf(request))
     return rows.map(showLink)
   }
 

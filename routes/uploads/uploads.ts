@@ -136,7 +136,7 @@ interface Download {
 const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherAccess: {
-      actors, actorOf, allow, authenticate, callerOf, confirmReader, identifies, identifyQuietly, policy,
+      actors, actorOf, allow, authenticate, callerOf, identifies, identifyQuietly, policy, readerOf,
       requireGranted, watchSession,
     },
     usherAudit: audit, usherUploads: uploads, usherOptions,
@@ -234,9 +234,9 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onUsage (request: RequestOf<typeof schemas.usage>, reply: ReplyOf<typeof schemas.usage>) {
     const { bytes: quotaBytes, files: quotaFiles } = storage.quota.ofStatement
-    const actor = actorOf(request)
-    const usage = await storage.quota.usageOf(actor.id)
-    await confirmReader(actor, request.socket)
+    const caller = callerOf(request)
+    const usage = await storage.quota.usageOf(caller.getActor().id)
+    await caller.confirm()
     reply.header('cache-control', 'no-store')
     return { ...usage, quotaBytes: quotaBytes || null, quotaFiles: quotaFiles || null }
   }
@@ -246,7 +246,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     reply.header('referrer-policy', 'no-referrer')
     const since = uploads.downloads.mark()
     const { params: { id }, query: { link: secret } } = request
-    const { upload, link } = await uploads.getForDownload(callerOf(request), id, secret, () => identifyReader(request))
+    const { upload, link } = await uploads.getForDownload(readerOf(request), id, secret, () => identifyReader(request))
     const validators = { etag: tagOfBytes(upload), lastModified: upload.renamedAt ?? upload.createdAt }
     const status = evaluateConditions(request.headers, validators)
     if (status === 412) throw new PreconditionFailed()
@@ -298,14 +298,12 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   // Runs before the parameters are validated, because 403 comes before 400.
   async function authorizeList (request: FastifyRequest): Promise<void> {
     const { user } = request.query as { user?: unknown }
-    if (user === undefined || typeof user === 'string') uploads.authorizeList(callerOf(request), user)
+    if (user === undefined || typeof user === 'string') uploads.authorizeList(readerOf(request), user)
   }
 
   async function onList (request: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
     const { user, limit, after } = request.query
-    const caller = callerOf(request)
-    const { rows, next } = await uploads.list(caller, { user, limit, after: after && decodeCursor(after) })
-    await confirmReader(caller.actor, request.socket)
+    const { rows, next } = await uploads.list(readerOf(request), { user, limit, after: after && decodeCursor(after) })
     const tags = rows.flatMap((upload) => [upload.id, tagOfUpload(upload)])
     const isCurrent = revalidate(request, reply, combinedTag(['uploads 1', base, `${next}`, ...tags]))
     linkNextPage(reply, path, { user, limit }, next && encodeCursor(next))
@@ -313,9 +311,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onRecord (request: RequestOf<typeof schemas.record>, reply: ReplyOf<typeof schemas.record>) {
-    const caller = callerOf(request)
-    const upload = await uploads.get(caller, idOf(request))
-    await confirmReader(caller.actor, request.socket)
+    const upload = await uploads.get(readerOf(request), idOf(request))
     const isCurrent = revalidate(request, reply, tagOfUpload(upload))
     if (upload.isPrivate) reply.header('cache-control', NOT_STORED)
     return isCurrent ? sendNotModified(request, reply) : showUpload(upload, base)
@@ -363,7 +359,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     }
     const mayReadPrivate = async () => {
       const caller = await identifyReader(request)
-      if (!caller.allows('uploads:read-private', upload.userId!)) return false
+      if (!caller.allows('uploads:read-private', { ownerId: upload.userId! })) return false
       if (!reader && caller.actor) onceClosed(reply, watchSession(caller.actor, stop))
       return true
     }
@@ -381,7 +377,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     if (isPrivate && policy.isOpen('uploads:read')) addVary(reply, 'Authorization')
     const reader = !isPrivate && policy.isOpen('uploads:read') ? null : actors.in(request)
     if (!reader) return
-    await confirmReader(reader, request.socket)
+    await callerOf(request).confirm()
     if (isSent) onceClosed(reply, watchSession(reader, () => reply.raw.destroy()))
   }
 

@@ -1,10 +1,11 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { UserPage } from '../../db/users/list-users.ts'
-import { listUsersFor, type ListedUsers } from '../../plugins/users/list-users.ts'
+import type { Caller } from '../../plugins/access/caller.ts'
+import type { ListedUsers } from '../../plugins/users/read-users.ts'
 import { addVary } from '../../plugins/http/vary.ts'
 import { combinedTag } from '../../schema/http/entity-tag.ts'
-import type { Actor, ReadAction } from '../../schema/options/policy.ts'
+import type { ReadAction } from '../../schema/options/policy.ts'
 import { failures, HEADERS, NotModified } from '../../schema/http/reply.ts'
 import { UserList } from '../../schema/users/users.ts'
 import { accountFilters, ListUsers } from '../../schema/users/user-list.ts'
@@ -38,7 +39,9 @@ interface Rendered { readonly etag: string, payload?: string | Buffer }
 
 /** Adds the list of users (contract 2.1, 3 and 10.5). */
 const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAccess: { actors, allow, authenticate, policy }, usherOptions: { publicPath } } = app
+  const {
+    usherUsers: users, usherAccess: { allow, authenticate, policy, readerOf }, usherOptions: { publicPath },
+  } = app
   const path = `${publicPath}/api/users`
   const rendered = new WeakMap<UserPage, Map<string, Rendered>>()
 
@@ -58,9 +61,9 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onList (request: RequestOf<typeof schema>, reply: ReplyOf<typeof schema>) {
-    const { query, socket, headers } = request
+    const { query, headers } = request
     const { limit } = query
-    const reader = actors.in(request)
+    const reader = readerOf(request)
     const type = reply.getHeader('content-type') as MediaType
     // A client that has the current page costs a statement that reads no more than ids and versions. Other clients send
     // no tags.
@@ -75,8 +78,8 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
     return reply.type(`${type}; charset=utf-8`).send(view.payload as never)
 
     async function read (options?: { onlyVersions: boolean }) {
-      const list = await listUsersFor(app, query, reader, socket, options)
-      const view = renderedFor(list, `${type} ${limit} ${policy.audienceOf(reader, EMAIL)}`, reader)
+      const list = await users.list(reader, query, options)
+      const view = renderedFor(list, `${type} ${limit}`, reader)
       linkNextPage(reply, path, query, list.next)
       return { list, view, isCurrent: revalidate(request, reply, view.etag) }
     }
@@ -88,22 +91,29 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
 
   // Concurrent requests for the same page share one `UserPage`, which is rendered once for all readers who see the same
   // of it.
-  function renderedFor ({ page, next, members }: ListedUsers, key: string, reader: Actor | null): Rendered {
+  function renderedFor ({ page, next, members }: ListedUsers, key: string, reader: Caller): Rendered {
     const views = rendered.get(page) ?? new Map<string, Rendered>()
     rendered.set(page, views)
-    const name = `${key} ${members} ${next}`
+    const name = `${key} ${members} ${next} ${seenOf(page, reader)}`
     const known = views.get(name)
     if (known) return known
-    const tags = page.rows.flatMap((user) => [user.id, policy.viewOf(reader, user.id).tagOf(user)])
+    const tags = page.rows.flatMap((user) => [user.id, reader.viewOf(user.id).tagOf(user)])
     const view = { etag: combinedTag(['users 1', key, `${members}`, `${next}`, ...tags]) }
     views.set(name, view)
     return view
   }
 
+  // Returns a text that is the same for readers who see the same of a page.
+  function seenOf ({ rows }: UserPage, reader: Caller): string {
+    if (policy.isOpen(...EMAIL)) return ''
+    const seen = rows.map(({ id }) => reader.viewOf(id).key)
+    return seen.every((key) => key === seen[0]) ? `all ${seen[0]}` : seen.join()
+  }
+
   function serialize (
-    { page, next, members }: ListedUsers, limit: number, type: MediaType, reader: Actor | null, reply: FastifyReply
+    { page, next, members }: ListedUsers, limit: number, type: MediaType, reader: Caller, reply: FastifyReply
   ): string {
-    const rows = page.rows.map((user) => policy.viewOf(reader, user.id).show(user))
+    const rows = page.rows.map((user) => reader.viewOf(user.id).show(user))
     if (!members) return reply.getSerializationFunction('200', type)!(represent(type, rows, { next, limit }) as never)
     const chosen = rows.map((row) =>
       Object.fromEntries(members.filter((name) => name in row).map((name) => [name, row[name as 'id']])))

@@ -94,7 +94,7 @@ const schemas = {
 /** Adds the routes for user records (contract 2). Their list has versions (contract 3). */
 const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherUsers: users, usherAccess: { actors, allow, authenticate, callerOf, confirmReader, policy },
+    usherUsers: users, usherAccess: { allow, authenticate, callerOf, identifies, policy, readerOf },
     usherAccounts: accounts,
     usherOptions: { publicPath, userFields },
   } = app
@@ -108,7 +108,7 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.get('/users/:id', {
     schema: { ...schemas.read, ...policy.securityOf('users:read', EMAIL) },
     exposeHeadRoute: true,
-    onRequest: allow('users:read', idOf, EMAIL),
+    onRequest: identifies('users:read', ...EMAIL),
   }, onRead)
   app.post('/users', {
     schema: schemas.create, onRequest: [authenticate, allowCreation], preValidation: readNewUser,
@@ -136,19 +136,17 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   })
 
   async function onRead (request: RequestOf<typeof schemas.read>, reply: ReplyOf<typeof schemas.read>) {
-    const { params: { id }, headers, socket } = request
-    const reader = actors.in(request)
+    const { params: { id }, headers } = request
+    const reader = readerOf(request)
     // A client that has the current version costs a statement that reads no more than the version. Other clients send
     // no tags.
     if (headers['if-none-match'] !== undefined && headers['if-match'] === undefined) {
-      const version = await users.versionOf(id, socket)
-      if (reader) await confirmReader(reader, socket)
-      const etag = policy.viewOf(reader, version.id).tagOf(version)
+      const version = await users.versionOf(reader, id)
+      const etag = reader.viewOf(version.id).tagOf(version)
       if (revalidate(request, reply, etag)) return sendNotModified(request, reply)
     }
-    const user = await users.get(id, socket)
-    if (reader) await confirmReader(reader, socket)
-    const view = policy.viewOf(reader, user.id)
+    const user = await users.get(reader, id)
+    const view = reader.viewOf(user.id)
     if (revalidate(request, reply, view.tagOf(user))) return sendNotModified(request, reply)
     return view.show(user)
   }
@@ -203,13 +201,13 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const noneMatch = readIfNoneMatch(headers['if-none-match'])
     if (noneMatch === undefined) return match
     if (noneMatch === '*') return []
-    const { rowVersion } = await users.versionOf(idOf({ params }), socket)
+    const { rowVersion } = await users.records.versionOf(idOf({ params }), socket)
     return permits(noneMatch, rowVersion) ? [] : match
   }
 
   // Returns what the actor sees of a user who was changed, and sets the entity tag of it.
   function showTagged (user: UserRow, request: FastifyRequest, reply: FastifyReply) {
-    const view = policy.viewOf(actors.in(request), user.id)
+    const view = callerOf(request).viewOf(user.id)
     reply.header('etag', view.tagOf(user))
     return view.show(user)
   }

@@ -22,23 +22,40 @@ export interface Actor {
   readonly claims: ActorClaims
 }
 
-/**
- * Returns whether an actor may perform an action on something that `ownerId` owns. A user record is owned by its user.
- */
-export type Rule = (actor: Actor, ownerId?: string) => boolean
+/** What an action is about. It has no members for an action that is not about something that exists, such as a list. */
+export interface Resource {
+  /** The id of the user who owns it. A user record is owned by its user. */
+  readonly ownerId?: string | undefined
+}
 
-/** Returns whether a reader may read something that `ownerId` owns. The reader is null without a token. */
-export type ReadRule = (reader: Actor | null, ownerId?: string) => boolean
+/** Returns whether an actor may perform an action on a resource. */
+export type Rule = (actor: Actor, resource: Resource) => boolean
+
+/** Returns whether a reader may read a resource. The reader is null without a token. */
+export interface ReadRule {
+  (reader: Actor | null, resource: Resource): boolean
+  /**
+   * Returns a text that is the same for all readers for whom the rule returns the same about every resource, so that
+   * events are rendered once for all of them. Without it, each reader gets events that are rendered alone.
+   */
+  readonly sharedBy?: (reader: Actor | null) => string
+}
 
 const member: Rule = () => true
 const admin: Rule = (actor) => actor.role === 'admin'
-const owner: Rule = (actor, ownerId) => actor.role === 'admin' || actor.id === ownerId
+const owner: Rule = (actor, { ownerId }) => actor.role === 'admin' || actor.id === ownerId
+
+const shared = (rule: ReadRule, sharedBy: (reader: Actor | null) => string): ReadRule =>
+  Object.assign((reader: Actor | null, resource: Resource) => rule(reader, resource), { sharedBy })
 
 /** Who may read something: anyone, everyone with a token, or its owner and admins. */
 export const audiences = {
-  anyone: () => true,
-  members: (reader) => reader !== null,
-  owners: (reader, ownerId) => reader !== null && owner(reader, ownerId),
+  anyone: shared(() => true, () => ''),
+  members: shared((reader) => reader !== null, (reader) => reader ? 'member' : 'nobody'),
+  owners: shared(
+    (reader, resource) => reader !== null && owner(reader, resource),
+    (reader) => reader ? reader.role === 'admin' ? 'admin' : reader.id : 'nobody'
+  ),
 } as const satisfies Record<string, ReadRule>
 
 export type Audience = keyof typeof audiences

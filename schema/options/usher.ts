@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import type { EventHandler, EventName, FailedDelivery } from '../outbox/events.ts'
 import type { UsherPost } from './hooks.ts'
 import type { UsherMetric } from './metrics.ts'
-import type { Action, Actor, HostAction, ReadAction } from './policy.ts'
+import type { Action, Actor, HostAction, ReadAction, Resource } from './policy.ts'
 import type { PatchUpload, Visibility } from '../uploads/upload.ts'
 import type { CreateUploadLink } from '../uploads/upload-link.ts'
 import type { CreateUser, PatchUser, Role, ShownUser, UsherUser } from '../users/users.ts'
@@ -316,11 +316,11 @@ interface HostFunctions {
 /** A hook for routes of a host, of any type provider and of any server. */
 export type Guard = HostFunctions['guard']
 
-/** Returns the id of the user who owns what a request is about, if the rule of the policy depends on it. */
-export type OwnerOf = (request: AnyRequest) => string | undefined
+/** Returns what a request is about, such as `{ ownerId }`, if the rule of the policy depends on it. */
+export type ResourceOf = (request: AnyRequest) => Resource
 
 export interface AllowOptions {
-  ownerOf?: OwnerOf | undefined
+  resourceOf?: ResourceOf | undefined
   /**
    * How many seconds ago the user must have been authenticated at most. A token that is older gets 403
    * `STEP_UP_REQUIRED` (RFC 9470): the client gets another one from POST /api/auth/step-up.
@@ -345,9 +345,9 @@ export interface Usher {
   /**
    * Returns an `onRequest` hook that authenticates the request and checks the policy: 401 or 403 if the action is not
    * permitted. The action is one of Usher's, or one of the host's own, which the option `policy` defines.
-   * @param options a function is its `ownerOf`
+   * @param options a function is its `resourceOf`
    */
-  allow (action: Action | ReadAction | HostAction, options?: OwnerOf | AllowOptions): Guard
+  allow (action: Action | ReadAction | HostAction, options?: ResourceOf | AllowOptions): Guard
   /**
    * Returns an `onRequest` hook that authenticates the request: 403 unless the actor has the role. Admins have every
    * role.

@@ -100,7 +100,7 @@ nightly('2 the policy of a host decides who may disable users, in addition to wh
   }
   t.strictSame(await statusesOf({ 'users:disable': () => true }), [400, 403, 200])
   t.strictSame(
-    await statusesOf({ 'users:disable': (actor, ownerId) => actor.id === ownerId, 'users:replace': () => true }),
+    await statusesOf({ 'users:disable': (actor, { ownerId }) => actor.id === ownerId, 'users:replace': () => true }),
     [400, 403, 403]
   )
   t.equal((await inject(

@@ -237,7 +237,7 @@ t.test('11.1 a rule of the host decides by reader and owner, and a rejected read
   const usher = await createUsher(t, {
     policy: {
       'posts:read': audiences.owners,
-      'users:read': (reader, ownerId) => reader !== null && (reader.role === 'admin' || reader.id === ownerId),
+      'users:read': (reader, { ownerId }) => reader !== null && (reader.role === 'admin' || reader.id === ownerId),
     },
   })
   const { inject, admin } = usher

@@ -23,7 +23,7 @@ await app.register(usher, {
   decoratorName: 'others',
   publicUrl: process.env['PUBLIC_URL'],
   admin: { email: 'admin@example.com', password: 'correct horse' },
-  policy: { 'users:create': (actor, ownerId) => actor.role === 'admin' || ownerId === undefined },
+  policy: { 'users:create': (actor, { ownerId }) => actor.role === 'admin' || ownerId === undefined },
   onFirstAdmin: ({ email, password }) => { [email, password].map((text) => text.toUpperCase()) },
 })
 void app.register(async (scope) => scope.register(usher, {}), { prefix: '/scope' })

@@ -9,15 +9,15 @@ t.test("12.1 the hooks identify, allow and requireRole guard routes of the host,
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   const own = {
-    'bookmarks:create': (actor: { role: string }, ownerId?: string) => actor.role === 'admin' || ownerId === 'mine',
+    'bookmarks:create': (actor: { role: string }, { ownerId }: { ownerId?: string }) => actor.role === 'admin' || ownerId === 'mine',
   }
   const options = { ...await mountOptions(t), policy: own as never }
   await app.register(usherPlugin, options)
   const { identify, allow, requireRole, schema } = app.usher
-  const ownerOf = (request: { query: unknown }) => (request.query as { owner?: string }).owner
+  const resourceOf = (request: { query: unknown }) => ({ ownerId: (request.query as { owner?: string }).owner })
   const answer = async ({ actor }: { actor: { id: string } | null }) => ({ id: actor?.id ?? null })
   app.get('/identify', { onRequest: identify }, answer)
-  app.get('/own', { onRequest: allow('bookmarks:create' as never, ownerOf) }, answer)
+  app.get('/own', { onRequest: allow('bookmarks:create' as never, resourceOf) }, answer)
   app.get('/usher', { onRequest: allow('users:create') }, answer)
   app.get('/read', { onRequest: allow('users:list') }, answer)
   app.get('/admin', { onRequest: requireRole('admin') }, answer)

@@ -67,7 +67,7 @@ t.test('11.3 an address that is set back by a link gives no link to whoever had 
 t.test('11.3 a pending address that somebody else has requested: a notice without a link, and no earlier link works', async (t) => {
   const helper = await createUser()
   const { inject } = await createUsher(t, {
-    ...usher.options, policy: { ...policy, 'users:replace': (actor, id) => actor.id === id || actor.id === helper.id },
+    ...usher.options, policy: { ...policy, 'users:replace': (actor, { ownerId }) => actor.id === ownerId || actor.id === helper.id },
   })
   const user = await createUser()
   const [own, given] = [newEmail(), newEmail()]

@@ -11,7 +11,7 @@ import { sessionActions } from '../../../schema/options/policy.ts'
 import { UserDisabled, UserNotFound } from '../../../schema/users/users.ts'
 import type { Audit } from '../../audit/index.ts'
 import type { Core } from '../../core.ts'
-import type { Users } from '../../users/index.ts'
+import type { UserRecords } from '../../users/user-records.ts'
 import type { Caller } from '../../access/caller.ts'
 import { hashSecret } from '../../access/secrets.ts'
 import type { Credentials } from '../credentials.ts'
@@ -24,7 +24,7 @@ interface Dependencies extends Core {
   credentials: Credentials
   sessions: Pick<Sessions, 'markEnded'>
   stepUp: StepUp
-  users: Users
+  users: UserRecords
 }
 
 export type ApiKeys = ReturnType<typeof createApiKeys>
@@ -57,7 +57,7 @@ export function createApiKeys (
      * @param given what the schema `CreateApiKey` accepts
      */
     async create (caller: Caller, userId: string, given: CreateApiKey): Promise<ApiKeyRow & { key: string }> {
-      caller.authorize('api-keys:create', userId)
+      caller.authorize('api-keys:create', { ownerId: userId })
       // Also for a key of somebody else: a thief of an admin's session must not leave a key behind.
       await stepUp.require(caller)
       const { actor } = caller
@@ -88,18 +88,26 @@ export function createApiKeys (
       return { ...created, key }
     },
 
-    /** Returns the keys of a user, newest first. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`. */
+    /**
+     * Returns the keys of a user, newest first. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`, `InvalidToken`.
+     */
     async list (caller: Caller, userId: string): Promise<ApiKeyRow[]> {
-      caller.authorize('api-keys:list', userId)
+      caller.authorize('api-keys:list', { ownerId: userId })
       if (caller.actor?.id !== userId) await users.get(userId, caller.client)
-      return listApiKeys(db, userId)
+      const keys = await listApiKeys(db, userId)
+      await caller.confirm()
+      return keys
     },
 
-    /** Returns a key of a user. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`, `ApiKeyNotFound`. */
+    /**
+     * Returns a key of a user. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`, `ApiKeyNotFound`, `InvalidToken`.
+     */
     async get (caller: Caller, userId: string, id: string): Promise<ApiKeyRow> {
-      caller.authorize('api-keys:list', userId)
+      caller.authorize('api-keys:list', { ownerId: userId })
       if (caller.actor?.id !== userId) await users.get(userId, caller.client)
-      return getApiKey(db, userId, id)
+      const key = await getApiKey(db, userId, id)
+      await caller.confirm()
+      return key
     },
 
     /**
@@ -109,7 +117,7 @@ export function createApiKeys (
      * `InvalidToken`.
      */
     async delete (caller: Caller, userId: string, id: string, { revokesLinks = false } = {}): Promise<void> {
-      caller.authorize('api-keys:delete', userId)
+      caller.authorize('api-keys:delete', { ownerId: userId })
       if (caller.actor?.id !== userId) await users.get(userId, caller.client)
       await db.transaction().execute(async (trx) => {
         if (!await lockUser(trx, userId)) {

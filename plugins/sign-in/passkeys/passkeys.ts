@@ -20,7 +20,7 @@ import type { ResultKey } from '../../../schema/http/idempotency.ts'
 import { UserNotFound } from '../../../schema/users/users.ts'
 import type { Audit } from '../../audit/index.ts'
 import type { Core } from '../../core.ts'
-import type { Users } from '../../users/index.ts'
+import type { UserRecords } from '../../users/user-records.ts'
 import type { Caller } from '../../access/caller.ts'
 import type { SessionCookie } from '../../access/cookies.ts'
 import type { Credentials } from '../credentials.ts'
@@ -65,7 +65,7 @@ class Rejected extends Error {
 }
 
 interface Dependencies extends Core {
-  users: Users
+  users: UserRecords
   audit: Audit
   login: LoginFunctions
   sessions: Sessions
@@ -203,11 +203,16 @@ export function createPasskeys (dependencies: Dependencies) {
     /** Returns a passkey of the caller. Throws `PasskeyNotFound`. */
     get: (caller: Caller, id: string): Promise<PasskeyRow> => getPasskey(db, caller.getActor().id, id),
 
-    /** Returns the passkeys of a user, newest first. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`. */
+    /**
+     * Returns the passkeys of a user, newest first. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
+     * `InvalidToken`.
+     */
     async list (caller: Caller, userId: string): Promise<PasskeyRow[]> {
-      caller.authorize('passkeys:list', userId)
+      caller.authorize('passkeys:list', { ownerId: userId })
       if (caller.actor?.id !== userId) await users.get(userId, caller.client)
-      return listPasskeys(db, userId)
+      const passkeys = await listPasskeys(db, userId)
+      await caller.confirm()
+      return passkeys
     },
 
     /** Renames a passkey of the caller. Throws `PasskeyNotFound`, `InvalidToken`. */
@@ -227,7 +232,7 @@ export function createPasskeys (dependencies: Dependencies) {
      * `PasskeyNotFound`, `LastWayToSignIn`, `InvalidToken`.
      */
     async remove (caller: Caller, userId: string, id: string): Promise<void> {
-      caller.authorize('passkeys:remove', userId)
+      caller.authorize('passkeys:remove', { ownerId: userId })
       const actorId = caller.actor?.id ?? null
       if (actorId === userId) await stepUp.require(caller)
       else await users.get(userId, caller.client)

@@ -31,7 +31,7 @@ import { foldEmail } from '../../../schema/strings/address.ts'
 import { EmailTaken, ServiceUser, UserNotFound } from '../../../schema/users/users.ts'
 import type { Audit } from '../../audit/index.ts'
 import type { Core } from '../../core.ts'
-import type { Users } from '../../users/index.ts'
+import type { UserRecords } from '../../users/user-records.ts'
 import type { Caller } from '../../access/caller.ts'
 import type { SessionCookie } from '../../access/cookies.ts'
 import type { Credentials } from '../credentials.ts'
@@ -108,7 +108,7 @@ export class CallbackFailure extends Error {
 }
 
 interface Dependencies extends Core {
-  users: Users
+  users: UserRecords
   audit: Audit
   login: LoginFunctions
   sessions: Sessions
@@ -445,11 +445,16 @@ export async function createProviders (dependencies: Dependencies) {
       return identities.some((identity) => identity.provider === provider && identity.createdAt.getTime() >= since)
     },
 
-    /** Returns the identities of a user, newest first. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`. */
+    /**
+     * Returns the identities of a user, newest first. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
+     * `InvalidToken`.
+     */
     async listIdentities (caller: Caller, userId: string): Promise<IdentityRow[]> {
-      caller.authorize('identities:list', userId)
+      caller.authorize('identities:list', { ownerId: userId })
       if (caller.actor?.id !== userId) await users.get(userId, caller.client)
-      return listIdentities(db, userId)
+      const identities = await listIdentities(db, userId)
+      await caller.confirm()
+      return identities
     },
 
     /**
@@ -458,7 +463,7 @@ export async function createProviders (dependencies: Dependencies) {
      * `IdentityNotFound`, `LastWayToSignIn`, `InvalidToken`.
      */
     async removeIdentity (caller: Caller, userId: string, id: string): Promise<void> {
-      caller.authorize('identities:remove', userId)
+      caller.authorize('identities:remove', { ownerId: userId })
       const actorId = caller.actor?.id ?? null
       if (actorId === userId) await stepUp.require(caller)
       else await users.get(userId, caller.client)

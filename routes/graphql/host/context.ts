@@ -2,7 +2,7 @@ import { defineError } from '../../../schema/http/errors.ts'
 import type { UsherGraphQLContext } from '../../../schema/graphql/host-graphql.ts'
 import type { Actor } from '../../../schema/options/policy.ts'
 import type { GraphQLContext } from '../context.ts'
-import { actorOfReads } from '../resolvers/reading.ts'
+import { identifiedReaderOf } from '../resolvers/reading.ts'
 
 export const ResolverTimeout = defineError('RESOLVER_TIMEOUT', 'The server took too long, try again', 503)
 
@@ -19,7 +19,7 @@ export const knownCall = (context: GraphQLContext): HostCall | undefined => call
 
 /** Returns the call of an operation. Throws `InvalidToken` if a socket's session has ended. */
 export async function openCall (context: GraphQLContext): Promise<HostCall> {
-  const actor = await actorOfReads(context)
+  const { actor } = await identifiedReaderOf(context)
   const known = calls.get(context) ?? createCall(context, actor)
   calls.set(context, known)
   return known

@@ -3,8 +3,8 @@ import type { UserRow } from '../../../db/tables/index.ts'
 import { InternalError } from '../../../schema/http/errors.ts'
 import { PostNotFound } from '../../../schema/posts/post.ts'
 import { UserNotFound } from '../../../schema/users/users.ts'
-import { clientOfReads, postReadsOf, type GraphQLContext } from '../context.ts'
-import { authorizeRead, countUsers } from '../resolvers/reading.ts'
+import { postReadsOf, type GraphQLContext } from '../context.ts'
+import { countUsers, readerOf } from '../resolvers/reading.ts'
 import { countRows } from '../limits/result-size.ts'
 
 // The bytes of JSON around an item of a list, and of an instant.
@@ -43,14 +43,16 @@ export type Reference = 'User' | 'Post'
 
 const readers = {
   async User (id: string, context: GraphQLContext) {
-    await authorizeRead(context, 'users:read', id)
-    return await context.usher.usherUsers.read(id, context.client) ?? new UserNotFound()
+    try {
+      return await context.usher.usherUsers.get(await readerOf(context, 'users:read'), id)
+    } catch (error) {
+      if (error instanceof UserNotFound) return error
+      throw error
+    }
   },
 
   async Post (id: string, context: GraphQLContext) {
-    const post = await postReadsOf(context).read(id, clientOfReads(context))
-    await authorizeRead(context, 'posts:read', post?.authorId)
-    return post ?? new PostNotFound()
+    return await postReadsOf(context).get(await readerOf(context, 'posts:read'), id) ?? new PostNotFound()
   },
 }
 

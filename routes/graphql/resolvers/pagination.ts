@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Page } from '../../../db/tables/page.ts'
-import type { UserListRequest } from '../../../plugins/users/list-users.ts'
+import type { UserListRequest } from '../../../plugins/users/read-users.ts'
 import { decodeCursor } from '../../../schema/http/cursor.ts'
 import { ListArguments, USUAL_PAGE } from '../../../schema/posts/post.ts'
 import { ListUsers, userFilters, type UserFilters } from '../../../schema/users/user-list.ts'

@@ -2,80 +2,72 @@ import type { FastifyInstance } from 'fastify'
 import { GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
 import type { UserRow } from '../../../db/tables/index.ts'
 import { audiences, type Actor, type ReadAction } from '../../../schema/options/policy.ts'
-import { denialOf, readerFor } from '../../../plugins/access/policy.ts'
+import type { Caller } from '../../../plugins/access/caller.ts'
+import { readerFor } from '../../../plugins/access/policy.ts'
+import { clientInfoOf } from '../../../plugins/http/client-info.ts'
 import { hasJson } from '../../../schema/graphql/sdl.ts'
 import { accountMembers, type AccountMember } from '../../../schema/users/members.ts'
 import { readableFields, type UserField } from '../../../schema/users/user-fields.ts'
-import type { GraphQLContext } from '../context.ts'
+import { ReadClient, type GraphQLContext } from '../context.ts'
 import { countRows } from '../limits/result-size.ts'
 
 /**
- * Throws `Unauthenticated` or `Forbidden` if the reader of an operation may not read something (contract 11.1). Returns
- * nothing to wait for if anyone may, since a list calls this for each of its rows.
+ * Returns the caller of the reads of an operation that depend on these actions (contract 11.1). If anyone may perform
+ * them, nobody is identified, and there is nothing to wait for.
  */
-export function authorizeRead (
-  context: GraphQLContext, action: ReadAction, ownerId?: string
-): Promise<void> | undefined {
-  return context.usher.usherAccess.policy.isOpen(action) ? undefined : authorize(context, action, ownerId)
-}
-
-async function authorize (context: GraphQLContext, action: ReadAction, ownerId: string | undefined): Promise<void> {
-  const { usher: { usherAudit: audit, usherAccess: { callerOf, policy } }, request } = context
-  const reader = await actorOfReads(context)
-  if (policy.allows(reader, action, ownerId)) return
-  if (!context.denial && reader && request) audit.addRejection(callerOf(request, { actor: reader }), 403)
-  // All fields of an operation that may not be read throw the same error, since creating it takes longer than
-  // everything else about them.
-  context.denial ??= denialOf(reader, action)
-  throw context.denial
+export function readerOf (context: GraphQLContext, ...actions: readonly ReadAction[]): Caller | Promise<Caller> {
+  if (!context.usher.usherAccess.policy.isOpen(...actions)) return identifiedReaderOf(context)
+  context.anybody ??= createReader(context, null)
+  return context.anybody
 }
 
 /**
- * Returns the actor of an operation, or null. Over a socket, finding the actor verifies the token again. Once is enough
- * for a query, whose result is withheld if the session ends. That of a mutation is not, so each of its reads verifies
- * the actor.
+ * Returns the caller of reads with the actor of the operation. Over a socket, finding the actor verifies the token
+ * again. Once is enough for a query, whose result is withheld if the session ends. That of a mutation is not, so each
+ * of its reads verifies the actor.
  */
-export function actorOfReads (context: GraphQLContext): Promise<Actor | null> {
-  if (context.isQuery === false) return verify(context)
-  context.reader ??= verify(context)
+export function identifiedReaderOf (context: GraphQLContext): Promise<Caller> {
+  if (context.isQuery === false) return identify(context)
+  context.reader ??= identify(context)
   return context.reader
 }
 
-async function verify (context: GraphQLContext): Promise<Actor | null> {
+async function identify (context: GraphQLContext): Promise<Caller> {
   const actor = await context.actor()
   if (actor) context.verified = actor
-  return actor
+  return createReader(context, actor)
 }
 
-/** Returns whether the reader of an operation may read the private uploads of a user. */
-export async function mayReadPrivate (context: GraphQLContext, ownerId: string): Promise<boolean> {
-  const { policy } = context.usher.usherAccess
-  const action = 'uploads:read-private'
-  return policy.isOpen(action) || policy.allows(await actorOfReads(context), action, ownerId)
-}
-
-/** Returns the reader of users, or null if all readers see the same of them. */
-export async function readerOfUsers (context: GraphQLContext): Promise<Actor | null> {
-  return context.usher.usherAccess.policy.isOpen('users:read-email') ? null : actorOfReads(context)
+function createReader (context: GraphQLContext, actor: Actor | null): Caller {
+  const { usher: { usherAccess, usherAudit: audit, log }, request } = context
+  return usherAccess.createCaller({
+    actor,
+    client: new ReadClient(context),
+    via: 'graphql',
+    log: request?.log ?? log,
+    ...request ? clientInfoOf(request) : { address: '', userAgent: '' },
+    // The error handler of REST routes records rejections, but errors of resolvers do not reach it.
+    onDenied: actor && request ? (caller) => audit.addRejection(caller, 403) : undefined,
+  })
 }
 
 const accountMember = (name: AccountMember) =>
   async (user: UserRow, _: unknown, context: GraphQLContext): Promise<UserRow[AccountMember] | null> => {
-    const reader = await actorOfReads(context)
-    return context.usher.usherAccess.policy.allows(reader, 'users:read-email', user.id) ? user[name] : null
+    const reader = await readerOf(context, 'users:read-email')
+    return reader.allows('users:read-email', { ownerId: user.id }) ? user[name] : null
   }
 
 /** Resolves the entity tag of a user, which depends on what the reader may see. */
 export function etagOfUser (user: UserRow, _: unknown, context: GraphQLContext): string | Promise<string> {
-  const { policy } = context.usher.usherAccess
-  if (policy.isOpen('users:read-email')) return policy.viewOf(null, user.id).tagOf(user)
-  return actorOfReads(context).then((reader) => policy.viewOf(reader, user.id).tagOf(user))
+  const reader = readerOf(context, 'users:read-email')
+  const tagFor = (reader: Caller) => reader.viewOf(user.id).tagOf(user)
+  return reader instanceof Promise ? reader.then(tagFor) : tagFor(reader)
 }
 
 // A field of the host. Null without a value, and for readers who may not see it.
 const hostField = ({ name, ...field }: UserField) =>
   async (user: UserRow, _: unknown, context: GraphQLContext): Promise<unknown> => {
-    const reader = readerFor(await actorOfReads(context), 'users:read-email')
+    const reader = readerFor((await readerOf(context, 'users:read-email')).actor, 'users:read-email')
     const [visible] = readableFields([{ name, ...field }], reader, user.id)
     return visible ? user[name as keyof UserRow] : null
   }
@@ -112,9 +104,8 @@ export function countUsers (
 async function countVisible (
   context: GraphQLContext, info: GraphQLResolveInfo, users: readonly UserRow[]
 ): Promise<void> {
-  const { policy } = context.usher.usherAccess
-  const reader = await readerOfUsers(context)
-  countRows(context, info, users.map((user) => policy.viewOf(reader, user.id).show(user)))
+  const reader = await readerOf(context, 'users:read-email')
+  countRows(context, info, users.map((user) => reader.viewOf(user.id).show(user)))
 }
 
 /** Returns the actions on which a document with these fields depends. Every subscription delivers posts. */

@@ -4,7 +4,6 @@ import { authorPostsKey, type ListedPost } from '../../../db/posts/posts.ts'
 import type { Caller } from '../../../plugins/access/caller.ts'
 import { clientInfoOf } from '../../../plugins/http/client-info.ts'
 import type { Steps } from '../../../plugins/idempotency/index.ts'
-import { listUsersFor } from '../../../plugins/users/list-users.ts'
 import type { PostEvent } from '../../../plugins/posts/post-stream.ts'
 import { tagOfUpload, visibilityOf } from '../../../plugins/uploads/show-upload.ts'
 import { decodePlace, encodeCursor, encodePlace } from '../../../schema/http/cursor.ts'
@@ -12,14 +11,13 @@ import { entityTag, readIfMatch } from '../../../schema/http/entity-tag.ts'
 import { Forbidden } from '../../../schema/http/errors.ts'
 import { filtersAccounts } from '../../../schema/users/user-list.ts'
 import { baseUrlOf } from '../../../schema/options/public-url.ts'
-import { UserNotFound } from '../../../schema/users/users.ts'
+import { UploadNotFound } from '../../../schema/uploads/upload.ts'
 import { toConnection, readPage, readUsersPage } from './pagination.ts'
-import { clientOfReads, postReadsOf, type GraphQLContext } from '../context.ts'
+import { postReadsOf, type GraphQLContext } from '../context.ts'
 import { limitFailure } from '../execution/failures.ts'
 import { performOnce } from '../idempotency.ts'
 import {
-  actorOfReads, authorizeRead, countUsers, etagOfUser, fieldScalars, hidingResolvers, mayReadPrivate,
-  readerOfUsers,
+  countUsers, etagOfUser, fieldScalars, hidingResolvers, identifiedReaderOf, readerOf,
 } from './reading.ts'
 import { countRows, showsContents } from '../limits/result-size.ts'
 import { selectedPostFields } from './selection.ts'
@@ -36,55 +34,50 @@ const resolvers = {
 
   Query: {
     async user (_, { id }, context, info) {
-      await authorizeRead(context, 'users:read', id.toLowerCase())
-      const user = await context.usher.usherUsers.read(id, context.client)
-      if (!user) throw new UserNotFound()
+      const user = await context.usher.usherUsers.get(await readerOf(context, 'users:read'), id)
       await countUsers(context, info, [user])
       return user
     },
 
     async users (_, args, context, info) {
-      await authorizeRead(context, 'users:list')
       const query = readUsersPage(args)
       // Only admins may filter by what concerns accounts, also where anybody may list users.
-      const reader = filtersAccounts(query) ? await actorOfReads(context) : await readerOfUsers(context)
-      const { page, next, cursorOf } = await listUsersFor(context.usher, query, reader, context.client)
+      const reader = await (filtersAccounts(query)
+        ? identifiedReaderOf(context)
+        : readerOf(context, 'users:list', 'users:read-email'))
+      const { page, next, cursorOf } = await context.usher.usherUsers.list(reader, query)
       await countUsers(context, info, page.rows)
       return toConnection({ rows: page.rows, next }, query.after, cursorOf)
     },
 
     async post (_, { id }, context, info) {
-      const post = await postReadsOf(context).read(id, clientOfReads(context))
-      await authorizeRead(context, 'posts:read', post?.authorId)
+      const post = await postReadsOf(context).get(await readerOf(context, 'posts:read'), id)
       if (post) countRows(context, info, [post])
       return post
     },
 
     async posts (_, { authorId, ...args }, context, info) {
-      await authorizeRead(context, 'posts:read', authorId?.toLowerCase())
+      const reader = await readerOf(context, 'posts:read')
       const { first: limit, after } = readPage(args, (cursor) => decodePlace(cursor).position)
       const fields = [...selectedPostFields(info), 'position' as const, 'epoch' as const]
-      const query = { fields, authorId: authorId ?? undefined, limit, after }
-      const { rows: listed, next } = await postReadsOf(context).list(query, clientOfReads(context))
-      const rows = await countAndComplete(context, info, listed)
+      const query = { fields, authorId: authorId?.toLowerCase(), limit, after }
+      const { rows: listed, next } = await postReadsOf(context).list(reader, query)
+      const rows = await countAndComplete(context, info, reader, listed)
       return toConnection({ rows, next: next && cursorOf(listed.at(-1)!) }, after, cursorOf)
     },
 
     async upload (_, { id }, context, info) {
-      const upload = await context.usher.usherUploads.storage.find(id)
-      const isHidden = upload?.isPrivate && !await mayReadPrivate(context, upload.userId!)
-      if (!upload || isHidden) {
-        await authorizeRead(context, 'uploads:read')
-        return null
-      }
-      if (!upload.isPrivate) await authorizeRead(context, 'uploads:read', upload.userId!)
-      countRows(context, info, [upload])
+      const reader = await readerOf(context, 'uploads:read', 'uploads:read-private')
+      const upload = await context.usher.usherUploads.get(reader, id).catch((error: unknown) => {
+        if (error instanceof UploadNotFound) return null
+        throw error
+      })
+      if (upload) countRows(context, info, [upload])
       return upload
     },
 
     async me (_, __, context, info) {
-      const authenticated = await actorOfReads(context)
-      const user = authenticated && await context.usher.usherUsers.read(authenticated.id, context.client)
+      const user = await context.usher.usherUsers.getOwn(await identifiedReaderOf(context))
       if (user) await countUsers(context, info, [user])
       return user
     },
@@ -95,11 +88,10 @@ const resolvers = {
 
     async posts ({ id }, args, context, info) {
       try {
-        await authorizeRead(context, 'posts:read', id)
+        const reader = await readerOf(context, 'posts:read')
         const key = authorPostsKey(id, readPage(args).first, selectedPostFields(info))
-        return await countAndComplete(
-          context, info, await postReadsOf(context).listOfAuthor(key, clientOfReads(context))
-        )
+        const posts = await postReadsOf(context).listOfAuthor(reader, id, key)
+        return await countAndComplete(context, info, reader, posts)
       } catch (error) {
         throw limitFailure(context, error)
       }
@@ -107,10 +99,9 @@ const resolvers = {
 
     async uploads ({ id }, args, context, info) {
       try {
-        await authorizeRead(context, 'uploads:list', id)
+        const reader = await readerOf(context, 'uploads:list', 'uploads:read-private')
         const { first: limit, after } = readPage(args)
-        const onlyPublic = !await mayReadPrivate(context, id)
-        const page = await context.usher.usherUploads.listOf(id, { limit, after, onlyPublic }, context.client)
+        const page = await context.usher.usherUploads.list(reader, { user: id, limit, after })
         countRows(context, info, page.rows)
         const next = page.next && encodeCursor(page.next)
         return toConnection({ rows: page.rows, next }, after, (upload) => encodeCursor(upload.id))
@@ -133,10 +124,8 @@ const resolvers = {
 
     async author ({ authorId }, _, context, info) {
       try {
-        await authorizeRead(context, 'users:read', authorId)
-        const author = await context.usher.usherUsers.read(authorId!, context.client)
-        // The author was deleted, together with the post, after the post was read.
-        if (!author) throw new UserNotFound()
+        // It throws if the author was deleted, together with the post, after the post was read.
+        const author = await context.usher.usherUsers.get(await readerOf(context, 'users:read'), authorId!)
         await countUsers(context, info, [author])
         return author
       } catch (error) {
@@ -198,8 +187,7 @@ const resolvers = {
       async subscribe (_, { authorId: author, after }, context) {
         const cursor = context.lastEventId ?? after
         const authorId = author?.toLowerCase()
-        await authorizeRead(context, 'posts:read', authorId)
-        return context.usher.usherPosts.events!.open({
+        return context.usher.usherPosts.events!.open(await readerOf(context, 'posts:read'), {
           authorId, after: cursor == null ? undefined : decodePlace(cursor),
         })
       },
@@ -251,10 +239,10 @@ function cursorOf ({ position, epoch }: ListedPost): string {
 // Counts the posts of a list before the contents of a long one are read. A response that is too large costs nearly
 // nothing that way.
 async function countAndComplete<Posts extends readonly ListedPost[]> (
-  context: GraphQLContext, info: GraphQLResolveInfo, posts: Posts
+  context: GraphQLContext, info: GraphQLResolveInfo, reader: Caller, posts: Posts
 ): Promise<Posts | ListedPost[]> {
   countRows(context, info, posts)
-  return showsContents(info) ? postReadsOf(context).complete(posts, clientOfReads(context)) : posts
+  return showsContents(info) ? postReadsOf(context).complete(reader, posts) : posts
 }
 
 // Runs a mutation, and adds its rejection to the account log. In REST routes the error handler does that

@@ -44,7 +44,7 @@ export function showUploads (
       { title: 'Uploaded', cell: ({ createdAt }) => showTime(createdAt) },
       {
         title: 'Actions',
-        cell: ({ id, filename, userId, rowVersion }) => caller.allows('uploads:delete', userId!) &&
+        cell: ({ id, filename, userId, rowVersion }) => caller.allows('uploads:delete', { ownerId: userId! }) &&
           dangerForm(`${path}/uploads/${id}/delete`, {
             id: `delete-${id}`,
             text: 'Delete',
@@ -71,7 +71,7 @@ export function showPosts (
       { title: 'Created', cell: ({ createdAt }) => showTime(createdAt!) },
       {
         title: 'Actions',
-        cell: ({ id, title = '', authorId, rowVersion }) => caller.allows('posts:delete', authorId) &&
+        cell: ({ id, title = '', authorId, rowVersion }) => caller.allows('posts:delete', { ownerId: authorId }) &&
           dangerForm(`${path}/posts/${id}/delete`, {
             id: `delete-${id}`,
             text: 'Delete',
@@ -118,16 +118,13 @@ export function createLists (app: FastifyInstance) {
 
   const pages: Record<string, Render> = {
     '/log': async (context) => {
-      const { caller, actor, query } = context
+      const { caller, query } = context
       const { user, action, after } = query
-      caller.authorize('audit:read', user?.toLowerCase())
       const asked = parseAudit({
         ...user && { user: user.trim().toLowerCase() }, ...action && { action }, limit: ROWS_PER_PAGE,
       })
-      const { rows, next } = await audit.list(actor.id, {
-        userId: asked.user, action: asked.action, limit: asked.limit, after: placeOf(after),
-      })
-      const names = await readNames(context, users, rows.flatMap(({ actorId, userId }) => [actorId, userId]))
+      const { rows, next } = await audit.list(caller, { ...asked, after: placeOf(after) })
+      const names = await readNames(context, users.records, rows.flatMap(({ actorId, userId }) => [actorId, userId]))
       return {
         section: 'log',
         title: 'Account log',
@@ -150,7 +147,7 @@ ${showEntries(context, rows, names)}${showPages(context, '/log', next && encodeC
       const { rows, next } = await admin.listDeliveries(caller, parseDeliveries({
         ...kind && { kind }, ...after !== undefined && { after }, limit: ROWS_PER_PAGE,
       }))
-      const names = await readNames(context, users, rows.map(({ userId }) => userId))
+      const names = await readNames(context, users.records, rows.map(({ userId }) => userId))
       return {
         section: 'deliveries',
         title: 'Failed deliveries',
@@ -188,7 +185,7 @@ ${rows.length === 0
       const { caller, path, query: { after } } = context
       const { limit } = parseKeys({ limit: ROWS_PER_PAGE })
       const { rows, next } = await admin.listKeys(caller, { limit, after: placeOf(after) })
-      const names = await readNames(context, users, rows.map(({ userId }) => userId))
+      const names = await readNames(context, users.records, rows.map(({ userId }) => userId))
       return {
         section: 'keys',
         title: 'API keys',
@@ -280,7 +277,7 @@ ${rows.length === 0
       const { rows, next } = await uploads.list(caller, {
         user: user || 'all', limit: ROWS_PER_PAGE, after: placeOf(after),
       })
-      const names = await readNames(context, users, rows.map(({ userId }) => userId))
+      const names = await readNames(context, users.records, rows.map(({ userId }) => userId))
       const { bytes } = await admin.storage(caller)
       return {
         section: 'uploads',
@@ -300,14 +297,13 @@ ${showPages(context, '/uploads', next && encodeCursor(next))}`,
     pages['/posts'] = async (context) => {
       const { caller, query: { author, after } } = context
       const authorId = author?.toLowerCase() || undefined
-      caller.authorize('posts:read', authorId)
-      const { rows, next } = await posts.records.list({
+      const { rows, next } = await posts.reads.list(caller, {
         fields: ['position', 'epoch', 'authorId', 'title', 'createdAt', 'rowVersion'],
         authorId,
         limit: ROWS_PER_PAGE,
         after: after === undefined ? undefined : decodePlace(after).position,
       })
-      const names = await readNames(context, users, rows.map((row) => row.authorId))
+      const names = await readNames(context, users.records, rows.map((row) => row.authorId))
       return {
         section: 'posts',
         title: 'Posts',
@@ -317,17 +313,16 @@ ${showPages(context, '/posts', next && encodePlace(rows.at(-1) as PostRow))}`,
     }
     pages['/posts/:item'] = async (context) => {
       const { caller, path, params } = context
-      const post = await posts.records.read(params['item']!.toLowerCase(), caller.client)
-      caller.authorize('posts:read', post?.authorId)
+      const post = await posts.reads.get(caller, params['item']!.toLowerCase())
       if (!post) throw new PostNotFound()
-      const names = await readNames(context, users, [post.authorId])
+      const names = await readNames(context, users.records, [post.authorId])
       return {
         section: 'posts',
         title: post.title,
         crumbs: [{ href: `${path}/posts`, text: 'Posts' }],
         content: html`<p class="hint">${linkToUser(context, post.authorId, names)}, ${showTime(post.createdAt)}</p>
 ${card(html`<div class="text" dir="auto">${post.content}</div>`)}
-${caller.allows('posts:delete', post.authorId) && dangerForm(`${path}/posts/${post.id}/delete`, {
+${caller.allows('posts:delete', { ownerId: post.authorId }) && dangerForm(`${path}/posts/${post.id}/delete`, {
   id: 'confirm-delete', text: 'Delete this post', confirmation: `Delete ${post.title}`, fields: { version: entityTag(post.rowVersion) },
 })}`,
       }

@@ -88,7 +88,7 @@ export async function createConsoleSessions (app: FastifyInstance) {
       actors.set(request, actor)
       const caller = callerOf(request)
       await stepUp.require(caller)
-      const user = await users.read(actor.id, request.socket)
+      const user = await users.getOwn(caller)
       if (!user) throw new InvalidToken()
       open(reply, await login.start(caller, user, {
         amr: actor.amr,

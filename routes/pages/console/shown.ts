@@ -1,5 +1,5 @@
 import type { UserRow } from '../../../db/tables/index.ts'
-import type { Users } from '../../../plugins/users/index.ts'
+import type { UserRecords } from '../../../plugins/users/user-records.ts'
 import { describeUserAgent } from '../../../schema/strings/user-agent.ts'
 import { badge, button, pagination, time } from '../components.ts'
 import { attributes, html, type Html, type HtmlValue } from '../html.ts'
@@ -42,9 +42,9 @@ export function linkToUser ({ path }: Pick<Context, 'path'>, id: string | null, 
 
 /** Reads the names of users, by their ids. Those who are deleted are left out. */
 export async function readNames (
-  { caller, actor }: Context, users: Users, ids: readonly (string | null | undefined)[]
+  { caller, actor }: Context, users: UserRecords, ids: readonly (string | null | undefined)[]
 ): Promise<ReadonlyMap<string, string>> {
-  const known = [...new Set(ids.filter((id) => id != null))].filter((id) => caller.allows('users:read', id))
+  const known = [...new Set(ids.filter((id) => id != null))].filter((id) => caller.allows('users:read', { ownerId: id }))
   const rows = await Promise.all([...known, actor.id].map((id) => users.read(id, caller.client)))
   return new Map(rows.filter((row) => row !== undefined).map(({ id, name }) => [id, name]))
 }

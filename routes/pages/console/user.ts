@@ -28,7 +28,7 @@ const parseKey = createParser(CreateApiKey)
 export function createUserPage (app: FastifyInstance) {
   const {
     usherUsers: users, usherAccounts: accounts, usherAudit: audit,
-    usherAccess: { policy, userSessions }, usherSignIn: { apiKeys, credentials, passkeys, providers },
+    usherAccess: { userSessions }, usherSignIn: { apiKeys, credentials, passkeys, providers },
     usherMailLinks: { passwordLinks },
     usherOptions: { userFields, mailer, without },
   } = app
@@ -42,22 +42,21 @@ export function createUserPage (app: FastifyInstance) {
   const idOf = ({ params }: Context): string => params['id']!.toLowerCase()
 
   const render: Render = async (context, outcome = {}) => {
-    const { caller, actor, path } = context
+    const { caller, path } = context
     const id = idOf(context)
-    caller.authorize('users:read', id)
-    const user = await users.get(id, caller.client)
-    const view = policy.viewOf(actor, id)
+    const user = await users.get(caller, id)
+    const view = caller.viewOf(id)
     const shown = view.show(user) as Partial<UserRow> & Pick<UserRow, 'id' | 'name' | 'kind'>
     const page = { context, outcome, user: shown, version: view.tagOf(user), base: `${path}/users/${id}` }
     const isPerson = user.kind === 'person'
     const cards = await Promise.all([
       showProfile(page),
-      isPerson && caller.allows('sessions:list-of-another', id) && showSessions(page),
-      isPerson && caller.allows('second-factor:read', id) && showWays(page),
-      caller.allows('api-keys:list', id) && showKeys(page),
-      uploads && caller.allows('uploads:list', id) && showFiles(page),
-      posts && caller.allows('posts:read', id) && showUserPosts(page),
-      caller.allows('audit:read', id) && showLog(page),
+      isPerson && caller.allows('sessions:list-of-another', { ownerId: id }) && showSessions(page),
+      isPerson && caller.allows('second-factor:read', { ownerId: id }) && showWays(page),
+      caller.allows('api-keys:list', { ownerId: id }) && showKeys(page),
+      uploads && caller.allows('uploads:list', { ownerId: id }) && showFiles(page),
+      posts && caller.allows('posts:read', { ownerId: id }) && showUserPosts(page),
+      caller.allows('audit:read', { ownerId: id }) && showLog(page),
       showDanger(page),
     ])
     const present = cards.filter((part) => part !== false && part !== undefined && part !== null)
@@ -187,7 +186,7 @@ ${keys.length === 0
       id: `delete-${id}`, text: 'Delete', confirmation: `Delete ${name}`, option: uploads && REVOKE_LINKS,
     }),
   })))}
-${user.kind === 'service' && caller.allows('api-keys:create', user.id) && html`<form method="post" action="${base}/keys">
+${user.kind === 'service' && caller.allows('api-keys:create', { ownerId: user.id }) && html`<form method="post" action="${base}/keys">
 ${field({ name: 'keyName', label: 'Name of a new key', required: true, value: isOwn && !result ? typed['keyName'] : '', attributes: { autocomplete: 'off' } })}
 ${field({
   name: 'actions',
@@ -229,8 +228,8 @@ ${next !== null && html`<p><a href="${context.path}/posts?author=${user.id}">All
   }
 
   async function showLog ({ context, user }: Page): Promise<Part> {
-    const { rows } = await audit.list(context.actor.id, { userId: user.id, limit: ENTRIES })
-    const names = await readNames(context, users, rows.map(({ actorId }) => actorId))
+    const { rows } = await audit.list(context.caller, { user: user.id, limit: ENTRIES })
+    const names = await readNames(context, users.records, rows.map(({ actorId }) => actorId))
     return {
       id: 'log',
       title: 'Account log',
@@ -330,8 +329,8 @@ ${dangerForm(`${base}/delete`, {
     '/reset': async (context) => {
       const { caller } = context
       const id = idOf(context)
-      caller.authorize('users:read-email', id)
-      const { email } = await users.get(id, caller.client)
+      caller.authorize('users:read-email', { ownerId: id })
+      const { email } = await users.get(caller, id)
       await passwordLinks.request(caller, email)
       return 'reset-sent'
     },

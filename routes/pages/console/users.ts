@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { UserRow } from '../../../db/tables/index.ts'
 import { authorizeCreation, withoutIgnored } from '../../../plugins/accounts/permissions.ts'
-import { listUsersFor } from '../../../plugins/users/list-users.ts'
 import { createParser } from '../../../schema/http/validator.ts'
 import { userInputs } from '../../../schema/users/user-inputs.ts'
 import { ListUsers } from '../../../schema/users/user-list.ts'
@@ -28,13 +27,12 @@ const choice = (...options: [value: string, text: string][]) => options.map(([va
 
 /** Returns the list of users, which can be searched, filtered and sorted. */
 export function createUserList (app: FastifyInstance): Render {
-  const { usherAccess: { policy } } = app
+  const { usherUsers: users } = app
   return async (context) => {
-    const { caller, actor, path, query, request: { socket } } = context
-    caller.authorize('users:list')
+    const { caller, path, query } = context
     const { q = '', role, kind, status, sort = '', after } = query
     const isFiltered = isFilter(status) || Boolean(kind)
-    const { page, next } = await listUsersFor(app, parseQuery({
+    const { page, next } = await users.list(caller, parseQuery({
       ...q.trim() !== '' && { q },
       ...role && { role },
       ...kind && { kind },
@@ -43,8 +41,8 @@ export function createUserList (app: FastifyInstance): Render {
       ...sort && !isFiltered && { sort },
       ...after !== undefined && { after },
       limit: ROWS_PER_PAGE,
-    }), actor, socket)
-    const rows = page.rows.map((user) => policy.viewOf(actor, user.id).show(user) as Partial<UserRow> & { id: string })
+    }))
+    const rows = page.rows.map((user) => caller.viewOf(user.id).show(user) as Partial<UserRow> & { id: string })
     const content = html`
 <form class="filters" method="get" role="search" aria-label="Users">
 ${field({

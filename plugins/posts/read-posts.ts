@@ -1,0 +1,45 @@
+import type { AuthorPostsKey, ListedPost, ListPostsQuery, PostRow } from '../../db/posts/posts.ts'
+import type { Page } from '../../db/tables/page.ts'
+import type { Caller } from '../access/caller.ts'
+import type { PostRecords } from './posts.ts'
+
+export type PostReads = ReturnType<typeof createReadPosts>
+
+/**
+ * Creates the reads of posts that the policy permits, for GraphQL, the console and the host. All throw
+ * `Unauthenticated` or `Forbidden`, and `InvalidToken` if the session of the caller has ended meanwhile.
+ */
+export function createReadPosts (records: PostRecords['costly']) {
+  return {
+    /** Returns a post, or undefined if the id is unknown or malformed. */
+    async get (caller: Caller, id: string): Promise<PostRow | undefined> {
+      const post = await records.read(id, caller.client)
+      await caller.confirm()
+      caller.authorize('posts:read', { ownerId: post?.authorId })
+      return post
+    },
+
+    /** Returns a page of posts, newest first. The contents of a long page are null, see `complete`. */
+    async list (caller: Caller, query: ListPostsQuery): Promise<Page<ListedPost>> {
+      caller.authorize('posts:read', { ownerId: query.authorId })
+      const page = await records.list(query, caller.client)
+      await caller.confirm()
+      return page
+    },
+
+    /** Returns the newest posts of an author, who must exist. The contents of a long list are null, see `complete`. */
+    async listOfAuthor (caller: Caller, authorId: string, key: AuthorPostsKey): Promise<ListedPost[]> {
+      caller.authorize('posts:read', { ownerId: authorId })
+      const posts = await records.listOfAuthor(key, caller.client)
+      await caller.confirm()
+      return posts
+    },
+
+    /** Reads the contents that one of these lists has not read, because they are more than 64 KiB. */
+    async complete<Posts extends readonly ListedPost[]> (caller: Caller, posts: Posts): Promise<Posts | ListedPost[]> {
+      const complete = await records.complete(posts, caller.client)
+      if (complete !== posts) await caller.confirm()
+      return complete
+    },
+  }
+}
