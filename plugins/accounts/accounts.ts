@@ -2,7 +2,7 @@ import { deleteUser } from '../../db/users/deleted-users.ts'
 import { openEmailToken, verifyEmail, type Needed, type SessionOf } from '../../db/mail-links/email-links.ts'
 import { foldEmail } from '../../schema/strings/address.ts'
 import { restartLoginLimits } from '../../db/throttle/login-limits.ts'
-import { changePassword, resetPassword, type Account, type PasswordChange } from '../../db/mail-links/password-links.ts'
+import { changePassword, findAccount, resetPassword, type Account, type PasswordChange } from '../../db/mail-links/password-links.ts'
 import { insertMail } from '../../db/outbox/mails.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
 import { endedOf } from '../../db/sign-in/repairs.ts'
@@ -11,10 +11,13 @@ import { getUndoTokenOwner, undoChange, type Undo } from '../../db/mail-links/un
 import { lockUser } from '../../db/users/users.ts'
 import { updateUser, type ChangeContext, type Changes } from '../../db/users/update-user.ts'
 import { permits, type Match } from '../../schema/http/entity-tag.ts'
-import { PreconditionFailed } from '../../schema/http/errors.ts'
+import { InvalidInput, PreconditionFailed } from '../../schema/http/errors.ts'
 import { networkOf } from '../../schema/http/network.ts'
 import { OwnSessionRequired } from '../../schema/mail-links/mail-token.ts'
-import { PasswordRequired, rejectPersonalWords } from '../../schema/sign-in/passwords/passwords.ts'
+import {
+  normalizePassword, PasswordRequired, rejectPersonalWords, WrongPassword,
+} from '../../schema/sign-in/passwords/passwords.ts'
+import { InvalidToken } from '../../schema/sign-in/login.ts'
 import { EmailTaken } from '../../schema/users/users.ts'
 import { userInputs } from '../../schema/users/user-inputs.ts'
 import type { Caller } from '../access/caller.ts'
@@ -36,7 +39,7 @@ import { createUpdateHooks } from './update-hooks.ts'
 import { createUserUpdates } from './update-user.ts'
 
 interface Dependencies extends Core, Pick<Access, 'sessions'>, Pick<MailLinks, 'emailLinks' | 'undoLinks'>,
-  Pick<SignIn, 'credentials' | 'passwords' | 'providers' | 'stepUp'> {
+  Pick<SignIn, 'credentials' | 'login' | 'passwords' | 'providers' | 'stepUp'> {
   throttle: Throttle
   audit: Audit
   hooks: HookRunner
@@ -50,8 +53,8 @@ interface Dependencies extends Core, Pick<Access, 'sessions'>, Pick<MailLinks, '
  */
 export function createAccounts (dependencies: Dependencies) {
   const {
-    database: { db, writeInTime }, audit, credentials, hooks, passwords, providers, sessions, undoLinks, deletedUsers,
-    users, stepUp, throttle, options: { userFields },
+    database: { db, writeInTime }, audit, credentials, hooks, login, passwords, providers, sessions, undoLinks,
+    deletedUsers, users, stepUp, throttle, options: { userFields },
   } = dependencies
   const { patch } = userInputs(userFields)
   const updates = createUpdateHooks(dependencies)
@@ -217,17 +220,36 @@ export function createAccounts (dependencies: Dependencies) {
      * @param user as it was when the current password was checked
      * @param to the hash of the new password
      */
-    async changePassword (caller: Caller, user: Account, to: string): Promise<void> {
-      const { sessionId } = caller.getSession()
+    async changePassword (
+      caller: Caller, { currentPassword, password }: { currentPassword: string, password: string }
+    ): Promise<void> {
+      caller.authorize('passwords:change')
+      const { id: userId, sessionId } = caller.getSession()
+      const user = await findAccount(db, userId)
+      // The user was deleted after the token was verified.
+      if (!user) throw new InvalidToken()
+      if (password === normalizePassword(currentPassword)) {
+        throw new InvalidInput('password must differ from the current one')
+      }
+      rejectPersonalWords(password, user)
+      await stepUp.requireWithSecondFactor(caller)
+      const logFailure = async () => {
+        await caller.confirm()
+        await audit.add(caller, { action: 'password.change-failed' })
+      }
+      const from = await login.checkOwnPassword(caller, user, currentPassword, logFailure)
+      const to = await passwords.hash(password, hashingOf(caller))
       const undo = undoLinks.create()
       const changed = await db.transaction().execute(async (trx) => {
-        const changed = await changePassword(
-          trx, { userId: user.id, from: user.passwordHash!, to, sessionId, undo: undo?.hash }
-        )
+        const changed = await changePassword(trx, { userId, from, to, sessionId, undo: undo?.hash })
         await audit.add(caller, { action: 'password.change' }, trx)
-        await notifyPasswordChanged(trx, caller, user.id, changed, undo)
+        await notifyPasswordChanged(trx, caller, userId, changed, undo)
         await caller.confirm()
         return changed
+      }).catch(async (error) => {
+        // Somebody else has changed it meanwhile.
+        if (error instanceof WrongPassword) await logFailure()
+        throw error
       })
       sessions.markEnded(changed.ended)
     },

@@ -1,16 +1,22 @@
 import { insertEmailToken, type EmailChange } from '../../db/mail-links/email-links.ts'
+import { findAccount } from '../../db/mail-links/password-links.ts'
 import { NoMailer } from '../../schema/sign-in/passwords/passwords.ts'
 import { UserNotFound } from '../../schema/users/users.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { Caller } from '../access/caller.ts'
+import type { Throttle } from '../throttle/throttle.ts'
 import type { LinkDependencies } from './mail-link.ts'
 
 const LIFETIME_SECONDS = 86400
 
+interface Dependencies extends LinkDependencies {
+  throttle: Throttle
+}
+
 export type EmailLinks = ReturnType<typeof createEmailLinks>
 
 /** Sends links by mail with which users verify their addresses (contract 11.3). */
-export function createEmailLinks ({ database: { db }, links, mails: { mailer, render } }: LinkDependencies) {
+export function createEmailLinks ({ database: { db }, links, mails: { mailer, render }, throttle }: Dependencies) {
   /**
    * Returns a function that sends, with the transaction that it gets, a link to verify the current address of a user,
    * or one to the address that the user gets with it. It throws `UserNotFound` and `EmailVerified`. Throws `NoMailer`.
@@ -25,19 +31,18 @@ export function createEmailLinks ({ database: { db }, links, mails: { mailer, re
   }
 
   return {
-    /** Throws `NoMailer` if no link can be sent. */
-    requireMailer (): void {
-      if (!mailer) throw new NoMailer()
-    },
-
     prepare,
 
     /**
-     * Sends a user a link to verify the current address. Throws `NoMailer`, `UserNotFound`, `EmailVerified`, and
-     * `InvalidToken` if the caller may no longer act.
+     * Sends a user a link to verify the current address. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
+     * `NoMailer`, `TooManyRequests`, `EmailVerified`, and `InvalidToken` if the caller may no longer act.
      */
-    async send (userId: string, caller: Caller): Promise<void> {
-      const store = prepare(caller, userId)
+    async send (caller: Caller, id: string): Promise<void> {
+      caller.authorize('users:verify-email', { ownerId: id.toLowerCase() })
+      const user = await findAccount(db, id)
+      if (!user) throw new UserNotFound()
+      const store = prepare(caller, user.id)
+      await throttle.verification({ userId: user.id, client: caller.client })
       await db.transaction().execute(async (trx) => {
         await store(trx)
         await caller.confirm()

@@ -27,7 +27,7 @@ export default fp(async function mailLinks (app) {
   const dependencies = { ...coreOf(app), links, mails }
   app.decorate('usherMailLinks', {
     ...links,
-    emailLinks: createEmailLinks(dependencies),
+    emailLinks: createEmailLinks({ ...dependencies, throttle }),
     passwordLinks: createPasswordLinks({ ...dependencies, audit, throttle }),
     signUps: createSignUps(dependencies),
     undoLinks: createUndoLinks(dependencies),

@@ -1,11 +1,12 @@
 import { NIL } from 'uuid'
 import type { NewAuditEntry } from '../../db/audit/audit.ts'
 import { insertResult } from '../../db/idempotency/idempotency.ts'
-import { insertPasswordToken, type NewToken } from '../../db/mail-links/password-links.ts'
+import { findAccount, insertPasswordToken, type NewToken } from '../../db/mail-links/password-links.ts'
 import type { Database } from '../../db/tables/index.ts'
 import { findCredentials } from '../../db/users/users.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
-import { NoMailer } from '../../schema/sign-in/passwords/passwords.ts'
+import { NoMailer, PasswordIsSet } from '../../schema/sign-in/passwords/passwords.ts'
+import { ServiceUser, UserDisabled, UserNotFound } from '../../schema/users/users.ts'
 import type { Audit } from '../audit/index.ts'
 import { createAfterResponse } from '../support/after-response.ts'
 import type { Caller } from '../access/caller.ts'
@@ -61,6 +62,17 @@ export function createPasswordLinks (
     }, entry)
   }
 
+  async function sendInvitation (caller: Caller, userId: string, once?: ResultKey): Promise<void> {
+    if (!mailer) throw new NoMailer()
+    const entry = audit.entry(caller, { action: 'user.invite', userId })
+    await storeLink('invitation', caller.languageOf(userId), {
+      userId, seconds: INVITATION_SECONDS, onlyIfProven: false,
+    }, entry, async (trx) => {
+      if (once) await insertResult(trx, 'invitation', userId, once)
+      await caller.confirm()
+    })
+  }
+
   return {
     /**
      * Sends a link to the user of an address, if there is one. This happens after the response, which therefore takes
@@ -75,18 +87,27 @@ export function createPasswordLinks (
     },
 
     /**
-     * Sends a user a link to set a first password. Throws `NoMailer`, `InvalidToken` if the caller may no longer act,
-     * and `KeyTaken` if the key `once` is taken.
+     * Sends a user a link to set a first password. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
+     * `ServiceUser`, `UserDisabled`, `PasswordIsSet`, `NoMailer`, `InvalidToken` if the caller may no longer act, and
+     * `KeyTaken` if the key `once` is taken.
      */
-    async invite (userId: string, caller: Caller, once?: ResultKey): Promise<void> {
-      if (!mailer) throw new NoMailer()
-      const entry = audit.entry(caller, { action: 'user.invite', userId })
-      await storeLink('invitation', caller.languageOf(userId), {
-        userId, seconds: INVITATION_SECONDS, onlyIfProven: false,
-      }, entry, async (trx) => {
-        if (once) await insertResult(trx, 'invitation', userId, once)
-        await caller.confirm()
-      })
+    async invite (caller: Caller, id: string, once?: ResultKey): Promise<void> {
+      caller.authorize('users:invite')
+      const user = await findAccount(db, id)
+      if (!user) throw new UserNotFound()
+      if (user.kind === 'service') throw new ServiceUser()
+      if (user.disabled) throw new UserDisabled()
+      if (user.passwordHash !== null) throw new PasswordIsSet()
+      await sendInvitation(caller, user.id, once)
+    },
+
+    /**
+     * Sends the same link to a user who may have a password, as operators do. Throws `Unauthenticated`, `Forbidden`,
+     * `NoMailer`, `InvalidToken`.
+     */
+    async inviteAgain (caller: Caller, userId: string): Promise<void> {
+      caller.authorize('users:invite')
+      await sendInvitation(caller, userId)
     },
   }
 }

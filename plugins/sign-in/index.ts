@@ -60,7 +60,7 @@ export default fp(async function signIn (app) {
     }),
     secondFactor,
     stepUp,
-    totp: createTotp({ ...core, audit, credentials, login, sessions, throttle, undoLinks }),
+    totp: createTotp({ ...core, audit, credentials, login, sessions, stepUp, throttle, undoLinks }),
   })
 }, {
   name: 'usher-sign-in',

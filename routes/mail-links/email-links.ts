@@ -1,9 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import type { SessionOf } from '../../db/mail-links/email-links.ts'
-import { findAccount } from '../../db/mail-links/password-links.ts'
 import { getUndoTokenOwner } from '../../db/mail-links/undo-links.ts'
-import type { Caller } from '../../plugins/access/caller.ts'
 import { hashSecret } from '../../plugins/access/secrets.ts'
 import { createSessionCookie } from '../access/cookies.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
@@ -11,7 +9,6 @@ import { UseToken } from '../../schema/mail-links/mail-token.ts'
 import { IdParams } from '../../schema/http/params.ts'
 import { ConfirmationErrors, ConfirmEmail, MailReply } from '../../schema/sign-in/passwords/passwords.ts'
 import { failures, HEADERS, NoContent } from '../../schema/http/reply.ts'
-import { UserNotFound } from '../../schema/users/users.ts'
 import { idOf } from '../http/params.ts'
 import type { ReplyOf, RequestOf } from '../http/route-types.ts'
 
@@ -64,9 +61,9 @@ const schemas = {
 const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase: { db }, usherAccess: { actors, allow, callerOf, identifyQuietly, sessions }, usherAccounts: accounts,
+    usherMailLinks: { emailLinks },
   } = app
   const cookies = await createSessionCookie(app)
-  const sendVerification = createSendVerification(app)
   forbidStoring(app)
 
   app.post(
@@ -78,7 +75,7 @@ const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post('/auth/undo', { schema: schemas.undo }, onUndo)
 
   async function onVerify (request: RequestOf<typeof schemas.verify>, reply: ReplyOf<typeof schemas.verify>) {
-    await sendVerification(callerOf(request), request.params.id)
+    await emailLinks.send(callerOf(request), request.params.id)
     return reply.code(202).send({ message: 'The link is on its way' })
   }
 
@@ -113,23 +110,6 @@ const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onUndo (request: RequestOf<typeof schemas.undo>, reply: ReplyOf<typeof schemas.undo>) {
     await accounts.undo(callerOf(request, { via: 'mail-link' }), hashSecret(request.body.token))
     return reply.code(204).send(null)
-  }
-}
-
-/**
- * Returns a function that sends a user a link to verify the address, which the API and the console share. It throws
- * `UserNotFound`, `NoMailer`, `TooManyRequests`, `Unauthenticated`, `Forbidden`.
- */
-export function createSendVerification (
-  { usherDatabase: { db }, usherMailLinks: { emailLinks }, usherThrottle: throttle }: FastifyInstance
-) {
-  return async (caller: Caller, id: string): Promise<void> => {
-    caller.authorize('users:verify-email', { ownerId: id.toLowerCase() })
-    const user = await findAccount(db, id)
-    if (!user) throw new UserNotFound()
-    emailLinks.requireMailer()
-    await throttle.verification({ userId: user.id, client: caller.client })
-    await emailLinks.send(user.id, caller)
   }
 }
 

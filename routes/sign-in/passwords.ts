@@ -1,21 +1,15 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyInstance } from 'fastify'
-import { findAccount, getTokenOwner } from '../../db/mail-links/password-links.ts'
+import { getTokenOwner } from '../../db/mail-links/password-links.ts'
 import { listRemovedByReset } from '../../db/sign-in/repairs.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
-import type { Caller } from '../../plugins/access/caller.ts'
 import { hashSecret } from '../../plugins/access/secrets.ts'
 import { hashingOf } from '../../plugins/sign-in/passwords/passwords.ts'
 import { IdParams } from '../../schema/http/params.ts'
-import { InvalidInput } from '../../schema/http/errors.ts'
-import { IDEMPOTENT, type ResultKey } from '../../schema/http/idempotency.ts'
-import { InvalidToken } from '../../schema/sign-in/login.ts'
+import { IDEMPOTENT } from '../../schema/http/idempotency.ts'
 import {
-  ChangePassword, CheckReset, ConfirmReset, MailReply, normalizePassword, PasswordIsSet, rejectPersonalWords,
-  RequestReset, ResetCheck, WrongPassword,
+  ChangePassword, CheckReset, ConfirmReset, MailReply, rejectPersonalWords, RequestReset, ResetCheck,
 } from '../../schema/sign-in/passwords/passwords.ts'
 import { failures, HEADERS, NoContent, STEP_UP } from '../../schema/http/reply.ts'
-import { ServiceUser, UserDisabled, UserNotFound } from '../../schema/users/users.ts'
 import { createOnce } from '../http/idempotency-key.ts'
 import type { ReplyOf, RequestOf } from '../http/route-types.ts'
 
@@ -67,12 +61,10 @@ const schemas = {
  */
 const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase: { db }, usherAccess: { allow, actorOf, callerOf }, usherSignIn: { login, passwords, stepUp },
-    usherMailLinks: { passwordLinks: links },
-    usherAccounts: accounts, usherAudit: audit,
+    usherDatabase: { db }, usherAccess: { allow, callerOf }, usherSignIn: { passwords },
+    usherMailLinks: { passwordLinks: links }, usherAccounts: accounts,
   } = app
   const once = createOnce(app)
-  const invite = createInvite(app)
   forbidStoring(app)
 
   app.put('/auth/password', { schema: schemas.change, onRequest: allow('passwords:change') }, onChange)
@@ -82,27 +74,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post('/users/:id/invitation', { schema: schemas.invite, onRequest: allow('users:invite') }, onInvite)
 
   async function onChange (request: RequestOf<typeof schemas.change>, reply: ReplyOf<typeof schemas.change>) {
-    const { currentPassword, password } = request.body
-    const caller = callerOf(request)
-    const user = await findAccount(db, actorOf(request).id)
-    // The user was deleted after the token was verified.
-    if (!user) throw new InvalidToken()
-    if (password === normalizePassword(currentPassword)) {
-      throw new InvalidInput('password must differ from the current one')
-    }
-    rejectPersonalWords(password, user)
-    await stepUp.requireWithSecondFactor(caller)
-    const logFailure = async () => {
-      await caller.confirm()
-      await audit.add(caller, { action: 'password.change-failed' })
-    }
-    const passwordHash = await login.checkOwnPassword(caller, user, currentPassword, logFailure)
-    const current = { ...user, passwordHash }
-    const changed = await passwords.hash(password, hashingOf(caller))
-    await accounts.changePassword(caller, current, changed).catch(async (error) => {
-      if (error instanceof WrongPassword) await logFailure()
-      throw error
-    })
+    await accounts.changePassword(callerOf(request), request.body)
     return reply.code(204).send(null)
   }
 
@@ -140,25 +112,9 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onInvite (request: RequestOf<typeof schemas.invite>, reply: ReplyOf<typeof schemas.invite>) {
     await once(request, reply, { content: null }, {
-      operate: (key) => invite(callerOf(request), request.params.id, key), restore: () => {},
+      operate: (key) => links.invite(callerOf(request), request.params.id, key), restore: () => {},
     })
     return reply.code(202).send({ message: 'The invitation is on its way' })
-  }
-}
-
-/**
- * Returns a function that invites a user, which the API and the console share. It throws `UserNotFound`, `ServiceUser`,
- * `UserDisabled`, `PasswordIsSet`, `NoMailer`, `Unauthenticated`, `Forbidden`, `InvalidToken` and `KeyTaken`.
- */
-export function createInvite ({ usherDatabase: { db }, usherMailLinks: { passwordLinks } }: FastifyInstance) {
-  return async (caller: Caller, id: string, key?: ResultKey): Promise<void> => {
-    caller.authorize('users:invite')
-    const user = await findAccount(db, id)
-    if (!user) throw new UserNotFound()
-    if (user.kind === 'service') throw new ServiceUser()
-    if (user.disabled) throw new UserDisabled()
-    if (user.passwordHash !== null) throw new PasswordIsSet()
-    await passwordLinks.invite(user.id, caller, key)
   }
 }
 

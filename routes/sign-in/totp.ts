@@ -57,6 +57,7 @@ const totpRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const read = [authenticateAny, async (request: FastifyRequest) => {
     callerOf(request).authorize('second-factor:read', { ownerId: actorOf(request).id })
   }]
+  // Before the body is validated, because 403 comes before 400. The operations ask it again.
   const change = [authenticateAny, async (request: FastifyRequest) => {
     const caller = callerOf(request)
     caller.authorize('second-factor:change')

@@ -360,7 +360,7 @@ class World {
     if (this.disabled) return
     // The operator may also send such a link to a user who has a password.
     const { passwordLinks } = this.node.scope.usherMailLinks
-    if (!mayInvite) await this.asHost(() => passwordLinks.invite(this.id, this.operator()))
+    if (!mayInvite) await this.asHost(() => passwordLinks.inviteAgain(this.operator(), this.id))
     const [token] =
       await this.expectMails({ to: email, subject: 'You have an account: set its password', linked: true })
     this.evict(['password'])

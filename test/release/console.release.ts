@@ -8,8 +8,10 @@ import { openSql } from '../helpers/sql.ts'
 
 const USERS = Number(process.env['USERS'] ?? 1_000_000)
 const ROWS = 300_000
-// Of the answer to a page that nobody has asked for before.
+// Of the answer to a page that nobody has asked for before, on a quiet machine on which `work` takes `WORK_MS`.
 const MAX_MS = 200
+const WORK_MS = 30
+const WORK = 20_000_000
 const REPEATED = 3
 const SHOWN = 8
 // What the reads of a page may look at, at most: the longest part of a list that a search looks through, counts, and
@@ -44,6 +46,15 @@ const { open, read } = withConsole(usher)
 
 const round = (ms: number) => Math.round(ms * 10) / 10
 const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!
+
+// Returns how many milliseconds the machine needs now for a fixed piece of work: it may be slower, or busy with others.
+function work (): number {
+  const start = performance.now()
+  let sum = 0
+  for (let step = 0; step < WORK; step++) sum = (sum + step) | 0
+  return performance.now() - start + Number(sum === 1)
+}
+
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 const rowsOf = (plan: Plan) => (plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0)) * plan['Actual Loops']
 
@@ -119,17 +130,28 @@ async function explain (statements: readonly Statement[]) {
   return { plans, ms }
 }
 
-interface Measured { address: string, first: number, median: number, postgres: number, rows: number, scans: string[] }
+interface Measured {
+  address: string
+  first: number
+  median: number
+  /** How long an answer may take on this machine, as busy as it is. */
+  allowed: number
+  postgres: number
+  rows: number
+  scans: string[]
+}
 
 async function measure (address: string): Promise<Measured> {
   const isPage = address.startsWith('/console')
   const times: number[] = []
+  const paces: number[] = []
   let statements: Statement[] = []
   for (let turn = 0; turn < REPEATED; turn++) {
     sent.length = 0
     const start = performance.now()
     const { statusCode, body } = isPage ? await read(address, cookie) : await inject('GET', address, { headers: admin.headers })
     times.push(performance.now() - start)
+    if (times[0]! > MAX_MS) paces.push(work())
     if (statusCode !== 200) throw new Error(`${address}: ${statusCode} ${body}`)
     if (turn === 0) statements = [...sent]
   }
@@ -139,6 +161,7 @@ async function measure (address: string): Promise<Measured> {
   return {
     address,
     first: times[0]!,
+    allowed: MAX_MS * Math.max(1, paces.length === 0 ? 1 : median(paces) / WORK_MS),
     median: median(times),
     postgres: ms,
     // An index of words yields the places of all users who have them, without reading them.
@@ -151,10 +174,10 @@ async function measure (address: string): Promise<Measured> {
 async function check (t: Test, addresses: readonly string[]): Promise<void> {
   const measured: Measured[] = []
   for (const address of addresses) measured.push(await measure(address))
-  for (const { address, first, median, postgres, rows, scans } of measured) {
-    const what = `${address}: first ${round(first)} ms, median ${round(median)} ms, PostgreSQL ${round(postgres)} ms, ${rows} rows`
+  for (const { address, first, median, allowed, postgres, rows, scans } of measured) {
+    const what = `${address}: first ${round(first)} ms, median ${round(median)} of ${round(allowed)} ms, PostgreSQL ${round(postgres)} ms, ${rows} rows`
     // The machine may be busy with something else at the first one.
-    t.ok(Math.min(first, median) <= MAX_MS, what)
+    t.ok(Math.min(first, median) <= allowed, what)
     t.same(scans, [], what)
     t.ok(rows <= MAX_ROWS_READ, what)
   }

@@ -37,7 +37,7 @@ export default {
         throw new Error('No mails can be sent: set SMTP_URL and MAIL_FROM, or leave out --invite.')
       }
       const user = await app.usherAccounts.newUsers.create(caller, given)
-      if (invite) await app.usherMailLinks.passwordLinks.invite(user.id, caller)
+      if (invite) await app.usherMailLinks.passwordLinks.invite(caller, user.id)
       const result = invite
         ? `, and a mail to set a password is sent to ${user.email}`
         : shown === null ? '' : `, password ${shown} (not shown again)`

@@ -94,7 +94,7 @@ async function sendLink (context: ServiceContext, user: UserRow) {
   const { app, caller } = context
   requireMailer(context)
   if (user.disabled) throw Object.assign(new Error(`${user.email} is disabled: enable the user first.`), { statusCode: 409 })
-  await app.usherMailLinks.passwordLinks.invite(user.id, caller)
+  await app.usherMailLinks.passwordLinks.inviteAgain(caller, user.id)
   return {
     text: `A mail to set a password is sent to ${user.email}.`,
     json: { user: showUser(user), password: null, endedSessions: 0, removed: [], remaining: [], mailed: true },

@@ -18,6 +18,7 @@ import type { Core } from '../../core.ts'
 import type { Caller } from '../../access/caller.ts'
 import type { Credentials } from '../credentials.ts'
 import type { LoginFunctions, SecondProof } from '../login.ts'
+import type { StepUp } from '../step-up.ts'
 import type { UndoLinks } from '../../mail-links/undo-links.ts'
 import type { Sessions } from '../../access/sessions.ts'
 import type { Throttle } from '../../throttle/throttle.ts'
@@ -33,6 +34,7 @@ interface Dependencies extends Core {
   credentials: Credentials
   login: Pick<LoginFunctions, 'stepUp'>
   sessions: Pick<Sessions, 'markEnded'>
+  stepUp: Pick<StepUp, 'require'>
   throttle: Pick<Throttle, 'secondFactor'>
   undoLinks: Pick<UndoLinks, 'create' | 'notifyRecoveryCodeUsed' | 'notifyRecoveryCodesCreated'>
 }
@@ -45,7 +47,8 @@ export type Totp = ReturnType<typeof createTotp>
 /** Sets up authenticator apps and recovery codes, and checks and uses up their codes (contract 16.4, RFC 6238). */
 export function createTotp (
   {
-    database: { db, clock }, telemetry: { metrics }, options, audit, credentials, login, sessions, throttle, undoLinks,
+    database: { db, clock }, telemetry: { metrics }, options, audit, credentials, login, sessions, stepUp, throttle,
+    undoLinks,
   }: Dependencies
 ) {
   const { productName } = options.pages
@@ -99,6 +102,11 @@ export function createTotp (
     return true
   }
 
+  async function authorizeChange (caller: Caller): Promise<void> {
+    caller.authorize('second-factor:change')
+    await stepUp.require(caller)
+  }
+
   async function replaceCodes (trx: Database, userId: string): Promise<string[]> {
     const codes = createRecoveryCodes()
     await replaceRecoveryCodes(trx, userId, codes.map(hashRecoveryCode))
@@ -126,6 +134,7 @@ export function createTotp (
      * `confirm`. Throws `TotpActive` if there is a confirmed one, and `InvalidToken`.
      */
     async start (caller: Caller): Promise<{ secret: string, uri: string, qrCode: string }> {
+      await authorizeChange(caller)
       const { id: userId } = caller.getActor()
       const secret = createTotpSecret()
       const email = await db.transaction().execute(async (trx) => {
@@ -146,6 +155,7 @@ export function createTotp (
      * undoes it. Throws `WrongSecondFactor`, `TotpNotFound`, `TotpActive`, `InvalidToken`.
      */
     async confirm (caller: Caller, code: string): Promise<{ recoveryCodes: string[], token: string }> {
+      await authorizeChange(caller)
       let confirmed: { recoveryCodes: string[], ended: string[] } | undefined
       const { token } = await login.stepUp(caller, {
         amr: METHODS,
@@ -160,6 +170,7 @@ export function createTotp (
 
     /** Removes the actor's authenticator app with the recovery codes. Throws `TotpNotFound`, `InvalidToken`. */
     async remove (caller: Caller): Promise<void> {
+      await authorizeChange(caller)
       const { id: userId } = caller.getActor()
       await db.transaction().execute(async (trx) => {
         await lockUser(trx, userId)
@@ -177,6 +188,7 @@ export function createTotp (
      * `InvalidToken`.
      */
     async createRecoveryCodes (caller: Caller): Promise<string[]> {
+      await authorizeChange(caller)
       const { id: userId } = caller.getActor()
       return db.transaction().execute(async (trx) => {
         const user = await lockUser(trx, userId)

@@ -6,8 +6,6 @@ import { InvalidInput, PreconditionFailed } from '../../../schema/http/errors.ts
 import { CreateApiKey } from '../../../schema/sign-in/api-keys.ts'
 import { createParser } from '../../../schema/http/validator.ts'
 import { userInputs } from '../../../schema/users/user-inputs.ts'
-import { createSendVerification } from '../../mail-links/email-links.ts'
-import { createInvite } from '../../sign-in/passwords.ts'
 import { alert, badge, button, card, emptyState, facts, field, list, listRow, tabs } from '../components.ts'
 import { html, type Html, type HtmlValue } from '../html.ts'
 import type { Context, Form, Outcome, Render } from './context.ts'
@@ -29,13 +27,11 @@ export function createUserPage (app: FastifyInstance) {
   const {
     usherUsers: users, usherAccounts: accounts, usherAudit: audit,
     usherAccess: { userSessions }, usherSignIn: { apiKeys, credentials, passkeys, providers },
-    usherMailLinks: { passwordLinks },
+    usherMailLinks: { emailLinks, passwordLinks },
     usherOptions: { userFields, mailer, without },
   } = app
   const members = membersOf(userFields)
   const { patch } = userInputs(userFields)
-  const invite = createInvite(app)
-  const sendVerification = createSendVerification(app)
   const uploads = without.includes('uploads') ? undefined : app.usherUploads
   const posts = without.includes('posts') ? undefined : app.usherPosts
 
@@ -319,11 +315,11 @@ ${dangerForm(`${base}/delete`, {
       return 'factor-removed'
     },
     '/invitation': async (context) => {
-      await invite(context.caller, idOf(context))
+      await passwordLinks.invite(context.caller, idOf(context))
       return 'invited'
     },
     '/verification': async (context) => {
-      await sendVerification(context.caller, idOf(context))
+      await emailLinks.send(context.caller, idOf(context))
       return 'verification-sent'
     },
     '/reset': async (context) => {

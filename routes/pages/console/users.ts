@@ -6,7 +6,6 @@ import { userInputs } from '../../../schema/users/user-inputs.ts'
 import { ListUsers } from '../../../schema/users/user-list.ts'
 import { button, buttonLink, card, checkbox, emptyState, field, table } from '../components.ts'
 import { html } from '../html.ts'
-import { createInvite } from '../../sign-in/passwords.ts'
 import { ROWS_PER_PAGE, type Context, type Form, type Render } from './context.ts'
 import { showPages, showState, showText, showTime } from './shown.ts'
 import { changesOf, membersOf, showFields } from './user-form.ts'
@@ -98,10 +97,11 @@ ${showPages(context, '/users', next)}`
 
 /** Returns the page with which a user is created, and what its form does. */
 export function createNewUser (app: FastifyInstance) {
-  const { usherAccounts: { newUsers }, usherOptions: { userFields, mailer } } = app
+  const {
+    usherAccounts: { newUsers }, usherMailLinks: { passwordLinks }, usherOptions: { userFields, mailer },
+  } = app
   const members = membersOf(userFields)
   const { creation } = userInputs(userFields)
-  const invite = createInvite(app)
 
   const render: Render = async ({ caller, path }, { typed = {}, error } = {}) => {
     authorizeCreation(caller)
@@ -133,7 +133,7 @@ ${mailer && checkbox('Send an invitation by mail, to set a password', {
     const { id, kind } = await newUsers.create(caller, creation.parse(withoutIgnored(userFields, caller, given)))
     if (typed['invite'] !== 'yes' || kind === 'service') return `${path}/users/${id}?done=created`
     // The user exists in any case.
-    const isInvited = await invite(caller, id).then(() => true, () => false)
+    const isInvited = await passwordLinks.invite(caller, id).then(() => true, () => false)
     return `${path}/users/${id}?done=${isInvited ? 'invited' : 'not-invited'}`
   }
 
