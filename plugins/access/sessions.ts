@@ -9,7 +9,7 @@ import { endedOf, repairAccount } from '../../db/sign-in/repairs.ts'
 import { batchCalls, type Client } from '../../db/batching/batching.ts'
 import {
   findConsoleSession, findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession, type Authentication,
-  type ClientInfo, type FoundConsoleSession, type Lifetime, type NewSession, type SessionRow,
+  type ClientInfo, type Lifetime, type NewSession, type SessionRow,
 } from '../../db/access/sessions.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
 import { lockUser } from '../../db/users/users.ts'
@@ -39,6 +39,9 @@ interface Dependencies extends Core {
 
 /** A session as its user gets it: the value of the cookie, and when the session expires. */
 export interface OpenSession extends Authentication { id: string, cookie: string, expiresAt: Date }
+
+/** The session that a cookie is of, with its user as stored now. */
+export interface CookieSession extends Authentication { sessionId: string, user: UserRow, expiresAt: Date }
 
 /** Opens, refreshes and ends sessions, and knows which have ended (contract 4). */
 export function createSessions (
@@ -164,22 +167,26 @@ export function createSessions (
     },
 
     /** Returns the session that a cookie is of, with its user as stored now, or undefined. The cookie stays valid. */
-    async find (cookie: SessionCookie): Promise<{ sessionId: string, user: UserRow, authTime: Date } | undefined> {
+    async find (cookie: SessionCookie): Promise<CookieSession | undefined> {
       const { id, secret } = cookie
       if (ended.has(id)) return undefined
       const found = await findSession(db, { id, secretHash: hashSecret(secret) }, options.userFields)
       const isCurrent = found && isGenuine(cookie, found.rotationKey) &&
         found.rotations - cookie.rotations <= found.recentRotations
-      return isCurrent ? { sessionId: id, user: found.user, authTime: found.authTime } : undefined
+      if (!isCurrent) return undefined
+      const { user, amr, authTime, expiresAt } = found
+      return { sessionId: id, user, amr, authTime, expiresAt }
     },
 
     /**
      * Returns the session of the console that a cookie is of, with its user as stored now, or undefined if it has ended
      * or expired.
      */
-    async findConsole ({ id, secret }: ConsoleCookie): Promise<FoundConsoleSession | undefined> {
+    async findConsole ({ id, secret }: ConsoleCookie): Promise<CookieSession | undefined> {
       if (ended.has(id)) return undefined
-      return findConsoleSession(db, { id, secretHash: hashSecret(consoleSecret(secret)) }, options.userFields)
+      const secretHash = hashSecret(consoleSecret(secret))
+      const found = await findConsoleSession(db, { id, secretHash }, options.userFields)
+      return found && { sessionId: id, ...found }
     },
 
     end,
