@@ -11,6 +11,7 @@ import {
   findConsoleSession, findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession, type Authentication,
   type ClientInfo, type Lifetime, type NewSession, type SessionRow,
 } from '../../db/access/sessions.ts'
+import type { Confirmer } from '../../db/driver/write-in-time.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
 import { lockUser } from '../../db/users/users.ts'
 import type { Role } from '../../schema/users/users.ts'
@@ -195,10 +196,10 @@ export function createSessions (
      * Ends all sessions of a user, on every node. If somebody else ends them, it then also voids all links and API keys
      * of the user. Writes an entry for each session to the account log, in the same transaction.
      * @param but the id of the session that does not end, if any
-     * @param confirm runs before the commit, and throws if the sessions must not end
+     * @param confirmer who ends them, and is asked before the commit
      */
     async endAll (
-      userId: string, but: string | undefined, origin: AuditContext, confirm: () => Promise<void>
+      userId: string, but: string | undefined, origin: AuditContext, confirmer: Confirmer
     ): Promise<void> {
       const endBy = async (deleteSessions: (trx: Database) => Promise<string[]>) =>
         markEnded(await db.transaction().execute(async (trx) => {
@@ -206,7 +207,7 @@ export function createSessions (
           await insertAuditEntries(
             trx, ids.map((sessionId) => ({ ...origin, action: 'session.end', userId, sessionId }))
           )
-          await confirm()
+          await confirmer.confirm()
           return ids
         }))
       await endBy((trx) => deleteSessionsOf(trx, userId, origin.actorId, but))

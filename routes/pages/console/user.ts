@@ -1,11 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import type { UserRow } from '../../../db/tables/index.ts'
-import { authorizeChange, withoutIgnored } from '../../../plugins/accounts/permissions.ts'
 import { readIfMatch } from '../../../schema/http/entity-tag.ts'
 import { InvalidInput, PreconditionFailed } from '../../../schema/http/errors.ts'
 import { CreateApiKey } from '../../../schema/sign-in/api-keys.ts'
 import { createParser } from '../../../schema/http/validator.ts'
-import { userInputs } from '../../../schema/users/user-inputs.ts'
 import { createSendVerification } from '../../mail-links/email-links.ts'
 import { createInvite } from '../../sign-in/passwords.ts'
 import { alert, badge, button, card, emptyState, facts, field, list, listRow, tabs } from '../components.ts'
@@ -33,7 +31,6 @@ export function createUserPage (app: FastifyInstance) {
     usherOptions: { userFields, mailer, without },
   } = app
   const members = membersOf(userFields)
-  const { patch } = userInputs(userFields)
   const invite = createInvite(app)
   const sendVerification = createSendVerification(app)
   const uploads = without.includes('uploads') ? undefined : app.usherUploads
@@ -269,9 +266,7 @@ ${dangerForm(`${base}/delete`, {
     const { caller } = context
     const id = idOf(context)
     if (version === undefined) throw new InvalidInput('version is required: reload the page')
-    authorizeChange(caller, id, given)
-    const wanted = patch.parse(withoutIgnored(userFields, caller, given, id))
-    await accounts.update(caller, id, wanted, readIfMatch(version, 'version'))
+    await accounts.readAndUpdate(caller, id, given, readIfMatch(version, 'version'))
   }
 
   const requireConfirmed = ({ confirmed }: Form): void => {

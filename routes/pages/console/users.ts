@@ -1,9 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { UserRow } from '../../../db/tables/index.ts'
-import { authorizeCreation, withoutIgnored } from '../../../plugins/accounts/permissions.ts'
+import { authorizeCreation } from '../../../plugins/accounts/permissions.ts'
 import { listUsersFor } from '../../../plugins/users/list-users.ts'
 import { createParser } from '../../../schema/http/validator.ts'
-import { userInputs } from '../../../schema/users/user-inputs.ts'
 import { ListUsers } from '../../../schema/users/user-list.ts'
 import { button, buttonLink, card, checkbox, emptyState, field, table } from '../components.ts'
 import { html } from '../html.ts'
@@ -102,7 +101,6 @@ ${showPages(context, '/users', next)}`
 export function createNewUser (app: FastifyInstance) {
   const { usherAccounts: { newUsers }, usherOptions: { userFields, mailer } } = app
   const members = membersOf(userFields)
-  const { creation } = userInputs(userFields)
   const invite = createInvite(app)
 
   const render: Render = async ({ caller, path }, { typed = {}, error } = {}) => {
@@ -131,8 +129,7 @@ ${mailer && checkbox('Send an invitation by mail, to set a password', {
   /** Creates the user. Returns the address of its page. */
   async function create ({ caller, path }: Context, typed: Form): Promise<string> {
     const given = { ...changesOf(members, typed), ...typed['kind'] && { kind: typed['kind'] } }
-    authorizeCreation(caller, given)
-    const { id, kind } = await newUsers.create(caller, creation.parse(withoutIgnored(userFields, caller, given)))
+    const { id, kind } = await newUsers.readAndCreate(caller, given)
     if (typed['invite'] !== 'yes' || kind === 'service') return `${path}/users/${id}?done=created`
     // The user exists in any case.
     const isInvited = await invite(caller, id).then(() => true, () => false)
