@@ -35,30 +35,49 @@ export function isTooLate (error: unknown): boolean {
  * gets a 503 before that time is over. A write that comes too late because it waited behind others on its connection is
  * sent again.
  *
+ * It measures time by the database's clock. Rejects with `Overloaded` when the attempts have taken too long.
  * @param write sends a statement, or a transaction, with the condition `isInTime(until)`
- * @param confirm runs before each attempt, and throws if the client must not write
+ * @param confirmer who writes, and is asked before each attempt
  */
 export type WriteInTime =
-  <Result>(write: (until: string) => Promise<Result>, confirm: () => Promise<void>) => Promise<Result>
+  <Result>(write: (until: string) => Promise<Result>, confirmer: Confirmer) => Promise<Result>
 
-/**
- * Creates `writeInTime`, which measures time by the database's clock. It rejects with `Overloaded` when the attempts
- * have taken too long.
- */
-export function createWriteInTime (clock: Clock, deadlines: Pick<Deadlines, 'write' | 'writeBegin'>): WriteInTime {
-  return async function writeInTime (write, confirm) {
+/** Makes one attempt of `WriteInTime`. Returns `tooLate` if PostgreSQL has not begun the write in time. */
+export type WriteOnce = <Result>(write: (until: string) => Promise<Result>) => Promise<Result | typeof tooLate>
+
+/** The result of a write that was not made. */
+export const tooLate = Symbol('too late')
+
+/** Who writes, such as a `Caller` (`plugins/access/caller.ts`). */
+export interface Confirmer {
+  /** Throws if they may not act any more. It is called right before a write is sent, or takes effect. */
+  confirm (): Promise<void>
+}
+
+/** Creates the functions that make writes in time. */
+export function createWriteInTime (
+  clock: Clock, deadlines: Pick<Deadlines, 'write' | 'writeBegin'>
+): { writeInTime: WriteInTime, writeOnce: WriteOnce } {
+  const writeOnce: WriteOnce = async (write) => {
+    const until = clock.now() + deadlines.writeBegin
+    try {
+      return await write(new Date(until).toISOString())
+    } catch (error) {
+      if (isTooLate(error)) return tooLate
+      if (isUndecided(error)) await delay(Math.max(0, until + clock.uncertainty - clock.now()))
+      throw error
+    }
+  }
+
+  const writeInTime: WriteInTime = async (write, confirmer) => {
     const giveUpAt = performance.now() + deadlines.write
     while (performance.now() < giveUpAt) {
-      await confirm()
-      const until = clock.now() + deadlines.writeBegin
-      try {
-        return await write(new Date(until).toISOString())
-      } catch (error) {
-        if (isTooLate(error)) continue
-        if (isUndecided(error)) await delay(Math.max(0, until + clock.uncertainty - clock.now()))
-        throw error
-      }
+      await confirmer.confirm()
+      const result = await writeOnce(write)
+      if (result !== tooLate) return result
     }
     throw new Overloaded()
   }
+
+  return { writeInTime, writeOnce }
 }

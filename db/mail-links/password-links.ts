@@ -45,41 +45,36 @@ export async function findAccount (db: Database, id: string): Promise<Account | 
 
 /**
  * Stores a token that expires after `seconds`, the entry `note` of the account log, and the mail with the token to the
- * user's current address, in one transaction. Deletes the user's oldest tokens, or this one if the limit of mails is
+ * user's current address, in a transaction. Deletes the user's oldest tokens, or this one if the limit of mails is
  * used up. If there is no such user, the user is disabled or a service, or the address may not get a token, it sends
  * the same statements and stores a mail to nobody, so that neither the response time nor the load reveals it.
  * @param onlyIfProven whether no token is stored for an address that was changed in the last seven days and is not
  *   verified (`isProven`)
- * @param confirm runs before the commit, and throws if the token must not be stored
  */
 export async function insertPasswordToken (
-  db: Database, { hash, userId, seconds, onlyIfProven }: NewToken, note: NewAuditEntry, mail: NewMail,
-  confirm?: (trx: Database) => Promise<void>
+  trx: Database, { hash, userId, seconds, onlyIfProven }: NewToken, note: NewAuditEntry, mail: NewMail
 ): Promise<void> {
-  return db.transaction().execute(async (trx) => {
-    // A change of the address or disabling the user waits for this lock, and then deletes the token.
-    const user = await lockUser(trx, userId)
-    // Not `now()`, which is the start of the transaction: it may have waited for the lock since.
-    const now = sql<Date>`clock_timestamp()`
-    const stored = await trx.insertInto('password_tokens').columns(['hash', 'user_id', 'created_at', 'expires_at'])
-      .expression(({ selectFrom, val }) => selectFrom('users').where('id', '=', userId).where('disabled', '=', false)
-        .where('account_kind', '=', 'person')
-        .$if(onlyIfProven, (query) => query.where(isProven))
-        .select([
-          val(hash).as('hash'), 'id', now.as('created'),
-          sql<Date>`${now} + make_interval(secs => ${seconds})`.as('expires'),
-        ]))
-      .returning('hash').execute()
-    await insertAuditEntries(trx, [note])
-    const isSent = await insertMail(trx, mail, stored.length > 0 ? user!.email : null, user ? userId : null)
-    // A token that nobody gets must not replace those that the owner has.
-    await trx.deleteFrom('password_tokens')
-      .where('hash', 'in', ({ selectFrom }) => selectFrom('password_tokens').select('hash')
-        .where('user_id', '=', userId)
-        .$if(isSent, (query) => query.orderBy('created_at', 'desc').offset(MAX_TOKENS_PER_USER))
-        .$if(!isSent, (query) => query.where('hash', '=', hash))).execute()
-    await confirm?.(trx)
-  })
+  // A change of the address or disabling the user waits for this lock, and then deletes the token.
+  const user = await lockUser(trx, userId)
+  // Not `now()`, which is the start of the transaction: it may have waited for the lock since.
+  const now = sql<Date>`clock_timestamp()`
+  const stored = await trx.insertInto('password_tokens').columns(['hash', 'user_id', 'created_at', 'expires_at'])
+    .expression(({ selectFrom, val }) => selectFrom('users').where('id', '=', userId).where('disabled', '=', false)
+      .where('account_kind', '=', 'person')
+      .$if(onlyIfProven, (query) => query.where(isProven))
+      .select([
+        val(hash).as('hash'), 'id', now.as('created'),
+        sql<Date>`${now} + make_interval(secs => ${seconds})`.as('expires'),
+      ]))
+    .returning('hash').execute()
+  await insertAuditEntries(trx, [note])
+  const isSent = await insertMail(trx, mail, stored.length > 0 ? user!.email : null, user ? userId : null)
+  // A token that nobody gets must not replace those that the owner has.
+  await trx.deleteFrom('password_tokens')
+    .where('hash', 'in', ({ selectFrom }) => selectFrom('password_tokens').select('hash')
+      .where('user_id', '=', userId)
+      .$if(isSent, (query) => query.orderBy('created_at', 'desc').offset(MAX_TOKENS_PER_USER))
+      .$if(!isSent, (query) => query.where('hash', '=', hash))).execute()
 }
 
 /**

@@ -2,8 +2,10 @@ import { sql } from 'kysely'
 import { permits, type Match } from '../../schema/http/entity-tag.ts'
 import { PreconditionFailed } from '../../schema/http/errors.ts'
 import { UserInUse, UserNotFound } from '../../schema/users/users.ts'
+import { insertAuditEntries, type NewAuditEntry } from '../audit/audit.ts'
 import { anyOf, isUuid, violatesForeignKey } from '../driver/postgres.ts'
 import { replanned } from '../driver/replanned.ts'
+import type { Confirmer } from '../driver/write-in-time.ts'
 import { deleteSessionsOf } from '../access/ended-sessions.ts'
 import { whileLocked } from './locked-users.ts'
 import { deleteMailsOf } from '../outbox/mails.ts'
@@ -19,12 +21,13 @@ const MAX_USERS_PER_STEP = 100
  * Deletes a user and ends their sessions. Returns the ids of these sessions. From the commit on, the user's posts and
  * uploads are invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound`, `LastAdmin` or `PreconditionFailed`,
  * and `UserInUse` if a foreign key of the host forbids it, perhaps only at the commit.
- * @param inTransaction runs in the same transaction, after the deletion
+ * @param note the entry of the account log
+ * @param confirmer who deletes the user, and is asked before the commit
  * @param options.beforeDelete runs in the same transaction, before the deletion
  * @param options.match the versions that the user may have
  */
 export async function deleteUser (
-  db: Database, id: string, actorId: string | null, inTransaction: (trx: Database) => Promise<void>,
+  db: Database, id: string, note: NewAuditEntry, confirmer: Confirmer,
   { beforeDelete, match }: { beforeDelete?: ((trx: Database) => Promise<void>) | undefined, match?: Match } = {}
 ): Promise<string[]> {
   if (!isUuid(id)) throw new UserNotFound()
@@ -32,10 +35,13 @@ export async function deleteUser (
     return await whileLocked(db, id, async (trx) => {
       if (Array.isArray(match)) await requireVersion(trx, id, match)
       await beforeDelete?.(trx)
+      const { actorId } = note
       const ended = await deleteSessionsOf(trx, id, actorId)
       await trx.deleteFrom('users').where('id', '=', id).execute()
       await storeUserEvent(trx, 'user.deleted', id, actorId)
-      await inTransaction(trx)
+      await insertAuditEntries(trx, [note])
+      // Last in the transaction, because it may have waited for locks (contract 1.12).
+      await confirmer.confirm()
       return ended
     })
   } catch (error) {

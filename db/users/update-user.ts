@@ -7,7 +7,7 @@ import type { UserFields } from '../../schema/users/user-fields.ts'
 import { actorAuditColumns, type AuditContext } from '../audit/audit.ts'
 import { listApiKeyIds } from '../sign-in/api-keys.ts'
 import { newId } from '../driver/ids.ts'
-import { isInTime } from '../driver/write-in-time.ts'
+import { isInTime, type Confirmer } from '../driver/write-in-time.ts'
 import { deleteSessionsOf } from '../access/ended-sessions.ts'
 import { confirmSessions, rejectEnded } from '../access/live-sessions.ts'
 import { whileLocked } from './locked-users.ts'
@@ -81,10 +81,10 @@ export interface UpdateOptions {
  * `EmailTaken`, `LastAdmin` or `PreconditionFailed`, and `InvalidToken` if the actor's session has ended, as it does
  * when an earlier change is undone.
  *
- * @param confirm runs before the transaction is committed, and throws if it must not take effect
+ * @param confirmer who changes the user, and is asked before the commit
  */
 export async function updateUser (
-  db: Database, id: string, user: Changes, context: ChangeContext, confirm: () => Promise<void>,
+  db: Database, id: string, user: Changes, context: ChangeContext, confirmer: Confirmer,
   { fields, inTransaction, match }: UpdateOptions = {}
 ): Promise<ChangedUser> {
   if (!isUuid(id)) throw new UserNotFound()
@@ -101,7 +101,7 @@ export async function updateUser (
       if (!updated) throw await whyUnchanged(trx, id, user.email)
       const changed = await voidFor(trx, updated, true, keys)
       await inTransaction?.(trx, changed.user)
-      await confirm()
+      await confirmer.confirm()
       return changed
     })
   } catch (error) {
@@ -119,7 +119,7 @@ export async function updateUser (
       if (!updated) return undefined
       const changed = await voidFor(trx, updated, false, keys)
       await inTransaction?.(trx, changed.user)
-      await confirm()
+      await confirmer.confirm()
       return changed
     })
   }

@@ -4,14 +4,6 @@ import type { UsherConfig } from '../../schema/options/config.ts'
 import type { UsherOptions } from '../../schema/options/options.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
 
-/** What is wrong with an option. */
-export interface Problem {
-  /** Where it is in the exported object, such as `['hooks', 'beforeLogin']`. */
-  readonly path: readonly string[]
-  /** A sentence without its full stop, which names the option. */
-  readonly message: string
-}
-
 // What a node does in place of each of these options.
 const ofNode: Readonly<Record<string, string>> = {
   prefix: 'a node serves at the root: set PUBLIC_URL if a proxy adds a path',
@@ -30,18 +22,21 @@ const whole = {
   databaseUrl: 'postgres://localhost/usher', publicUrl: 'https://usher.invalid', secret: 'that of the node', mailer: () => {},
 }
 
-/** Returns what is wrong with the options of a configuration file, also with those that the plugin would ignore. */
+/**
+ * Returns what is wrong with the options of a configuration file, also with those that the plugin would ignore: a
+ * sentence without its full stop for each mistake, which names the option.
+ */
 export function checkConfig (
   config: UsherConfig, { env, settingNames }: { env: NodeJS.ProcessEnv, settingNames: readonly string[] }
-): Problem[] {
+): string[] {
   return Object.entries(config).filter(([, value]) => value !== undefined).flatMap(([name, value]) => {
-    if (!names.includes(name)) return [{ path: [name], message: explainUnknown(name, settingNames) }]
+    if (!names.includes(name)) return [explainUnknown(name, settingNames)]
     // The environment may have the secret of a provider.
     const complete = name === 'providers'
       ? providersOf({ PROVIDERS: findProviderSettings(env), file: { options: config } })
       : value
     if (name !== 'routes') return checkOption(name, complete)
-    return typeof value === 'function' ? [] : [{ path: [name], message: 'routes must be a function' }]
+    return typeof value === 'function' ? [] : ['routes must be a function']
   })
 }
 
@@ -54,21 +49,12 @@ function explainUnknown (name: string, settingNames: readonly string[]): string 
   return `there is no option ${name}${similar === undefined ? '' : `: did you mean ${similar}?`}`
 }
 
-function checkOption (name: string, value: unknown): Problem[] {
+function checkOption (name: string, value: unknown): string[] {
   try {
     readOptions({ ...whole, [name]: value } as UsherOptions)
     return []
   } catch (error) {
     const message = (error as Error).message.replace(/^usher: /, '')
-    return message.split(new RegExp(`; (?=${name}\\b)`)).map((message) => ({ path: pathIn(message, name), message }))
+    return message.split(new RegExp(`; (?=${name}\\b)`))
   }
-}
-
-// Messages begin with the option, such as `throttle.account.burst must be`, or name one of its members later.
-function pathIn (message: string, name: string): string[] {
-  const [text = ''] = /^[\w$-]+(?:\.[\w$-]+|\[\d+\])*/.exec(message) ?? []
-  const path = text.split(/[.[\]]+/).filter(Boolean)
-  const names = /(?: has no (?:hook|action) | has (?:an?|the) unknown (?:keyword|member) | for )([\w$-]+(?::[\w-]+)?)/
-  const [, member] = names.exec(message) ?? []
-  return path[0] === name ? [...path, ...member === undefined ? [] : [member]] : [name]
 }

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { UsherConfig } from '../../schema/options/config.ts'
@@ -6,7 +6,6 @@ import { inTime } from '../../schema/runtime/in-time.ts'
 import { checkConfig } from './check.ts'
 import { explainFailure, nameOf } from './explain-failure.ts'
 import { recordLoadedConfig } from './loaded.ts'
-import { findLine } from './positions.ts'
 import { resolvePackage } from './resolve-package.ts'
 import type { Shell } from '../terminal/shell.ts'
 
@@ -32,7 +31,7 @@ export class ConfigError extends Error {}
 
 /**
  * Loads the configuration file: the one that the setting `CONFIG` names, or `usher.config.ts`, `.js` or `.mjs` in the
- * working directory. Returns undefined if there is none. Throws a `ConfigError` that says file, line and option of each
+ * working directory. Returns undefined if there is none. Throws a `ConfigError` that says file and option of each
  * mistake.
  * @param settingNames the names of all settings, for hints
  */
@@ -44,28 +43,17 @@ export async function loadConfigFile (
   const name = nameOf(path, cwd)
   const options = await load(path, cwd)
   const problems = checkConfig(options, { env, settingNames })
-  const file = { name, path, cwd, options }
-  if (problems.length > 0) {
-    throw new ConfigError(problems.map(({ path, message }) => `${locate(file, path)}: ${sentence(message)}`).join('\n'))
-  }
-  return file
-}
-
-/** Returns where an option is in a file: its name, and the line if it is found, such as `usher.config.ts:12`. */
-export function locate ({ name, path }: ConfigFile, option: readonly string[]): string {
-  const line = findLine(readFileSync(path, 'utf8'), option)
-  return line === undefined ? name : `${name}:${line}`
+  if (problems.length > 0) throw new ConfigError(problems.map((text) => `${name}: ${sentence(text)}`).join('\n'))
+  return { name, path, cwd, options }
 }
 
 /**
- * Returns the message of an error of the plugin with the place of the option that it names, or undefined if it names
- * none that the file has.
+ * Returns the message of an error of the plugin with the name of the file, or undefined if it names no option that the
+ * file has.
  */
-export function explainOption (file: ConfigFile, message: string): string | undefined {
+export function explainOption ({ name, options }: ConfigFile, message: string): string | undefined {
   const [, text = '', option = ''] = /^usher: (([\w$]+)[\s\S]*)$/.exec(message) ?? []
-  if (!Object.hasOwn(file.options, option)) return undefined
-  const [names = ''] = /^[\w$.-]+/.exec(text) ?? []
-  return `${locate(file, names.split('.'))}: ${sentence(text)}`
+  return Object.hasOwn(options, option) ? `${name}: ${sentence(text)}` : undefined
 }
 
 const sentence = (text: string) => /[.?]$/.test(text) ? text : `${text}.`

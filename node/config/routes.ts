@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyPluginCallback } from 'fastify'
 import type { ConfigRoutes } from '../../schema/options/config.ts'
 import { settlesWithin } from '../../schema/runtime/in-time.ts'
 import type { NodeDeadlines } from '../process/deadlines.ts'
-import { locate, type ConfigFile } from './config-file.ts'
+import type { ConfigFile } from './config-file.ts'
 import { explainFailure } from './explain-failure.ts'
 
 /**
@@ -15,7 +15,7 @@ export async function addRoutes (app: FastifyInstance, file: ConfigFile, deadlin
   const adding = add(app, routes)
   // The node has no limit for plugins, because a migration may take long.
   void settlesWithin(adding, deadlines.configRoutes).then((isSettled) => {
-    if (!isSettled) app.log.warn(`${locate(file, ['routes'])}: the start still waits for routes to return, or to call done`)
+    if (!isSettled) app.log.warn(`${file.name}: the start still waits for routes to return, or to call done`)
   })
   try {
     await adding

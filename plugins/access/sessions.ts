@@ -9,8 +9,9 @@ import { endedOf, repairAccount } from '../../db/sign-in/repairs.ts'
 import { batchCalls, type Client } from '../../db/batching/batching.ts'
 import {
   findConsoleSession, findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession, type Authentication,
-  type ClientInfo, type FoundConsoleSession, type Lifetime, type NewSession, type SessionRow,
+  type ClientInfo, type Lifetime, type NewSession, type SessionRow,
 } from '../../db/access/sessions.ts'
+import type { Confirmer } from '../../db/driver/write-in-time.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
 import { lockUser } from '../../db/users/users.ts'
 import type { Role } from '../../schema/users/users.ts'
@@ -39,6 +40,9 @@ interface Dependencies extends Core {
 
 /** A session as its user gets it: the value of the cookie, and when the session expires. */
 export interface OpenSession extends Authentication { id: string, cookie: string, expiresAt: Date }
+
+/** The session that a cookie is of, with its user as stored now. */
+export interface CookieSession extends Authentication { sessionId: string, user: UserRow, expiresAt: Date }
 
 /** Opens, refreshes and ends sessions, and knows which have ended (contract 4). */
 export function createSessions (
@@ -164,22 +168,26 @@ export function createSessions (
     },
 
     /** Returns the session that a cookie is of, with its user as stored now, or undefined. The cookie stays valid. */
-    async find (cookie: SessionCookie): Promise<{ sessionId: string, user: UserRow, authTime: Date } | undefined> {
+    async find (cookie: SessionCookie): Promise<CookieSession | undefined> {
       const { id, secret } = cookie
       if (ended.has(id)) return undefined
       const found = await findSession(db, { id, secretHash: hashSecret(secret) }, options.userFields)
       const isCurrent = found && isGenuine(cookie, found.rotationKey) &&
         found.rotations - cookie.rotations <= found.recentRotations
-      return isCurrent ? { sessionId: id, user: found.user, authTime: found.authTime } : undefined
+      if (!isCurrent) return undefined
+      const { user, amr, authTime, expiresAt } = found
+      return { sessionId: id, user, amr, authTime, expiresAt }
     },
 
     /**
      * Returns the session of the console that a cookie is of, with its user as stored now, or undefined if it has ended
      * or expired.
      */
-    async findConsole ({ id, secret }: ConsoleCookie): Promise<FoundConsoleSession | undefined> {
+    async findConsole ({ id, secret }: ConsoleCookie): Promise<CookieSession | undefined> {
       if (ended.has(id)) return undefined
-      return findConsoleSession(db, { id, secretHash: hashSecret(consoleSecret(secret)) }, options.userFields)
+      const secretHash = hashSecret(consoleSecret(secret))
+      const found = await findConsoleSession(db, { id, secretHash }, options.userFields)
+      return found && { sessionId: id, ...found }
     },
 
     end,
@@ -188,10 +196,10 @@ export function createSessions (
      * Ends all sessions of a user, on every node. If somebody else ends them, it then also voids all links and API keys
      * of the user. Writes an entry for each session to the account log, in the same transaction.
      * @param but the id of the session that does not end, if any
-     * @param confirm runs before the commit, and throws if the sessions must not end
+     * @param confirmer who ends them, and is asked before the commit
      */
     async endAll (
-      userId: string, but: string | undefined, origin: AuditContext, confirm: () => Promise<void>
+      userId: string, but: string | undefined, origin: AuditContext, confirmer: Confirmer
     ): Promise<void> {
       const endBy = async (deleteSessions: (trx: Database) => Promise<string[]>) =>
         markEnded(await db.transaction().execute(async (trx) => {
@@ -199,7 +207,7 @@ export function createSessions (
           await insertAuditEntries(
             trx, ids.map((sessionId) => ({ ...origin, action: 'session.end', userId, sessionId }))
           )
-          await confirm()
+          await confirmer.confirm()
           return ids
         }))
       await endBy((trx) => deleteSessionsOf(trx, userId, origin.actorId, but))

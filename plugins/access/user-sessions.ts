@@ -70,7 +70,7 @@ export function createUserSessions ({ sessions, users, audit }: Dependencies) {
     async endAll (caller: Caller, userId: string, but?: string): Promise<void> {
       caller.authorize('sessions:end', { ownerId: userId })
       if (but === undefined) await users.get(userId, caller.client)
-      await sessions.endAll(userId, but, audit.contextOf(caller), () => caller.confirm())
+      await sessions.endAll(userId, but, audit.contextOf(caller), caller)
     },
   }
 }

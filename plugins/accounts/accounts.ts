@@ -9,7 +9,7 @@ import { endedOf } from '../../db/sign-in/repairs.ts'
 import { listWays } from '../../db/sign-in/ways.ts'
 import { getUndoTokenOwner, undoChange, type Undo } from '../../db/mail-links/undo-links.ts'
 import { lockUser } from '../../db/users/users.ts'
-import { updateUser, type ChangeContext, type Changes } from '../../db/users/update-user.ts'
+import type { Changes } from '../../db/users/update-user.ts'
 import { permits, type Match } from '../../schema/http/entity-tag.ts'
 import { InvalidInput, PreconditionFailed } from '../../schema/http/errors.ts'
 import { networkOf } from '../../schema/http/network.ts'
@@ -33,7 +33,7 @@ import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
 import type { UserRecords } from '../users/user-records.ts'
 import type { DeletedUsers } from './deleted-users.ts'
-import { authorizeChange } from './permissions.ts'
+import { authorizeChange, withoutIgnored } from './permissions.ts'
 import { createDeferEmail } from './deferred-email.ts'
 import { createUpdateHooks } from './update-hooks.ts'
 import { createUserUpdates } from './update-user.ts'
@@ -53,13 +53,13 @@ interface Dependencies extends Core, Pick<Access, 'sessions'>, Pick<MailLinks, '
  */
 export function createAccounts (dependencies: Dependencies) {
   const {
-    database: { db, writeInTime }, audit, credentials, hooks, login, passwords, providers, sessions, undoLinks,
+    database: { db }, audit, credentials, hooks, login, passwords, providers, sessions, undoLinks,
     deletedUsers, users, stepUp, throttle, options: { userFields },
   } = dependencies
   const { patch } = userInputs(userFields)
   const updates = createUpdateHooks(dependencies)
   const deferEmail = createDeferEmail(dependencies)
-  const update = createUserUpdates(dependencies)
+  const updateUser = createUserUpdates(dependencies)
 
   async function isOtherMailbox (id: string, email: string, caller: Caller): Promise<boolean> {
     return foldEmail((await users.get(id, caller.client)).email) !== foldEmail(email)
@@ -97,15 +97,6 @@ export function createAccounts (dependencies: Dependencies) {
     return undoLinks.notifyPasswordChanged(trx, { email, userId, language }, isUndoable ? undo : undefined)
   }
 
-  // Returns what may undo a change of the address, and the mails about it. Only the user's own change has a link
-  // (contract 11.3).
-  function createUndo (isOwn: boolean, language: string | undefined): Pick<ChangeContext, 'undo' | 'mails'> {
-    const undo = isOwn ? undoLinks.create() : undefined
-    const plain = undoLinks.emailChanged(language)
-    const linked = undo ? undoLinks.emailChanged(language, undo) : null
-    return { undo: undo?.hash ?? null, mails: plain && { linked, plain } }
-  }
-
   async function notifyUndone (
     trx: Database, caller: Caller, userId: string, { replaced, email, passwordChanged, removed }: Undo
   ): Promise<void> {
@@ -119,6 +110,35 @@ export function createAccounts (dependencies: Dependencies) {
     }
     const mail = undoLinks.emailChanged(language)
     if (mail) await insertMail(trx, mail, replaced, userId)
+  }
+
+  // Changes a user as the caller may.
+  async function change (
+    caller: Caller, id: string, given: Changes, match: Match, defersEmail: boolean
+  ): Promise<UserRow> {
+    if (!patch.isIn(given)) return getUnchanged(id, caller, match)
+    const wanted = hooks.has('beforeUserUpdate') ? await updates.change(caller, id, given) : given
+    if (!patch.isIn(wanted)) return getUnchanged(id, caller, match)
+    const isOwn = caller.actor?.id === id.toLowerCase()
+    // Whoever has the address has the account. A key that may not see the address does not learn whether it has
+    // guessed it.
+    const isKey = caller.actor?.keyId != null
+    if (isOwn && isKey && wanted.email !== undefined && !caller.allows('users:read-email', { ownerId: caller.actor?.id })) {
+      requireSession(caller.getActor())
+    }
+    // Also if the address takes effect later: the link goes to whoever has asked for it.
+    if (isOwn && wanted.email !== undefined) {
+      await stepUp.requireForAddress(caller, () => isOtherMailbox(id, wanted.email!, caller))
+    }
+    const { changes, sendLink } = await deferEmail(caller, id, wanted, defersEmail && isOwn)
+    const hook = hooks.during('onUserUpdate', caller)
+    const notifyAdmitted = await prepareAdmission(caller, id, changes)
+    const inTransaction = (hook ?? sendLink ?? notifyAdmitted) && (async (trx: Database, user: UserRow) => {
+      await hook?.(trx, user)
+      await sendLink?.(trx)
+      await notifyAdmitted?.(trx, user)
+    })
+    return updateUser(caller, { id: id.toLowerCase(), changes, match, inTransaction })
   }
 
   return {
@@ -136,50 +156,16 @@ export function createAccounts (dependencies: Dependencies) {
       caller: Caller, id: string, given: Changes, match?: Match, { defersEmail = false } = {}
     ): Promise<UserRow> {
       authorizeChange(caller, id, given)
-      if (!patch.isIn(given)) return getUnchanged(id, caller, match)
-      const confirm = () => caller.confirm()
-      const wanted = hooks.has('beforeUserUpdate') ? await updates.change(caller, id, given) : given
-      if (!patch.isIn(wanted)) return getUnchanged(id, caller, match)
-      const isOwn = caller.actor?.id === id.toLowerCase()
-      // Whoever has the address has the account. A key that may not see the address does not learn whether it has
-      // guessed it.
-      const isKey = caller.actor?.keyId != null
-      if (isOwn && isKey && wanted.email !== undefined && !caller.allows('users:read-email', { ownerId: caller.actor?.id })) {
-        requireSession(caller.getActor())
-      }
-      // Also if the address takes effect later: the link goes to whoever has asked for it.
-      if (isOwn && wanted.email !== undefined) {
-        await stepUp.requireForAddress(caller, () => isOtherMailbox(id, wanted.email!, caller))
-      }
-      const { changes, sendLink } = await deferEmail(caller, id, wanted, defersEmail && isOwn)
-      const hook = hooks.during('onUserUpdate', caller)
-      const notifyAdmitted = await prepareAdmission(caller, id, changes)
-      const inTransaction = (hook ?? sendLink ?? notifyAdmitted) && (async (trx: Database, user: UserRow) => {
-        await hook?.(trx, user)
-        await sendLink?.(trx)
-        await notifyAdmitted?.(trx, user)
-      })
+      return change(caller, id, given, match, defersEmail)
+    },
 
-      async function updateAlone (): Promise<UserRow> {
-        const context = {
-          ...audit.contextOf(caller),
-          ...changes.email === undefined ? { undo: null, mails: null } : createUndo(isOwn, caller.languageOf(id)),
-        }
-        const options = { fields: userFields, inTransaction, match }
-        const write = (until: string) => updateUser(db, id, changes, { ...context, until }, confirm, options)
-        const { user, ended } = await writeInTime(write, confirm)
-        sessions.markEnded(ended)
-        return user
-      }
-
-      const change = {
-        id: id.toLowerCase(),
-        changes,
-        actorId: caller.actor?.id ?? null,
-        writerId: caller.token?.id ?? null,
-        match,
-      }
-      return inTransaction ? updateAlone() : update(change, caller, updateAlone)
+    /**
+     * Does the same with a body that was not read yet: it authorizes it, and validates it without the members that the
+     * caller may not write. Throws what `update` throws, and `InvalidInput`.
+     */
+    async readAndUpdate (caller: Caller, id: string, given: unknown, match?: Match): Promise<UserRow> {
+      authorizeChange(caller, id, given)
+      return change(caller, id, patch.parse(withoutIgnored(userFields, caller, given, id)), match, false)
     },
 
     /**
@@ -204,11 +190,8 @@ export function createAccounts (dependencies: Dependencies) {
         }
         await runHook?.(trx)
       })
-      const ended = await deleteUser(db, id, caller.actor?.id ?? null, async (trx) => {
-        await audit.add(caller, { action: 'user.delete', userId: id }, trx)
-        // Last in the transaction, because it may have waited for locks (contract 1.12).
-        await caller.confirm()
-      }, { beforeDelete: beforeDelete || undefined, match })
+      const entry = audit.entry(caller, { action: 'user.delete', userId: id })
+      const ended = await deleteUser(db, id, entry, caller, { beforeDelete: beforeDelete || undefined, match })
       sessions.markEnded(ended)
       await deletedUsers.purge()
     },
@@ -312,7 +295,7 @@ export function createAccounts (dependencies: Dependencies) {
       const passwordHash = needed === 'password'
         ? await passwords.hash(password!, { ...hashingOf(caller), isKnown: true })
         : undefined
-      const { undo, mails } = createUndo(true, caller.languageOf(userId))
+      const { undo, mails } = undoLinks.forEmailChange(true, caller.languageOf(userId))
       const inTransaction = updates.during(caller)
       const repaired = await db.transaction().execute(async (trx) => {
         const verified = await verifyEmail(trx, { hash, userId, session, passwordHash, undo })

@@ -24,7 +24,7 @@ import type { OpenedSignUp } from '../mail-links/sign-ups.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
 import type { UserRecords } from '../users/user-records.ts'
-import { authorizeCreation } from './permissions.ts'
+import { authorizeCreation, withoutIgnored } from './permissions.ts'
 
 interface Dependencies extends Pick<Core, 'database' | 'options'>, Pick<MailLinks, 'signUps'>,
   Pick<SignIn, 'passwords'> {
@@ -55,6 +55,27 @@ export function createNewUsers (
     return creation.pick(user)
   }
 
+  // Creates a user as the caller may.
+  async function insert (caller: Caller, given: CreateUser, once?: ResultKey): Promise<UserRow> {
+    rejectOwnWords(given)
+    const wanted = hooks.has('beforeUserCreate')
+      ? await hooks.change('beforeUserCreate', creation.pick(given), caller, check(creation.parse))
+      : given
+    const { password, ...user } = wanted
+    const passwordHash = password === undefined ? null : await passwords.hash(password, hashingOf(caller))
+    const row = { ...user, passwordHash, context: audit.contextOf(caller), token: caller.token, once }
+    const inTransaction = hooks.during('onUserCreate', caller)
+    // Without a hook, users that are created at the same time share a statement, which checks their tokens.
+    if (!inTransaction) return users.create(row, caller)
+    return db.transaction().execute(async (trx) => {
+      const [created] = await insertUsers(trx, [row], userFields)
+      if (created instanceof Error) throw created
+      await inTransaction(trx, created!)
+      await caller.confirm()
+      return created!
+    })
+  }
+
   return {
     /** Returns whether creating a user takes little more than a statement. */
     isQuick: ({ password }: CreateUser): boolean =>
@@ -75,23 +96,16 @@ export function createNewUsers (
      */
     async create (caller: Caller, given: CreateUser, once?: ResultKey): Promise<UserRow> {
       authorizeCreation(caller, given)
-      rejectOwnWords(given)
-      const wanted = hooks.has('beforeUserCreate')
-        ? await hooks.change('beforeUserCreate', creation.pick(given), caller, check(creation.parse))
-        : given
-      const { password, ...user } = wanted
-      const passwordHash = password === undefined ? null : await passwords.hash(password, hashingOf(caller))
-      const row = { ...user, passwordHash, context: audit.contextOf(caller), token: caller.token, once }
-      const inTransaction = hooks.during('onUserCreate', caller)
-      // Without a hook, users that are created at the same time share a statement, which checks their tokens.
-      if (!inTransaction) return users.create(row, caller)
-      return db.transaction().execute(async (trx) => {
-        const [created] = await insertUsers(trx, [row], userFields)
-        if (created instanceof Error) throw created
-        await inTransaction(trx, created!)
-        await caller.confirm()
-        return created!
-      })
+      return insert(caller, given, once)
+    },
+
+    /**
+     * Does the same with a body that was not read yet: it authorizes it, and validates it without the members that the
+     * caller may not write. Throws what `create` throws, and `InvalidInput`.
+     */
+    async readAndCreate (caller: Caller, given: unknown): Promise<UserRow> {
+      authorizeCreation(caller, given)
+      return insert(caller, creation.parse(withoutIgnored(userFields, caller, given)))
     },
 
     /**

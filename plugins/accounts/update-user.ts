@@ -1,10 +1,34 @@
-import { batchCalls, postponed, type Client } from '../../db/batching/batching.ts'
-import type { UserRow } from '../../db/tables/index.ts'
+import { batchCalls, postponed } from '../../db/batching/batching.ts'
+import { tooLate } from '../../db/driver/write-in-time.ts'
+import type { Database, UserRow } from '../../db/tables/index.ts'
 import { isShareable, separate, updateUsers, type UserUpdate } from '../../db/users/batch-update-users.ts'
+import { updateUser, type Changes } from '../../db/users/update-user.ts'
+import type { Match } from '../../schema/http/entity-tag.ts'
+import type { Caller } from '../access/caller.ts'
+import type { Sessions } from '../access/sessions.ts'
+import type { Audit } from '../audit/index.ts'
 import type { Core } from '../core.ts'
+import type { UndoLinks } from '../mail-links/undo-links.ts'
 import { createInTurn } from '../support/in-turn.ts'
 
 const USERS_A_WRITE = 100
+
+interface Dependencies extends Core {
+  audit: Audit
+  sessions: Sessions
+  undoLinks: UndoLinks
+}
+
+/** A change of a user that is permitted. */
+export interface UserChange {
+  /** In lower case. */
+  id: string
+  changes: Changes
+  /** The versions that the user may have. */
+  match: Match
+  /** Runs in the transaction of the change, which then shares none. If it throws, nothing is changed. */
+  inTransaction?: ((trx: Database, user: UserRow) => Promise<void>) | undefined
+}
 
 /**
  * Creates the function that changes a user. Changes of different users share a statement if they can (docs/speed.md,
@@ -12,48 +36,62 @@ const USERS_A_WRITE = 100
  * role or `disabled` by somebody else do not wait.
  */
 export function createUserUpdates (
-  { database: { db, writeInTime }, telemetry: { batch }, options: { userFields, deadlines } }: Core
+  {
+    database: { db, writeInTime, writeOnce }, telemetry: { batch }, options: { userFields, deadlines }, audit, sessions,
+    undoLinks,
+  }: Dependencies
 ) {
   // A change waits, and is sent again if it came too late, for as long as any other write
   // (`db/driver/write-in-time.ts`).
   const timeoutMs = deadlines.write
   const inTurn = createInTurn({ timeoutMs })
-  const write = batchCalls(writeTogether, { size: USERS_A_WRITE, timeoutMs, telemetry: batch('users.update') })
+  const updateShared = batchCalls(updateTogether, {
+    size: USERS_A_WRITE, timeoutMs, telemetry: batch('users.update'),
+  })
 
   // Whether the callers may still act was checked when the batch was sent. Changes that come too late are put into
   // another batch, and then that is checked again.
-  async function writeTogether (updates: UserUpdate[]): Promise<(UserRow | Error | typeof separate |
+  async function updateTogether (updates: UserUpdate[]): Promise<(UserRow | Error | typeof separate |
     typeof postponed)[]> {
-    let isLate = false
-    const late = new Error('The database has begun the statement too late')
-    try {
-      return await writeInTime((until) => updateUsers(db, updates, until, userFields), async () => {
-        if (isLate) throw late
-        isLate = true
-      })
-    } catch (error) {
-      if (error === late) return updates.map(() => postponed)
-      throw error
+    const results = await writeOnce((until) => updateUsers(db, updates, until, userFields))
+    return results === tooLate ? updates.map(() => postponed) : results
+  }
+
+  // Makes a change in a transaction of its own.
+  async function updateAlone (caller: Caller, { id, changes, match, inTransaction }: UserChange): Promise<UserRow> {
+    const context = {
+      ...audit.contextOf(caller),
+      ...changes.email === undefined
+        ? { undo: null, mails: null }
+        : undoLinks.forEmailChange(caller.actor?.id === id, caller.languageOf(id)),
     }
+    const options = { fields: userFields, inTransaction, match }
+    const { user, ended } = await writeInTime(
+      (until) => updateUser(db, id, changes, { ...context, until }, caller, options), caller
+    )
+    sessions.markEnded(ended)
+    return user
   }
 
   /**
-   * Changes a user. Rejects with `UserNotFound`, `PreconditionFailed`, `Overloaded`, the errors of `client`, and those
-   * of `alone`.
-   * @param client the client that may have to be confirmed
-   * @param alone makes the change in a transaction of its own
+   * Changes a user. Rejects with `UserNotFound`, `EmailTaken`, `LastAdmin`, `PreconditionFailed`, `Overloaded`,
+   * `InvalidToken`, and the errors of `inTransaction`.
    */
-  return async function update (change: UserUpdate, client: Client, alone: () => Promise<UserRow>): Promise<UserRow> {
-    const { id, changes, actorId } = change
+  return async function update (caller: Caller, change: UserChange): Promise<UserRow> {
+    const { id, changes, match, inTransaction } = change
+    if (inTransaction) return updateAlone(caller, change)
+    const actorId = caller.actor?.id ?? null
     const shareable = isShareable(changes)
     // What takes permissions away must not wait for whatever the user keeps sending.
     if ((changes.role !== undefined || changes.disabled !== undefined) &&
       (!shareable || (actorId !== id && inTurn.isBusy(id)))) {
-      return alone()
+      return updateAlone(caller, change)
     }
     return inTurn.run(id, async () => {
-      const result = shareable ? await write(change, client) : separate
-      return result === separate ? alone() : result
+      const result = shareable
+        ? await updateShared({ id, changes, actorId, writerId: caller.token?.id ?? null, match }, caller)
+        : separate
+      return result === separate ? updateAlone(caller, change) : result
     })
   }
 }

@@ -5,11 +5,9 @@ import type { UserRow } from '../../db/tables/index.ts'
 import { KnownEmail } from '../../schema/strings/text.ts'
 import type { CreateUser, PatchUser, ShownUser, UsherUser } from '../../schema/users/users.ts'
 import { ListUsers } from '../../schema/users/user-list.ts'
-import { userInputs } from '../../schema/users/user-inputs.ts'
 import type { CallOptions, UserOperations } from '../../schema/options/usher.ts'
 import { createParser } from '../../schema/http/validator.ts'
 import type { Caller } from '../access/caller.ts'
-import { authorizeChange, authorizeCreation, withoutIgnored } from '../accounts/permissions.ts'
 import { idOf, type Perform } from './perform.ts'
 
 const parseQuery = createParser(Type.Omit(ListUsers, ['fields']))
@@ -18,18 +16,14 @@ const parseAddress = createParser(Type.Object({ email: KnownEmail }))
 
 /** Creates the operations on users, which do what the routes do. */
 export function createUserOperations (app: FastifyInstance, perform: Perform): UserOperations {
-  const { usherUsers: users, usherAccounts: accounts, usherOptions: { userFields } } = app
+  const { usherUsers: users, usherAccounts: accounts } = app
   const { newUsers } = accounts
-  const { creation, patch } = userInputs(userFields)
 
   const show = (user: UserRow, caller: Caller): UsherUser => copyRow(caller.viewOf(user.id).show(user)) as UsherUser
 
   return {
-    create: (given: CreateUser, options?: CallOptions) => perform(options, async (caller) => {
-      authorizeCreation(caller, given)
-      const user = creation.parse(withoutIgnored(userFields, caller, given))
-      return show(await newUsers.create(caller, user), caller)
-    }),
+    create: (given: CreateUser, options?: CallOptions) => perform(options, async (caller) =>
+      show(await newUsers.readAndCreate(caller, given), caller)),
 
     get: (id: string, options?: CallOptions) =>
       perform(options, async (caller) => show(await users.get(caller, idOf(id)), caller)),
@@ -45,11 +39,8 @@ export function createUserOperations (app: FastifyInstance, perform: Perform): U
       return { data: page.rows.map((user) => show(user, caller)), page: { next, limit } }
     }),
 
-    update: (id: string, changes: PatchUser, options?: CallOptions) => perform(options, async (caller) => {
-      authorizeChange(caller, idOf(id), changes)
-      const wanted = patch.parse(withoutIgnored(userFields, caller, changes, idOf(id)))
-      return show(await accounts.update(caller, idOf(id), wanted), caller)
-    }),
+    update: (id: string, changes: PatchUser, options?: CallOptions) => perform(options, async (caller) =>
+      show(await accounts.readAndUpdate(caller, idOf(id), changes), caller)),
 
     delete: (id: string, options?: CallOptions) =>
       perform(options, (caller) => accounts.delete(caller, idOf(id))),

@@ -189,7 +189,7 @@ export async function openDatabase (app: FastifyInstance) {
     /** What was read while the database was opened, for those who need it first. */
     atStart,
     newId: () => newId(db),
-    writeInTime: createWriteInTime(clock, deadlines),
+    ...createWriteInTime(clock, deadlines),
   }
 }
 

@@ -36,20 +36,20 @@ export function createPasswordLinks (
   let hasWarned = false
 
   /**
-   * Creates a link with which a user can set a password once, and stores it with an entry of the account log and a
-   * mail. If there is no such user, the user is disabled, or the address may not get a link, the mail is not sent.
+   * Creates a link with which a user can set a password once, and stores it in a transaction, with an entry of the
+   * account log and a mail. If there is no such user, the user is disabled, or the address may not get a link, the mail
+   * is not sent.
    */
   async function storeLink (
-    name: 'password-reset' | 'invitation', language: string | undefined, token: Omit<NewToken, 'hash'>,
-    entry: NewAuditEntry,
-    confirm?: (trx: Database) => Promise<void>
-  ) {
+    trx: Database, name: 'password-reset' | 'invitation', language: string | undefined, token: Omit<NewToken, 'hash'>,
+    entry: NewAuditEntry
+  ): Promise<void> {
     const { hash, link } = links.create('/set-password')
     const mail = mailer!.prepare(render(name, language, { link, duration: token.seconds }), token.seconds, {
       // Only admins invite, so nobody else keeps an invitation from being sent.
       budget: name === 'password-reset' ? 'reset' : 'invitation', hash,
     })
-    await insertPasswordToken(db, { hash, ...token }, entry, mail, confirm)
+    await insertPasswordToken(trx, { hash, ...token }, entry, mail)
   }
 
   async function sendLink (email: string, caller: Caller): Promise<void> {
@@ -57,17 +57,17 @@ export function createPasswordLinks (
     // For an unknown address the same statements run. Otherwise the load would differ, and so would the time until the
     // next response, which would reveal which addresses have an account.
     const entry = audit.entry(caller, { action: 'password.reset-request', userId: user?.id })
-    await storeLink('password-reset', caller.languageOf(user?.id), {
-      userId: user?.id ?? NIL, seconds: passwordTokenSeconds, onlyIfProven: true,
-    }, entry)
+    const token = { userId: user?.id ?? NIL, seconds: passwordTokenSeconds, onlyIfProven: true }
+    await db.transaction().execute((trx) =>
+      storeLink(trx, 'password-reset', caller.languageOf(user?.id), token, entry))
   }
 
   async function sendInvitation (caller: Caller, userId: string, once?: ResultKey): Promise<void> {
     if (!mailer) throw new NoMailer()
     const entry = audit.entry(caller, { action: 'user.invite', userId })
-    await storeLink('invitation', caller.languageOf(userId), {
-      userId, seconds: INVITATION_SECONDS, onlyIfProven: false,
-    }, entry, async (trx) => {
+    const token = { userId, seconds: INVITATION_SECONDS, onlyIfProven: false }
+    await db.transaction().execute(async (trx) => {
+      await storeLink(trx, 'invitation', caller.languageOf(userId), token, entry)
       if (once) await insertResult(trx, 'invitation', userId, once)
       await caller.confirm()
     })

@@ -2,6 +2,7 @@ import { insertMail, type NewMail } from '../../db/outbox/mails.ts'
 import type { Database } from '../../db/tables/index.ts'
 import { UNDO_DAYS } from '../../db/sign-in/repairs.ts'
 import type { StoredWay } from '../../db/sign-in/ways.ts'
+import type { ChangeContext } from '../../db/users/update-user.ts'
 import type { CredentialKind } from '../../schema/outbox/events.ts'
 import type { RenderedMail } from '../outbox/mails/render.ts'
 import type { LinkDependencies, MailLink } from './mail-link.ts'
@@ -45,16 +46,31 @@ export function createUndoLinks (
     if (mail) await insertMail(trx, mail, email, userId)
   }
 
+  const create = (): UndoLink | undefined => mailer && links.create('/undo')
+
+  const emailChanged = (language: string | undefined, undo?: UndoLink): NewMail | null =>
+    prepare((undoLink) => renderMail('email-changed', language, { undoLink, duration }), undo)
+
   return {
     /** Returns a link for a change that follows, or undefined if no mail can be sent. */
-    create: (): UndoLink | undefined => mailer && links.create('/undo'),
+    create,
 
     /**
      * Returns the mail to a former address: with the link that restores it, or without one, as it is sent if the
      * change has no link. Null if no mail can be sent.
      */
-    emailChanged: (language: string | undefined, undo?: UndoLink): NewMail | null =>
-      prepare((undoLink) => renderMail('email-changed', language, { undoLink, duration }), undo),
+    emailChanged,
+
+    /**
+     * Returns what may undo a change of the address, and the mails about it. Only the user's own change has a link
+     * (contract 11.3).
+     */
+    forEmailChange (isOwn: boolean, language: string | undefined): Pick<ChangeContext, 'undo' | 'mails'> {
+      const undo = isOwn ? create() : undefined
+      const plain = emailChanged(language)
+      const linked = undo ? emailChanged(language, undo) : null
+      return { undo: undo?.hash ?? null, mails: plain && { linked, plain } }
+    },
 
     /**
      * Stores a mail that says that the password was set, maybe by somebody else (NIST 800-63B 4.6, OWASP ASVS 6.3.7),

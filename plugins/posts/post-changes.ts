@@ -12,7 +12,7 @@ import type { Caller } from '../access/caller.ts'
 import type { HookRunner } from '../hooks/index.ts'
 import type { Idempotency } from '../idempotency/index.ts'
 import type { UserRecords } from '../users/user-records.ts'
-import type { PostRecords } from './posts.ts'
+import { actorOf, type PostRecords } from './posts.ts'
 
 const parsePost = createParser(CreatePost)
 const parseChanges = createParser(UpdatePost)
@@ -100,11 +100,9 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
       const post = await findOwn(caller, 'posts:update', id)
       const match = readIfMatch(ifMatch ?? undefined, 'ifMatch')
       const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
-      if (!once) return posts.update(post.id, { ...changes, ...actorOf(caller) }, () => caller.confirm(), { match })
+      if (!once) return posts.update(caller, post.id, changes, { match })
       budget.require(caller.getActor().id)
-      const updated = await posts.update(
-        post.id, { ...changes, ...actorOf(caller) }, () => caller.confirm(), { match, once }
-      )
+      const updated = await posts.update(caller, post.id, changes, { match, once })
       budget.of(caller.getActor().id).take(Buffer.byteLength(updated.content) + OTHER_BYTES)
       return updated
     },
@@ -116,7 +114,7 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
     async delete (caller: Caller, id: string, { ifMatch, once }: PostChangeOptions = {}): Promise<string> {
       const post = await findOwn(caller, 'posts:delete', id)
       const match = readIfMatch(ifMatch ?? undefined, 'ifMatch')
-      await posts.delete(post.id, actorOf(caller), () => caller.confirm(), { match, once })
+      await posts.delete(caller, post.id, { match, once })
       return post.id
     },
 
@@ -134,5 +132,3 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
     },
   }
 }
-
-const actorOf = ({ actor, token }: Caller) => ({ actorId: actor?.id ?? null, token })

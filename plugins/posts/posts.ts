@@ -6,6 +6,7 @@ import { deleteOldRates } from '../../db/posts/rates.ts'
 import { lockAuthor } from '../../db/users/locked-users.ts'
 import type { Database } from '../../db/tables/index.ts'
 import { TooManyPosts } from '../../schema/posts/post.ts'
+import type { Caller } from '../access/caller.ts'
 import type { Core } from '../core.ts'
 import { createRecentRejections } from '../support/recent-rejections.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
@@ -82,18 +83,18 @@ export function createPosts (
     /**
      * Changes the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`, `KeyTaken`, and
      * `InvalidToken` if the session of the actor has ended.
-     * @param confirm throws if the actor may no longer act
      */
     update: (
-      id: string, changes: Partial<NewPost>, confirm: () => Promise<void>, conditions?: Omit<PostConditions, 'until'>
+      caller: Caller, id: string, changes: Partial<NewPost>, conditions?: Omit<PostConditions, 'until'>
     ): Promise<PostRow> =>
-      writeInTime((until) => updatePost(db, id, changes, { ...conditions, until }), confirm),
+      writeInTime((until) => updatePost(db, id, { ...changes, ...actorOf(caller) }, { ...conditions, until }), caller),
 
     /** Deletes a post. Throws the errors of `update`. */
-    delete: (
-      id: string, actor: Pick<NewPost, 'actorId' | 'token'>, confirm: () => Promise<void>,
-      conditions?: Omit<PostConditions, 'until'>
-    ): Promise<void> =>
-      writeInTime((until) => deletePost(db, id, actor, { ...conditions, until }), confirm),
+    delete: (caller: Caller, id: string, conditions?: Omit<PostConditions, 'until'>): Promise<void> =>
+      writeInTime((until) => deletePost(db, id, actorOf(caller), { ...conditions, until }), caller),
   }
 }
+
+/** Returns who writes a post. */
+export const actorOf = ({ actor, token }: Caller): Pick<NewPost, 'actorId' | 'token'> =>
+  ({ actorId: actor?.id ?? null, token })

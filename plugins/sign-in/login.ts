@@ -42,17 +42,9 @@ interface GivenCredentials {
   password: string
   /** The session of the browser's cookie, which the login ends. */
   replaced: ReplacedSession | undefined
-  /** Whether it is a login to the console. */
-  toConsole?: ToConsole | undefined
 }
 
 type ReplacedSession = Pick<SessionCookie, 'id' | 'secret'>
-
-/** A login to the console, whose session is another one (contract 18.3). */
-export interface ToConsole {
-  /** Returns whether a user who is authenticated like this may open the console. */
-  admits: (user: Omit<Actor, 'sessionId' | 'keyId' | 'actions'>) => boolean
-}
 
 /** How a user was authenticated, for the session that follows. */
 export interface Proof {
@@ -66,9 +58,9 @@ export interface Proof {
   identity?: UsedIdentity | undefined
   /** The session of the browser's cookie, which the login ends. */
   replaced?: ReplacedSession | undefined
-  /** Whether the session is one of the console. */
-  toConsole?: ToConsole | undefined
-  /** The session whose token opens this one, which ends with it. */
+  /** Whether the session is one of the console (contract 18.3). */
+  isConsole?: boolean | undefined
+  /** The session with which this one is opened, and ends. */
   parentId?: string | undefined
   /** When the user was authenticated, if not now. */
   authTime?: Date | undefined
@@ -114,20 +106,18 @@ export function createLogin (
 ) {
   const { userFields } = options
 
-  // Throws `InvalidCredentials` if the user may not open the console, or was deleted or disabled, the password was
-  // changed, or the passkey or the identity was removed, since it was checked. Throws `SecondFactorRequired` if the
-  // user has one that was not used.
+  // Throws `InvalidCredentials` if the user was deleted or disabled, the password was changed, or the passkey or the
+  // identity was removed, since it was checked. Throws `SecondFactorRequired` if the user has one that was not used.
   async function start (
-    caller: Caller, user: UserRow, { consume, inTransaction, toConsole, ...opening }: Proof
+    caller: Caller, user: UserRow, { consume, inTransaction, ...opening }: Proof
   ): Promise<LoggedIn> {
     await hooks.check('beforeLogin', user, caller)
     // Before the session, so that there is none if the host's function fails.
     const added = await claims.of(user)
-    if (!admits(toConsole, user, opening, added)) throw new InvalidCredentials()
     await consume?.()
     const { address, userAgent } = caller
     const { role, ...session } = await sessions
-      .start({ userId: user.id, ...opening, isConsole: toConsole !== undefined, address, userAgent }, inTransaction)
+      .start({ userId: user.id, ...opening, address, userAgent }, inTransaction)
       .catch(async (error) => {
         // The factor was added a moment ago, or the first factor is one of which nobody has asked.
         throw error instanceof SecondFactorRequired ? await secondFactor.demand(user.id, opening) : error
@@ -136,23 +126,6 @@ export function createLogin (
     return {
       ...session, user: current, ...sign(session, current, role === user.role ? added : await claims.of(current)),
     }
-  }
-
-  // Returns whether a user who was authenticated may have the session that follows.
-  function admits (
-    toConsole: ToConsole | undefined, { id, role }: UserRow, { amr, authTime }: Pick<Proof, 'amr' | 'authTime'>,
-    added: ActorClaims
-  ): boolean {
-    const at = authTime?.getTime() ?? clock.now()
-    return toConsole?.admits({ id, role, amr, authTime: Math.floor(at / 1000), claims: added }) ?? true
-  }
-
-  // Returns the same before the user has used the second factor.
-  async function mayAdmit (
-    toConsole: ToConsole | undefined, user: UserRow, amr: readonly string[], hasSecondFactor: boolean
-  ): Promise<boolean> {
-    if (!toConsole) return true
-    return admits(toConsole, user, { amr: hasSecondFactor ? [...amr, MULTI_FACTOR] : amr }, await claims.of(user))
   }
 
   function sign (
@@ -166,26 +139,22 @@ export function createLogin (
   }
 
   // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts
-  // exist. So does a disabled user, whose right password must not be confirmed: none is checked. Nor is that of a user
-  // who may not open the console confirmed. The policy is asked afterwards, because the host's claims may take long.
+  // exist. So does a disabled user, whose right password must not be confirmed: none is checked.
   async function verify (
-    caller: Caller, credentials: GivenCredentials, attempt: LoginAttempt
+    caller: Caller, { email, password }: Pick<GivenCredentials, 'email' | 'password'>, attempt: LoginAttempt
   ): Promise<Credentials & { passwordHash: string }> {
-    const { email, password } = credentials
     const user = await findCredentials(db, email, userFields)
     const match = await passwords.verify(password, user?.disabled ? null : user?.passwordHash, {
       client: caller.client, address: caller.address, isKnown: attempt.isRecognised,
     })
-    if (!match || !await mayAdmit(credentials.toConsole, user!, PASSWORD, user!.has_second_factor)) {
-      return reject(caller, user?.id, attempt)
-    }
+    if (!match) return reject(caller, user?.id, attempt)
     const { passwordHash } = user as { passwordHash: string }
     if (!match.isOutdated) return { ...user!, passwordHash }
     const renewed = await passwords.hash(password, { address: caller.address, isKnown: true })
     if (await updatePasswordHash(db, user!.id, passwordHash, renewed)) return { ...user!, passwordHash: renewed }
     // The hash has changed meanwhile, usually because another login has renewed it. The password is verified against
     // the new one.
-    return verify(caller, credentials, attempt)
+    return verify(caller, { email, password }, attempt)
   }
 
   // Returns the hash of a user who has this password, hashed anew if the one that was found is outdated. Returns
@@ -266,16 +235,15 @@ export function createLogin (
     },
 
     /**
-     * Logs a user in by address and password. Throws `InvalidCredentials`, also for who may not open the console,
-     * `SecondFactorRequired` with a challenge, `TooManyRequests`, and what a hook of the host throws.
+     * Logs a user in by address and password. Throws `InvalidCredentials`, `SecondFactorRequired` with a challenge,
+     * `TooManyRequests`, and what a hook of the host throws.
      */
     async withPassword (caller: Caller, credentials: GivenCredentials): Promise<LoggedIn> {
       const { address, client } = caller
       const attempt = await throttle.login({ email: credentials.email, address, ...client && { client } })
       try {
         const { passwordHash, has_second_factor: hasSecondFactor, ...user } = await verify(caller, credentials, attempt)
-        const { replaced, toConsole } = credentials
-        const proof = { amr: PASSWORD, passwordHash, replaced, toConsole }
+        const proof = { amr: PASSWORD, passwordHash, replaced: credentials.replaced }
         if (hasSecondFactor) throw await secondFactor.demand(user.id, proof)
         const loggedIn = await start(caller, user, proof)
           .catch((error) =>
@@ -296,16 +264,13 @@ export function createLogin (
      */
     async withSecondFactor (
       caller: Caller,
-      { challenge, replaced, toConsole }:
-      { challenge: string, replaced: ReplacedSession | undefined, toConsole?: ToConsole | undefined },
+      { challenge, replaced }: { challenge: string, replaced: ReplacedSession | undefined },
       prove: (userId: string) => Promise<SecondProof>
     ): Promise<LoggedIn> {
       const { userId, passwordHash, amr, identityId, providerSid } = await secondFactor.attempt(challenge)
       const user = await users.read(userId, caller.client)
       if (!user || user.disabled) throw new InvalidChallenge()
       try {
-        // Neither a right nor a wrong factor is told apart, nor used up, for who may not open the console.
-        if (!await mayAdmit(toConsole, user, amr, true)) throw new InvalidSecondFactor()
         const { amr: added, passkey, consume } = await prove(userId)
         return await start(caller, user, {
           amr: [...new Set([...amr, ...added, MULTI_FACTOR])],
@@ -313,7 +278,6 @@ export function createLogin (
           passkey,
           identity: identityId === null ? undefined : { id: identityId, sid: providerSid ?? undefined },
           replaced,
-          toConsole,
           async inTransaction (trx) {
             await secondFactor.use(trx, challenge)
             await consume(trx)

@@ -2,7 +2,6 @@ import { Readable } from 'node:stream'
 import { isConsequence, isUndecided } from '../../db/driver/circuit-breaker.ts'
 import { batchCalls } from '../../db/batching/batching.ts'
 import { KeyTaken } from '../../db/idempotency/idempotency.ts'
-import type { WriterToken } from '../../db/access/live-tokens.ts'
 import {
   deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload, type UploadRow,
 } from '../../db/uploads/uploads.ts'
@@ -13,6 +12,7 @@ import { Overloaded } from '../../schema/http/errors.ts'
 import type { Network } from '../../schema/http/network.ts'
 import { PROGRAM } from '../../schema/runtime/program.ts'
 import { UploadNotFound, type Visibility } from '../../schema/uploads/upload.ts'
+import type { Caller } from '../access/caller.ts'
 import type { Core } from '../core.ts'
 import { ClientQuota } from '../support/client-quota.ts'
 import { purgeRegularly } from '../support/purge.ts'
@@ -225,18 +225,18 @@ export async function createStorage (core: Core) {
      * `StorageFull`, `StorageFailed`, `InvalidToken` or `QuotaExceeded`, and removes the file then, or `KeyTaken`: call
      * it again, or `discard`.
      *
-     * @param by the token of the uploader, which must still be valid, and what runs right before the record is written,
-     * and throws if the upload must not be kept any more
+     * @param caller the uploader, a user, who is asked again right before the record is written
      * @param once under what the result is stored
      * @param source where the bytes are, if the upload has arrived in several requests
      */
     async keep (
-      upload: NewUpload, { token, confirm }: { token: WriterToken, confirm: () => Promise<void> },
+      upload: NewUpload, caller: Caller,
       { once, source }: { once?: ResultKey | undefined, source?: UploadSource | undefined } = {}
     ): Promise<void> {
       try {
         if (!waiting.has(upload.id)) await backend.publish(upload.id, source?.from)
-        await confirm()
+        await caller.confirm()
+        const token = caller.token!
         if (source) {
           await db.transaction().execute(async (trx) => {
             await source.inTransaction(trx, upload.id)

@@ -99,7 +99,7 @@ export function createUploads (dependencies: Dependencies) {
     const upload = hooks.has('beforeUploadKeep') ? { ...given, ...await askHook(caller, given) } : given
     const { visibility, ...file } = upload
     const record = { ...file, userId: caller.getActor().id, isPrivate: visibility === 'private' }
-    await storage.keep(record, { token: caller.token!, confirm: () => caller.confirm() }, options)
+    await storage.keep(record, caller, options)
     return upload
   }
 
@@ -184,8 +184,7 @@ export function createUploads (dependencies: Dependencies) {
       if (once) budget.require(caller.getActor().id)
       const entry = entryOf(caller, upload, 'upload.update')
       const updated = await writeInTime(
-        (until) => updateUpload(db, upload.id, wanted, writerOf(caller), { until, match, once, entry }),
-        () => caller.confirm()
+        (until) => updateUpload(db, upload.id, wanted, writerOf(caller), { until, match, once, entry }), caller
       )
       if (once) budget.of(caller.getActor().id).take(sizeOfResult(updated))
       return updated
@@ -199,7 +198,7 @@ export function createUploads (dependencies: Dependencies) {
       const upload = await findFor(caller, 'uploads:delete', id)
       const entry = entryOf(caller, upload, 'upload.delete')
       await writeInTime(
-        (until) => deleteUpload(db, upload.id, writerOf(caller), { until, match, once, entry }), () => caller.confirm()
+        (until) => deleteUpload(db, upload.id, writerOf(caller), { until, match, once, entry }), caller
       )
       await storage.sweep()
       return upload.id

@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib'
+import type { Page } from 'playwright-core'
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
 import { checkLooks, look, looks, openPage } from '../helpers/browser.ts'
@@ -25,6 +26,13 @@ await openSql(t, usher)`insert into failed_deliveries (id, consumer, type, subje
   values (gen_random_uuid(), 'handler of a very-long-name-without-a-space-that-could-break-a-table-on-a-phone', 'user.created',
     ${user.id}, ${JSON.stringify({ userId: user.id })}::text::jsonb, now(), 9, 'The consumer did not answer')`
 
+/** Logs the admin in with the keyboard. */
+async function logIn (page: Page): Promise<void> {
+  await page.getByLabel('E-mail address').fill(admin.email)
+  await page.getByLabel('Password', { exact: true }).fill(admin.password)
+  await page.keyboard.press('Enter')
+}
+
 const paths = [
   '', '/users', '/users/new', `/users/${user.id}`, '/posts', '/uploads', '/log', '/deliveries', '/keys', '/providers',
   '/settings', '/nothing',
@@ -32,11 +40,8 @@ const paths = [
 
 nightly('18.2 every page is accessible, fits, and is small', async (t) => {
   const { page, problems, foreign } = await openPage(t, url)
-  t.equal(new URL(page.url()).pathname, '/base/console/login')
-  await page.getByLabel('E-mail address').fill(admin.email)
-  await page.getByLabel('Password').fill(admin.password)
-  // With the keyboard.
-  await page.keyboard.press('Enter')
+  t.equal(new URL(page.url()).pathname, '/base/login')
+  await logIn(page)
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
   const assets = new Map<string, number>()
   page.on('response', (response) => {
@@ -44,7 +49,7 @@ nightly('18.2 every page is accessible, fits, and is small', async (t) => {
       response.body().then((body) => assets.set(response.url(), gzipSync(body).length), () => {})
     }
   })
-  for (const path of ['/login', ...paths]) {
+  for (const path of ['/login?done=out', ...paths]) {
     await page.goto(`${url}${path}`)
     await checkLooks(t, page, `console${path.replaceAll(/\W+/g, '-')}`)
     for (const { colorScheme } of looks) {
@@ -62,23 +67,43 @@ nightly('18.2 every page is accessible, fits, and is small', async (t) => {
 
 t.test('18.2 without JavaScript, an admin logs in, reads, and changes a user', async (t) => {
   const { page } = await openPage(t, `${url}/users/${user.id}`, { javaScriptEnabled: false })
-  await page.getByLabel('E-mail address').fill(admin.email)
-  await page.getByLabel('Password').fill(admin.password)
-  await page.getByRole('button', { name: 'Log in', exact: true }).click()
+  await logIn(page)
+  await page.getByRole('button', { name: 'Open the console' }).click()
   await page.getByLabel('Name', { exact: true }).fill('Somebody else')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved.').waitFor()
   t.equal(await page.getByLabel('Name', { exact: true }).inputValue(), 'Somebody else')
 })
 
-nightly('18.3 a session whose user was authenticated recently opens the console by a button', async (t) => {
+t.test('18.3 a session whose user was authenticated recently opens the console by itself, and another one after a login', async (t) => {
   const { page } = await openPage(t, `http://localhost:${port}/base/login`)
-  await page.getByLabel('E-mail address').fill(admin.email)
-  await page.getByLabel('Password', { exact: true }).fill(admin.password)
-  await page.keyboard.press('Enter')
+  await logIn(page)
   await page.waitForURL('**/account')
-  await page.getByRole('link', { name: 'Open the admin console' }).waitFor()
+  await page.getByRole('link', { name: 'Open the admin console' }).click()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  await page.getByRole('button', { name: 'Log out' }).click()
+  await page.getByText('You are logged out of the console.').waitFor()
+  await openSql(t, usher)`update sessions set auth_time = now() - interval '11 minutes' where user_id = ${admin.id}`
   await page.goto(`${url}/users`)
-  await page.getByRole('button', { name: 'Continue with your session' }).click()
+  await page.getByText('For this, log in once more.').waitFor()
+  t.equal(await page.locator('#logged-in').isVisible(), false)
+  await logIn(page)
   await page.getByRole('heading', { name: 'Users' }).waitFor()
+  t.equal(new URL(page.url()).pathname, '/base/console/users')
+  // Going back leads neither to the page that opens the console, nor around in a circle.
+  await page.goBack()
+  await page.waitForURL('**/login?confirm**')
+})
+
+t.test('18.3 a link from another site leads into the console that is open', async (t) => {
+  const { page } = await openPage(t, url)
+  await logIn(page)
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  const sql = openSql(t, usher)
+  const count = async () => (await sql`select from sessions where user_id = ${admin.id} and is_console`).length
+  const before = await count()
+  await page.goto(`data:text/html,<a href="${url}/users">a link</a>`)
+  await page.getByRole('link').click()
+  await page.getByRole('heading', { name: 'Users' }).waitFor()
+  t.equal(await count(), before)
 })

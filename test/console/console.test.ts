@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
-import { cookieOf, fieldsOf, withConsole } from '../helpers/console.ts'
+import { cookieOf, fieldsOf, OPENING, withConsole } from '../helpers/console.ts'
 import { createPost } from '../helpers/graphql.ts'
 import { createMailer } from '../helpers/mail.ts'
 import { nightly } from '../helpers/nightly.ts'
@@ -23,7 +23,7 @@ const usher = await createUsher(t, {
 })
 const { inject, admin, createUser } = usher
 const sql = openSql(t, usher)
-const { open, read, send, fill } = withConsole(usher)
+const { exchange, open, read, send, fill } = withConsole(usher)
 
 const pages = ['', '/users', '/users/new', '/posts', '/uploads', '/log', '/deliveries', '/keys', '/providers', '/settings']
 const actions = [
@@ -50,21 +50,61 @@ t.test('18.1 every page answers, and is not stored', async (t) => {
   }
 })
 
-t.test('18.1 whoever is not logged in to the console is led to its login, and comes back', async (t) => {
+/** Follows redirects to pages, as a browser does. Returns the last page with its path. */
+async function follow (path: string, cookie?: string) {
+  for (;;) {
+    const response = await read(path, cookie)
+    if (response.statusCode !== 303) return { ...response, path, body: response.body, statusCode: response.statusCode }
+    path = `${response.headers.location}`.slice('/base'.length)
+  }
+}
+
+t.test('18.3 a visitor without a session is led to the login of all pages, and comes back', async (t) => {
   for (const page of pages) {
-    const { statusCode, headers } = await read(`/console${page}`)
-    t.equal(statusCode, 303, page)
-    t.match(headers.location, /^\/base\/console\/login/)
+    const { path } = await follow(`/console${page}`)
+    t.match(path, /^\/login\?returnTo=%2Fbase%2Fconsole%2Flogin/, page)
   }
-  const { headers } = await read('/console/users?q=ada')
-  t.equal(headers.location, '/base/console/login?next=%2Fusers%3Fq%3Dada')
-  const { email, password } = admin
-  const response = await send('/console/login?next=%2Fusers%3Fq%3Dada', { email, password })
-  t.equal(response.headers.location, '/base/console/users?q=ada')
-  for (const next of ['//evil.example', 'https://evil.example', '/../../x', '/\\evil']) {
-    const { headers } = await send(`/console/login?${new URLSearchParams({ next })}`, { email, password })
-    t.match(headers.location, /^\/base\/console(\/[^/\\]*)?$/, next)
+  const login = await follow('/console/users?q=ada')
+  t.equal(login.path, `/login?${new URLSearchParams({ returnTo: '/base/console/login?next=%2Fusers%3Fq%3Dada' })}`)
+  const back = await send(login.path, admin)
+  t.equal(back.headers.location, '/base/console/login?next=%2Fusers%3Fq%3Dada')
+  const cookie = cookieOf(back)
+  t.equal((await follow('/console/users?q=ada', cookie)).path, '/console/login?next=%2Fusers%3Fq%3Dada', 'a session suffices')
+  const page = await read('/console/login?next=%2Fusers%3Fq%3Dada', cookie)
+  t.match(page.body, '<form method="post" action="/base/console/login?next=%2Fusers%3Fq%3Dada" id="open">')
+  const sent = await send('/console/login?next=%2Fusers%3Fq%3Dada', {})
+  t.equal(sent.statusCode, 307)
+  const opened = await send(`${sent.headers.location}`.slice('/base'.length), {}, { cookie })
+  t.equal(opened.headers.location, '/base/console/users?q=ada')
+  const again = await send('/console/login?next=%2Fusers', {}, { cookie: cookieOf(opened) })
+  t.equal(again.headers.location, '/base/console/users', 'whoever has opened it needs no other session')
+  const left = await read('/console/login?done=out')
+  t.match(left.body, 'You are logged out of the console.')
+  t.notMatch(left.body, 'id="open"', 'and is not back at once')
+})
+
+t.test('18.3 the console leads to its own pages only', async (t) => {
+  const { cookie } = await usher.login(admin)
+  for (const next of ['//evil.example', 'https://evil.example', '/../../x', '/\\evil', '.evil.example', '@evil.example']) {
+    const { headers } = await exchange(cookie, { next })
+    t.equal(headers.location, '/base/console', next)
+    t.equal((await follow(`${OPENING}?${new URLSearchParams({ next })}`)).path, '/login?returnTo=%2Fbase%2Fconsole%2Flogin')
+    t.match((await read(`/console/login?${new URLSearchParams({ next })}`)).body, 'action="/base/console/login"')
   }
+})
+
+t.test('18.3 a user who may not open the console reads who may, and how to become one', async (t) => {
+  const user = await createUser({ name: '<b>A user' })
+  const { cookie } = await usher.login(user)
+  const { statusCode, headers, body } = await exchange(cookie, { next: '/users' })
+  t.equal(statusCode, 403)
+  t.equal(headers['set-cookie'], undefined)
+  t.equal(headers['cache-control'], 'no-store')
+  t.match(headers['content-security-policy'], /default-src 'none'.*frame-ancestors 'none'/)
+  t.match(body, 'The console is for admins')
+  t.match(body, `npx fastify-usher users promote ${user.id}`)
+  t.match(body, '&lt;b&gt;A user')
+  t.match(body, 'href="/base/login?returnTo=%2Fbase%2Fconsole%2Flogin%3Fnext%3D%252Fusers"')
 })
 
 t.test('18.1 for everybody else, there is nothing: 404 for every path and method', async (t) => {
@@ -80,13 +120,10 @@ t.test('18.1 for everybody else, there is nothing: 404 for every path and method
   for (const action of actions) {
     t.equal((await send(`/console${action}`, {}, user.headers)).statusCode, 404, action)
   }
-  const response = await send('/console/login', user)
-  t.equal(response.statusCode, 401, 'the right password of a user')
-  t.equal(response.headers['set-cookie'], undefined)
-  const exchange = await inject('POST', '/console/login/session', {
-    headers: { ...user.headers, 'sec-fetch-site': 'same-origin' },
-  })
-  t.equal(exchange.statusCode, 404)
+  for (const method of ['GET', 'POST'] as const) {
+    const { statusCode } = await inject(method, OPENING, { headers: { ...user.headers, 'sec-fetch-site': 'same-origin' } })
+    t.equal(statusCode, 404, method)
+  }
 })
 
 t.test('18.3 a session of the console is one of its own: it ends after an hour, cannot be refreshed, and is listed', async (t) => {
@@ -112,7 +149,7 @@ t.test('18.3 a session of the console is one of its own: it ends after an hour, 
 })
 
 t.test('18.3 the cookie is for the console only, and for no request of another site', async (t) => {
-  const { headers } = await send('/console/login', admin)
+  const { headers } = await exchange((await usher.login(admin)).cookie)
   t.match(headers['set-cookie'], /^usher_console=[\w.-]+; Max-Age=(3600|3599|3598); Path=\/base\/console; Expires=.*HttpOnly; SameSite=Strict$/)
 })
 
@@ -145,18 +182,64 @@ t.test('18.3 logout, the end of all sessions, disabling and another role end it 
   }
 })
 
-t.test('18.3 a token opens the console only if its user was authenticated recently', async (t) => {
+t.test('18.3 a session opens the console only if its user was authenticated recently, and otherwise by another login', async (t) => {
   const colleague = await createUser({ role: 'admin' })
-  const exchange = () => inject('POST', '/console/login/session', {
-    headers: { ...colleague.headers, 'sec-fetch-site': 'same-origin' },
-  })
-  const response = await exchange()
-  t.equal(response.statusCode, 204)
-  t.equal((await read('/console', cookieOf(response))).statusCode, 200)
+  const response = await exchange(colleague.cookie)
+  t.equal(response.statusCode, 303)
+  const cookie = cookieOf(response)
+  t.equal((await read('/console', cookie)).statusCode, 200)
   await sql`update sessions set auth_time = now() - interval '11 minutes' where user_id = ${colleague.id}`
-  t.equal((await exchange()).statusCode, 403)
-  const cross = await inject('POST', '/console/login/session', { headers: { ...colleague.headers, 'sec-fetch-site': 'cross-site' } })
-  t.equal(cross.statusCode, 403)
+  const late = await exchange(colleague.cookie, { next: '/users' })
+  t.equal(late.statusCode, 303)
+  t.equal(late.headers['set-cookie'], undefined)
+  const returnTo = '/base/console/login?next=%2Fusers'
+  t.equal(late.headers.location, `/base/login?confirm&${new URLSearchParams({ returnTo })}`)
+  const login = `${late.headers.location}`.slice('/base'.length)
+  t.match((await read(login)).body, 'For this, log in once more.')
+  // The cookie of the session that it replaces comes with the request, as with those of all pages.
+  const back = await inject('POST', '/api/auth/login', { headers: { cookie: colleague.cookie }, payload: colleague })
+  t.equal((await read('/console', cookie)).statusCode, 303, 'it ends with the session that has opened it')
+  t.equal((await read('/console', cookieOf(await exchange(cookieOf(back))))).statusCode, 200)
+})
+
+t.test('18.3 no other site opens the console, whatever session the browser has', async (t) => {
+  const { cookie } = await usher.login(admin)
+  const origins = [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }, { 'sec-fetch-site': 'none' }]
+  for (const headers of origins) {
+    for (const path of [OPENING, '/console/login']) {
+      const { statusCode, headers: sent } = await send(path, {}, { cookie, ...headers })
+      t.equal(statusCode, 403, path)
+      t.equal(sent['set-cookie'], undefined)
+    }
+  }
+  const { statusCode, headers } = await read(OPENING, cookie)
+  t.equal(statusCode, 303)
+  t.equal(headers['set-cookie'], undefined, 'a link opens nothing')
+})
+
+t.test('18.3 who needs a second factor and has none is told to add one', async (t) => {
+  const strict = await createUsher(t, { console: true, secondFactor: 'admins', mailer: inbox.mailer })
+  const { exchange } = withConsole(strict)
+  const { statusCode, headers, body } = await exchange((await strict.login(strict.admin)).cookie)
+  t.equal(statusCode, 403)
+  t.equal(headers['set-cookie'], undefined)
+  t.match(body, /Your account needs a second factor.*<a href="\/account">/s)
+})
+
+t.test('18.3 without the pages of accounts, the console says that it needs a login', async (t) => {
+  const bare = await createUsher(t, { console: true, pages: { enabled: false, appUrl: 'https://example.com/app' } })
+  const { exchange, read } = withConsole(bare)
+  const first = await read(`${(await read('/console/users')).headers.location}`)
+  t.equal(first.statusCode, 401)
+  t.match(first.body, /Log in first.*<a href="https:\/\/example.com\/app">.*href="\/console\/login\?next=%2Fusers"/s)
+  const { cookie } = await bare.login(bare.admin)
+  const opened = await exchange(cookie, { next: '/users' })
+  t.equal(opened.headers.location, '/console/users')
+  t.equal((await read('/console/users', cookieOf(opened))).statusCode, 200)
+  await openSql(t, bare)`update sessions set auth_time = now() - interval '11 minutes'`
+  const late = await exchange(cookie)
+  t.equal(late.statusCode, 401)
+  t.match(late.body, 'Log in once more')
 })
 
 t.test('18.3 the cookie of the console is worth nothing to the API, and a token without it opens no page', async (t) => {
@@ -169,11 +252,6 @@ t.test('18.3 the cookie of the console is worth nothing to the API, and a token 
   t.equal((await inject('GET', '/console/users', { headers: admin.headers })).statusCode, 303)
   const twice = await read('/console', `${cookie}; usher_console=${randomUUID()}.x`)
   t.equal(twice.statusCode, 303, 'of two cookies of this name, nobody knows which one is genuine')
-  for (const origin of [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'none' }]) {
-    const login = await send('/console/login', admin, origin)
-    t.equal(login.statusCode, 403, 'a login that another site has caused')
-    t.equal(login.headers['set-cookie'], undefined)
-  }
   for (const page of ['/login', '/nothing', '']) {
     const { headers } = await read(`/console${page}`)
     t.equal(headers['cache-control'], 'no-store', page)
@@ -334,12 +412,13 @@ nightly('18.3 the policy of the host decides, as in the API', async (t) => {
   const other = await strict.inject('GET', '/api/users', { headers: strict.admin.headers })
   t.equal(other.statusCode, 200)
   const none = await createUsher(t, { console: true, policy: { 'console:open': () => false } })
-  const response = await withConsole(none).send('/console/login', none.admin)
-  t.equal(response.statusCode, 401)
+  const response = await withConsole(none).exchange((await none.login(none.admin)).cookie)
+  t.equal(response.statusCode, 403)
 })
 
 t.test('18.1 in a host, there is no console unless the option says so', async (t) => {
   const plain = await createUsher(t)
   t.equal((await plain.inject('GET', '/console')).statusCode, 404)
   t.equal((await plain.inject('GET', '/console/login')).statusCode, 404)
+  t.equal((await plain.inject('GET', OPENING)).statusCode, 404)
 })

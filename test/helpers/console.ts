@@ -3,8 +3,11 @@ import type { LoggedIn, TestUsher } from './app.ts'
 
 export const FORM = 'application/x-www-form-urlencoded'
 
+/** Where the form that opens the console is sent on to. */
+export const OPENING = '/api/auth/pages/console'
+
 /** Returns functions that use the console as a browser of the same origin does. */
-export function withConsole ({ inject, prefix }: TestUsher) {
+export function withConsole ({ inject, login, prefix }: TestUsher) {
   /** Sends a form. */
   const send = (path: string, fields: object, headers: InjectOptions['headers'] = {}) =>
     inject('POST', path, {
@@ -12,15 +15,20 @@ export function withConsole ({ inject, prefix }: TestUsher) {
       payload: `${new URLSearchParams(Object.entries(fields).filter(([, value]) => typeof value === 'string'))}`,
     })
 
-  /** Logs in to the console. Returns the cookie, in the form of a header. */
-  async function open ({ email, password }: Pick<LoggedIn, 'email' | 'password'>): Promise<string> {
-    const response = await send('/console/login', { email, password })
-    if (response.statusCode !== 303) throw new Error(`console: ${response.statusCode} ${response.body}`)
+  /** Sends the form that opens the console with the cookie of a session, as it arrives. */
+  const exchange = (cookie: string, { next = '', headers = {} }: { next?: string, headers?: object } = {}) =>
+    send(`${OPENING}?${new URLSearchParams({ next })}`, {}, { cookie, ...headers })
+
+  /** Logs in, and opens the console. Returns its cookie, in the form of a header. */
+  async function open (user: Pick<LoggedIn, 'email' | 'password'>): Promise<string> {
+    const response = await exchange((await login(user)).cookie)
+    if (!response.headers['set-cookie']) throw new Error(`console: ${response.statusCode} ${response.body}`)
     return cookieOf(response)
   }
 
   return {
     send,
+    exchange,
     open,
 
     /** Reads a page with a cookie. */

@@ -69,7 +69,7 @@ async function start (t: Test, webhooks: WebhookOptions[], options: OutboxOption
   const rename = (id: string, name: string) =>
     updateUser(
       db, id, { name }, { ...context, until: new Date(Date.now() + 60_000).toISOString(), undo: null, mails: null },
-      async () => {}
+      { confirm: async () => {} }
     )
   return {
     app,

@@ -96,7 +96,7 @@ const pages: FastifyPluginAsync = async (app) => {
       forgotUrl: `forgot-password${query}`,
       ...options.signUp && { signUpUrl: `sign-up${query}`, signUpPage: `sign-up${query}` },
       ...options.loginMail && { loginMailUrl: `login/mail${query}`, mailCodeUrl: `login/mail/code${query}` },
-      noticeClass: notice === 'ended' ? 'alert warning' : 'status',
+      noticeClass: notice === 'ended' || notice === 'confirm' ? 'alert warning' : 'status',
       ...notice !== undefined && { notice: textsOf(request)[notices[notice]!] },
       ...values,
     }

@@ -80,7 +80,7 @@ export function listPages (
       template: showLogin,
       title: 'logIn',
       script: 'login.js',
-      notices: { out: 'loggedOut', ended: 'sessionOver', deleted: 'accountDeleted' },
+      notices: { out: 'loggedOut', ended: 'sessionOver', deleted: 'accountDeleted', confirm: 'stepUpNone' },
       form: {
         operation: operations.logIn, next: 'account', returns: true, explainsErrors: true, explain: explainLogin,
       },

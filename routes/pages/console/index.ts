@@ -1,18 +1,17 @@
-import type { FastifyError, FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { keepConnection, reportError, translate } from '../../../plugins/http/errors.ts'
-import { InvalidCredentials, Login } from '../../../schema/sign-in/login.ts'
-import { InvalidChallenge, SecondFactorRequired, StepUpRequired } from '../../../schema/sign-in/second-factor.ts'
-import { InvalidInput, NotFound, PreconditionFailed } from '../../../schema/http/errors.ts'
+import { InvalidCredentials, InvalidToken } from '../../../schema/sign-in/login.ts'
+import { SecondFactorMissing, SecondFactorRequired, StepUpRequired } from '../../../schema/sign-in/second-factor.ts'
+import { Forbidden, InvalidInput, NotFound, PreconditionFailed } from '../../../schema/http/errors.ts'
 import type { Actor } from '../../../schema/options/policy.ts'
-import { createParser } from '../../../schema/http/validator.ts'
 import { addFormParser } from '../../http/form-parser.ts'
 import { alert } from '../components.ts'
 import { Html, html } from '../html.ts'
 import { serveConsoleAssets } from './assets.ts'
-import type { Context, Form, Outcome, Render } from './context.ts'
+import { addressOf, type Context, type Form, type Outcome, type Render } from './context.ts'
 import { createLayout } from './layout.ts'
 import { createLists } from './lists.ts'
-import { createLoginPage } from './login-page.ts'
+import { createOpeningPages } from './opening.ts'
 import { createOverview } from './overview.ts'
 import { createConsoleSessions } from './session.ts'
 import { createUserPage } from './user.ts'
@@ -22,7 +21,8 @@ const FORM_BYTES = 256 * 1024
 // A host has at most 32 fields of users, and each is sent as it is and as it was.
 const FORM_FIELDS = 100
 
-const parseLogin = createParser(Login)
+// Below the auth routes, whose requests have the cookie of the session of the browser.
+const OPENING = '/api/auth/pages/console'
 
 /** A page or an address to which forms are sent, with who asks. */
 interface Admitted { actor: Actor, expiresAt: Date }
@@ -33,12 +33,13 @@ interface Admitted { actor: Actor, expiresAt: Date }
  */
 const consoleRoutes: FastifyPluginAsync = async (app) => {
   const {
-    usherAccess: { actors, callerOf, confirmReader }, usherThrottle: throttle, usherOptions: options,
+    usherAccess: { actors, callerOf, confirmReader }, usherOptions: options,
   } = app
-  const path = `${options.publicPath}/console`
+  const { publicPath } = options
+  const path = `${publicPath}/console`
   const sessions = await createConsoleSessions(app)
   const layout = createLayout(options, { path, assets: serveConsoleAssets(app) })
-  const loginPage = createLoginPage(options, { path })
+  const pages = createOpeningPages(options, { path })
   const admitted = new WeakMap<FastifyRequest, Admitted>()
   const hidden = { schema: { hide: true } } as const
   addFormParser(app, FORM_BYTES, FORM_FIELDS)
@@ -47,11 +48,11 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
   app.setErrorHandler((thrown: FastifyError, request, reply) => {
     const error = fail(thrown, request, reply)
     // The session has ended meanwhile.
-    if (error.statusCode === 401) return send(reply, layout.login(loginPage({ alert: ENDED }), undefined))
+    if (error.statusCode === 401) return send(reply, endedPage())
     return send(reply, layout.message(titleOf(error), sentenceOf(error), admitted.get(request)))
   })
 
-  addLogin(app)
+  addOpening()
   const lists = createLists(app)
   const [user, newUser] = [createUserPage(app), createNewUser(app)]
   const userList = createUserList(app)
@@ -124,66 +125,67 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
     })
   }
 
-  function addLogin (app: FastifyInstance): void {
-    const rejectFlood = async ({ ip: address, socket: client }: FastifyRequest) =>
-      throttle.rejectFlood({ address, client })
-    const onRequest = [refuseOthers, sessions.requireOwnOrigin, rejectFlood]
-    const show = (request: FastifyRequest, reply: FastifyReply, state: Parameters<typeof loginPage>[0]) =>
-      send(reply, layout.login(loginPage({ next: nextOf(request), ...state }), noticeOf(request)))
+  // The console opens with the session of the browser. The auth routes alone get the cookie of that, so one of them
+  // looks at it, and another one opens the console when the browser sends the form of a page of the console.
+  function addOpening (): void {
+    const onRequest = [refuseOthers, sessions.requireOwnOrigin]
 
-    app.get('/console/login', { ...hidden, onRequest: refuseOthers }, async (request, reply) => show(request, reply, {}))
+    app.get(OPENING, { ...hidden, onRequest: refuseOthers }, async (request, reply) => {
+      const next = nextOf(request)
+      return await sessions.findParent(request)
+        ? reply.redirect(pages.openingOf(next), 303)
+        : leadToLogin(reply, next)
+    })
+    app.get('/console/login', { ...hidden, onRequest: refuseOthers }, async (request, reply) => {
+      const { done } = textsOf(request.query)
+      // Whoever has logged out does not want to be back at once.
+      return send(reply, layout.visitor('Open the console', pages.ask(nextOf(request), done === undefined), done))
+    })
     app.post('/console/login', { ...hidden, onRequest }, async (request, reply) => {
-      const { email = '', password = '' } = formOf(request)
+      const next = nextOf(request)
+      // After a link from another site, with which the browser does not send the cookie of the console.
+      if (await sessions.find(request)) return reply.redirect(`${path}${next}`, 303)
+      return reply.redirect(addressOf(`${publicPath}${OPENING}`, { next }), 307)
+    })
+    app.post(OPENING, { ...hidden, onRequest }, async (request, reply) => {
+      const next = nextOf(request)
+      const parent = await sessions.findParent(request)
+      if (!parent) return leadToLogin(reply, next)
       try {
-        await sessions.logIn(request, reply, parseLogin({ email, password }))
-        return reply.redirect(`${path}${nextOf(request)}`, 303)
+        await sessions.open(request, reply, parent)
+        return reply.redirect(`${path}${next}`, 303)
       } catch (thrown) {
-        const error = translate(thrown as FastifyError)
-        if (error.statusCode! >= 500) throw error
-        fail(error, request, reply)
-        if (error instanceof SecondFactorRequired && error.challenge !== undefined) {
-          return show(request, reply, { challenge: error.challenge, methods: error.methods })
+        if (thrown instanceof InvalidToken || thrown instanceof InvalidCredentials) return leadToLogin(reply, next)
+        if (thrown instanceof StepUpRequired || thrown instanceof SecondFactorRequired) {
+          return leadToLogin(reply, next, true)
         }
-        return show(request, reply, { email, alert: error instanceof InvalidCredentials ? WRONG : sentenceOf(error) })
+        const content = thrown instanceof Forbidden
+          ? pages.refuse(parent.user, next)
+          : thrown instanceof SecondFactorMissing ? pages.askForFactor(next) : undefined
+        if (!content) throw thrown
+        fail(thrown as FastifyError, request, reply)
+        return send(reply, layout.visitor(titles[403]!, content))
       }
-    })
-    app.post('/console/login/second-factor', { ...hidden, onRequest }, async (request, reply) => {
-      const { challenge = '', code, recoveryCode } = formOf(request)
-      try {
-        if (code) await sessions.completeLogin(request, reply, challenge, { code })
-        else if (recoveryCode) await sessions.completeLogin(request, reply, challenge, { recoveryCode })
-        else throw new InvalidInput('Type a code')
-        return reply.redirect(`${path}${nextOf(request)}`, 303)
-      } catch (thrown) {
-        const error = translate(thrown as FastifyError)
-        if (error.statusCode! >= 500) throw error
-        fail(error, request, reply)
-        const text = error instanceof InvalidCredentials ? WRONG : sentenceOf(error)
-        const isOver = error instanceof InvalidChallenge || error instanceof InvalidCredentials
-        if (isOver) return show(request, reply, { alert: text })
-        return show(request, reply, { alert: text, challenge, methods: ['totp', 'recovery-code'] })
-      }
-    })
-    // By a script, with the token of a session whose user was authenticated recently.
-    app.post('/console/login/session', { ...hidden, onRequest: sessions.requireOwnOrigin }, async (request, reply) => {
-      await sessions.exchange(request, reply)
-      return reply.code(204).send()
     })
   }
 
-  // An `onRequest` hook that lets admins in, leads those without a session to the login, and tells everybody else that
-  // there is nothing.
+  function leadToLogin (reply: FastifyReply, next: string, isAgain = false): FastifyReply {
+    const login = pages.loginOf(next, isAgain)
+    if (login !== undefined) return reply.redirect(login, 303)
+    return send(reply.code(401), layout.visitor('Log in', pages.askForLogin(next, isAgain)))
+  }
+
+  // An `onRequest` hook that lets admins in, leads those without a session of the console to one, and tells everybody
+  // else that there is nothing.
   async function admit (request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     await refuseOthers(request)
     const found = await sessions.find(request)
     if (!found) {
       if (request.method !== 'GET' && request.method !== 'HEAD') {
-        reply.code(401)
-        return send(reply, layout.login(loginPage({ next: '', alert: ENDED }), undefined))
+        return send(reply.code(401), endedPage())
       }
       const next = request.url.slice(request.url.indexOf('/console') + '/console'.length)
-      const query = next === '' || next === '/' ? '' : `?${new URLSearchParams({ next })}`
-      return reply.redirect(`${path}/login${query}`, 303)
+      return reply.redirect(addressOf(`${publicPath}${OPENING}`, { next: next === '/' ? '' : next }), 303)
     }
     actors.set(request, found.actor)
     if (!sessions.mayOpen(found.actor)) throw new NotFound()
@@ -213,7 +215,9 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
 
   function sentenceOf (error: FastifyError | InvalidInput): Html {
     if (error instanceof StepUpRequired) {
-      return html`Confirm that it is you: <a href="${path}/login">log in to the console again</a>, and repeat this.`
+      const login = pages.loginOf('', true)
+      return html`Confirm that it is you: ${
+        login === undefined ? 'log in again' : html`<a href="${login}">log in again</a>`}, and repeat this.`
     }
     if (error instanceof PreconditionFailed) {
       return html`Somebody else has changed this since you opened the page. Nothing was done: look again, and repeat it.`
@@ -222,11 +226,12 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
     return html`${sentences.map((text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`).join(' ')}`
   }
 
-  function noticeOf ({ query }: FastifyRequest): string | undefined {
-    return textsOf(query)['done']
-  }
+  // What was typed is still in the form to which the browser goes back.
+  const endedPage = (): Html => layout.visitor('Log in', html`<h1 tabindex="-1">Your session has ended</h1>
+${alert('Nothing was done.', 'error')}
+<p><a href="${path}" target="_blank">Open the console in another tab</a>, and then go back to this page: what you typed is still there.</p>`)
 
-  // Where the login leads, relative to the console.
+  // Where the visitor wants to go, relative to the console.
   function nextOf ({ query }: FastifyRequest): string {
     const { next = '' } = textsOf(query)
     return /^\/[\w/?=&.%+-]{0,1000}$/.test(next) && !/\/\/|\.\./.test(next) ? next : ''
@@ -244,9 +249,6 @@ const titles: Readonly<Record<number, string>> = {
 // The heading of a page that says what went wrong.
 const titleOf = ({ statusCode = 500 }: Pick<FastifyError, 'statusCode'>): string =>
   titles[statusCode] ?? (statusCode >= 500 ? 'Something went wrong' : 'Not possible')
-
-const WRONG = html`The address or the password is wrong, or there is nothing here for this account.`
-const ENDED = html`Your session has ended, and nothing was done. Log in in another tab, and then go back to this page: what you typed is still there.`
 
 const send = (reply: FastifyReply, page: Html): FastifyReply => reply.type('text/html; charset=utf-8').send(`${page}`)
 

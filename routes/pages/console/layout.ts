@@ -40,6 +40,9 @@ const notices: Readonly<Record<string, string>> = {
   out: 'You are logged out of the console.',
 }
 
+const noticeOf = (done: string | undefined): Html | undefined =>
+  done !== undefined && Object.hasOwn(notices, done) ? alert(notices[done]!, 'success') : undefined
+
 interface Admitted { expiresAt: Date }
 
 /** Returns functions that render pages of the console around their content. */
@@ -84,19 +87,16 @@ export function createLayout (
     page (
       { section, title, crumbs = [], actions, content }: View, admitted: Admitted, done?: string, failure?: HtmlValue
     ): Html {
-      const notice = done !== undefined && Object.hasOwn(notices, done) ? alert(notices[done]!, 'success') : undefined
       return frame(title, section, admitted, html`${pageTitle(title, { crumbs, crumbsLabel: 'Where you are', actions })}
-${notice}${failure}${content}`)
+${noticeOf(done)}${failure}${content}`)
     },
 
     /** Returns a page that says what went wrong. */
     message: (title: string, text: HtmlValue, admitted: Admitted | undefined): Html => frame(title, undefined, admitted, html`
 <h1 tabindex="-1">${title}</h1><p>${text}</p><p><a href="${path}">To the console</a></p>`),
 
-    /** Returns the page for the login. */
-    login (content: Html, done: string | undefined): Html {
-      const notice = done !== undefined && Object.hasOwn(notices, done) ? alert(notices[done]!, 'success') : undefined
-      return page({ ...shell, title: 'Log in', width: 'narrow', content: html`${notice}${content}` })
-    },
+    /** Returns a page for somebody who is not in the console. */
+    visitor: (title: string, content: Html, done?: string): Html =>
+      page({ ...shell, title, width: 'narrow', content: html`${noticeOf(done)}${content}` }),
   }
 }

@@ -1,55 +1,49 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { requireLiveSession } from '../../../db/access/live-sessions.ts'
-import { createConsoleCookie } from '../../access/cookies.ts'
-import type { LoggedIn, ToConsole } from '../../../plugins/sign-in/login.ts'
+import type { CookieSession } from '../../../plugins/access/sessions.ts'
 import { createOriginCheck } from '../../../schema/http/origin.ts'
-import { InvalidToken } from '../../../schema/sign-in/login.ts'
-import { NotFound, OriginNotAllowed } from '../../../schema/http/errors.ts'
+import { SecondFactorMissing } from '../../../schema/sign-in/second-factor.ts'
+import { OriginNotAllowed } from '../../../schema/http/errors.ts'
 import type { Actor } from '../../../schema/options/policy.ts'
+import { createConsoleCookie, createSessionCookie } from '../../access/cookies.ts'
 import { isAtOwnHost } from '../../http/allowed-origins.ts'
 
 export type ConsoleSessions = Awaited<ReturnType<typeof createConsoleSessions>>
 
-/** Starts, finds and ends the sessions of the console (contract 18.3). */
+/** Opens, finds and ends the sessions of the console (contract 18.3). */
 export async function createConsoleSessions (app: FastifyInstance) {
   const {
-    usherAudit: audit, usherOptions: options, usherUsers: users,
+    usherAudit: audit, usherOptions: options,
     usherAccess: { actors, callerOf, claims, identify, policy, sessions, tokens },
-    usherSignIn: { login, secondFactor, stepUp, totp },
+    usherSignIn: { login, secondFactor, stepUp },
   } = app
   const cookies = await createConsoleCookie(app)
+  const browserCookies = await createSessionCookie(app)
   const isPublicOrigin = createOriginCheck(options.publicUrl ? [new URL(options.publicUrl).origin] : [])
 
   const mayOpen = (actor: Actor): boolean => policy.allows(actor, 'console:open') && !secondFactor.isMissing(actor)
 
-  const toConsole: ToConsole = {
-    // The session will exist, and no key does.
-    admits: (user) => mayOpen({ ...user, sessionId: '', keyId: null, actions: null }),
-  }
-
-  function open (reply: FastifyReply, { cookie, expiresAt }: LoggedIn): void {
-    cookies.set(reply, cookie, expiresAt)
+  async function actorOf ({ sessionId, user, amr, authTime, expiresAt }: CookieSession): Promise<Actor> {
+    const { id, role } = user
+    const seconds = Math.floor(authTime.getTime() / 1000)
+    return tokens.actorOf({ id, role, sessionId, amr, authTime: seconds, claims: await claims.of(user) }, { expiresAt })
   }
 
   return {
-    /** Returns the actor of the session of the browser, or undefined without one. */
+    /** Returns the actor of the session of the console that the browser has, or undefined without one. */
     async find (request: FastifyRequest): Promise<{ actor: Actor, expiresAt: Date } | undefined> {
       const cookie = cookies.read(request)
       const found = cookie && await sessions.findConsole(cookie)
-      if (!found) return undefined
-      const { user, expiresAt, amr, authTime } = found
-      const actor = tokens.actorOf({
-        id: user.id,
-        role: user.role,
-        sessionId: cookie.id,
-        amr,
-        authTime: Math.floor(authTime.getTime() / 1000),
-        claims: await claims.of(user),
-      }, { expiresAt })
-      return { actor, expiresAt }
+      return found && { actor: await actorOf(found), expiresAt: found.expiresAt }
     },
 
     mayOpen,
+
+    /** Returns the session with which the browser can open the console, or undefined. Only the auth routes know it. */
+    async findParent (request: FastifyRequest): Promise<CookieSession | undefined> {
+      const cookie = browserCookies.read(request)
+      return cookie && sessions.find(cookie)
+    },
 
     /** Returns whether a request has a token of somebody who may not open the console. */
     async isForeign (request: FastifyRequest): Promise<boolean> {
@@ -59,46 +53,29 @@ export async function createConsoleSessions (app: FastifyInstance) {
     },
 
     /**
-     * Logs an admin in by address and password. Throws `InvalidCredentials`, also for the right password of anybody
-     * else, `SecondFactorRequired`, `TooManyRequests`, and what a hook of the host throws.
+     * Starts a session of the console with another session, whose user must have been authenticated recently (contract
+     * 16.2), and with which it ends. Throws `Forbidden` for whoever may not open the console, `SecondFactorMissing`,
+     * `StepUpRequired`, `SecondFactorRequired`, `InvalidToken` or `InvalidCredentials` if the session or the user is
+     * gone by now, and what a hook of the host throws.
      */
-    async logIn (request: FastifyRequest, reply: FastifyReply, given: { email: string, password: string }) {
-      const caller = callerOf(request, { actor: null })
-      open(reply, await login.withPassword(caller, { ...given, replaced: cookies.read(request), toConsole }))
-    },
-
-    /** Completes a login by the second factor. */
-    async completeLogin (
-      request: FastifyRequest, reply: FastifyReply, challenge: string,
-      factor: { code: string } | { recoveryCode: string }
-    ) {
-      const caller = callerOf(request, { actor: null })
-      const given = { challenge, replaced: cookies.read(request), toConsole }
-      open(reply, await login.withSecondFactor(caller, given, (userId) => totp.prove(caller, userId, factor)))
-    },
-
-    /**
-     * Starts a session of the console for the user of a token who was authenticated recently (contract 16.2). It ends
-     * with the session of the token. Throws `StepUpRequired`, `InvalidToken`, `NotFound` for whoever may not open the
-     * console.
-     */
-    async exchange (request: FastifyRequest, reply: FastifyReply) {
-      const actor = await identify(request.headers.authorization, request.socket)
-      if (!mayOpen(actor)) throw new NotFound()
+    async open (request: FastifyRequest, reply: FastifyReply, parent: CookieSession): Promise<void> {
+      const { sessionId, user, amr, authTime } = parent
+      const actor = await actorOf(parent)
       actors.set(request, actor)
       const caller = callerOf(request)
+      caller.authorize('console:open')
       await stepUp.require(caller)
-      const user = await users.getOwn(caller)
-      if (!user) throw new InvalidToken()
-      open(reply, await login.start(caller, user, {
-        amr: actor.amr,
-        authTime: new Date(actor.authTime * 1000),
-        replaced: cookies.read(request),
-        toConsole,
-        parentId: caller.getSession().sessionId,
+      // After the step-up, which asks a user who has a second factor for it.
+      if (secondFactor.isMissing(actor)) throw new SecondFactorMissing()
+      const { cookie, expiresAt } = await login.start(caller, user, {
+        amr,
+        authTime,
+        isConsole: true,
+        parentId: sessionId,
         // A repair of the account, for which this may have waited, has ended the session that permits it.
-        inTransaction: (trx) => requireLiveSession(trx, actor.sessionId),
-      }))
+        inTransaction: (trx) => requireLiveSession(trx, sessionId),
+      })
+      cookies.set(reply, cookie, expiresAt)
     },
 
     /** Ends the session of the actor, and clears the cookie. */

@@ -1,11 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import type { UserRow } from '../../../db/tables/index.ts'
-import { authorizeChange, withoutIgnored } from '../../../plugins/accounts/permissions.ts'
 import { readIfMatch } from '../../../schema/http/entity-tag.ts'
 import { InvalidInput, PreconditionFailed } from '../../../schema/http/errors.ts'
 import { CreateApiKey } from '../../../schema/sign-in/api-keys.ts'
 import { createParser } from '../../../schema/http/validator.ts'
-import { userInputs } from '../../../schema/users/user-inputs.ts'
 import { alert, badge, button, card, emptyState, facts, field, list, listRow, tabs } from '../components.ts'
 import { html, type Html, type HtmlValue } from '../html.ts'
 import type { Context, Form, Outcome, Render } from './context.ts'
@@ -31,7 +29,6 @@ export function createUserPage (app: FastifyInstance) {
     usherOptions: { userFields, mailer, without },
   } = app
   const members = membersOf(userFields)
-  const { patch } = userInputs(userFields)
   const uploads = without.includes('uploads') ? undefined : app.usherUploads
   const posts = without.includes('posts') ? undefined : app.usherPosts
 
@@ -264,9 +261,7 @@ ${dangerForm(`${base}/delete`, {
     const { caller } = context
     const id = idOf(context)
     if (version === undefined) throw new InvalidInput('version is required: reload the page')
-    authorizeChange(caller, id, given)
-    const wanted = patch.parse(withoutIgnored(userFields, caller, given, id))
-    await accounts.update(caller, id, wanted, readIfMatch(version, 'version'))
+    await accounts.readAndUpdate(caller, id, given, readIfMatch(version, 'version'))
   }
 
   const requireConfirmed = ({ confirmed }: Form): void => {

@@ -1,8 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { UserRow } from '../../../db/tables/index.ts'
-import { authorizeCreation, withoutIgnored } from '../../../plugins/accounts/permissions.ts'
+import { authorizeCreation } from '../../../plugins/accounts/permissions.ts'
 import { createParser } from '../../../schema/http/validator.ts'
-import { userInputs } from '../../../schema/users/user-inputs.ts'
 import { ListUsers } from '../../../schema/users/user-list.ts'
 import { button, buttonLink, card, checkbox, emptyState, field, table } from '../components.ts'
 import { html } from '../html.ts'
@@ -101,7 +100,6 @@ export function createNewUser (app: FastifyInstance) {
     usherAccounts: { newUsers }, usherMailLinks: { passwordLinks }, usherOptions: { userFields, mailer },
   } = app
   const members = membersOf(userFields)
-  const { creation } = userInputs(userFields)
 
   const render: Render = async ({ caller, path }, { typed = {}, error } = {}) => {
     authorizeCreation(caller)
@@ -129,8 +127,7 @@ ${mailer && checkbox('Send an invitation by mail, to set a password', {
   /** Creates the user. Returns the address of its page. */
   async function create ({ caller, path }: Context, typed: Form): Promise<string> {
     const given = { ...changesOf(members, typed), ...typed['kind'] && { kind: typed['kind'] } }
-    authorizeCreation(caller, given)
-    const { id, kind } = await newUsers.create(caller, creation.parse(withoutIgnored(userFields, caller, given)))
+    const { id, kind } = await newUsers.readAndCreate(caller, given)
     if (typed['invite'] !== 'yes' || kind === 'service') return `${path}/users/${id}?done=created`
     // The user exists in any case.
     const isInvited = await passwordLinks.invite(caller, id).then(() => true, () => false)

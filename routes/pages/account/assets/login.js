@@ -132,6 +132,11 @@ async function showWhoIsHere () {
     const { isSent } = await send('GET', 'auth/pages/session')
     if (!isSent) return
     const { user } = await send('POST', 'auth/refresh')
+    // What the user wants to do needs another login, so there is nothing to go on with.
+    if (new URLSearchParams(location.search).has('confirm')) {
+      find('#email').value ||= user.email ?? ''
+      return
+    }
     const place = find('#logged-in')
     find('#logged-in-as').textContent = format(texts.loggedInAs, { name: user.email ? `${user.name} (${user.email})` : user.name })
     place.hidden = false
