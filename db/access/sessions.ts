@@ -12,7 +12,7 @@ import { sessionEndOf, withEvents } from '../outbox/store.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, UserRow } from '../tables/index.ts'
 import { userColumns } from '../users/columns.ts'
-import type { SessionsTable } from '../tables/auth.ts'
+import type { SessionsTable } from '../tables/access.ts'
 
 // A rotated cookie still works for this long, for browser tabs that refresh at the same time and for responses that
 // were lost.

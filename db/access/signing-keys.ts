@@ -5,7 +5,7 @@ import { allowPauses, lock } from '../driver/postgres.ts'
 import { decryptWithAny, encrypt, isEncrypted, tryDecrypt, type Secrets } from '../sign-in/encryption.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database } from '../tables/index.ts'
-import type { SigningKeysTable } from '../tables/auth.ts'
+import type { SigningKeysTable } from '../tables/access.ts'
 
 /**
  * Seconds between the creation of a key and its first signature. By then all nodes know it, and so do clients that

@@ -25,20 +25,20 @@ const exportedAs = (kind: ExportedLinkKind) => sql<ExportedLinkKind>`${sql.lit(k
  */
 export const linkKinds = {
   undo: {
-    table: 'undo_tokens',
+    table: 'undo_links',
     // Its owner takes a change of somebody else back with it, also that of the password.
     user: { exportedAs: exportedAs('undo-change'), hasAddress: true, voidedByPassword: false },
   },
   password: {
-    table: 'password_tokens',
+    table: 'password_links',
     user: { exportedAs: exportedAs('set-password'), hasAddress: false, voidedByPassword: true },
   },
-  email: {
-    table: 'email_tokens',
+  verification: {
+    table: 'verification_links',
     user: { exportedAs: exportedAs('verify-email'), hasAddress: true, voidedByPassword: true },
   },
   login: {
-    table: 'login_mails',
+    table: 'login_links',
     user: {
       exportedAs: sql<ExportedLinkKind>`case when session_id is null then 'log-in' else 'step-up' end`,
       hasAddress: false,

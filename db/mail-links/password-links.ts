@@ -58,7 +58,7 @@ export async function insertPasswordToken (
   const user = await lockUser(trx, userId)
   // Not `now()`, which is the start of the transaction: it may have waited for the lock since.
   const now = sql<Date>`clock_timestamp()`
-  const stored = await trx.insertInto('password_tokens').columns(['hash', 'user_id', 'created_at', 'expires_at'])
+  const stored = await trx.insertInto('password_links').columns(['hash', 'user_id', 'created_at', 'expires_at'])
     .expression(({ selectFrom, val }) => selectFrom('users').where('id', '=', userId).where('disabled', '=', false)
       .where('account_kind', '=', 'person')
       .$if(onlyIfProven, (query) => query.where(isProven))
@@ -70,8 +70,8 @@ export async function insertPasswordToken (
   await insertAuditEntries(trx, [note])
   const isSent = await insertMail(trx, mail, stored.length > 0 ? user!.email : null, user ? userId : null)
   // A token that nobody gets must not replace those that the owner has.
-  await trx.deleteFrom('password_tokens')
-    .where('hash', 'in', ({ selectFrom }) => selectFrom('password_tokens').select('hash')
+  await trx.deleteFrom('password_links')
+    .where('hash', 'in', ({ selectFrom }) => selectFrom('password_links').select('hash')
       .where('user_id', '=', userId)
       .$if(isSent, (query) => query.orderBy('created_at', 'desc').offset(MAX_TOKENS_PER_USER))
       .$if(!isSent, (query) => query.where('hash', '=', hash))).execute()
@@ -82,8 +82,8 @@ export async function insertPasswordToken (
  * disabled.
  */
 export async function getTokenOwner (db: Database, hash: Uint8Array): Promise<Account> {
-  return db.selectFrom('password_tokens').innerJoin('users', 'users.id', 'user_id').select(account)
-    .where('password_tokens.hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
+  return db.selectFrom('password_links').innerJoin('users', 'users.id', 'user_id').select(account)
+    .where('password_links.hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
     .where('users.disabled', '=', false)
     .executeTakeFirstOrThrow(invalidMailToken)
 }
@@ -117,7 +117,7 @@ export async function resetPassword (
   // after the other.
   const user = await lockUser(trx, userId)
   if (!user || user.disabled) throw invalidMailToken()
-  const spent = await trx.deleteFrom('password_tokens').where('hash', '=', hash)
+  const spent = await trx.deleteFrom('password_links').where('hash', '=', hash)
     .where('expires_at', '>', sql<Date>`now()`).returning('hash').execute()
   if (spent.length === 0) throw invalidMailToken()
   await deleteOutrankedTokens(trx, userId, user.email, true)

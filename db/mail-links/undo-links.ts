@@ -28,7 +28,7 @@ export const undoExpiry = sql<Date>`now() + ${undoPeriod}`
 /** Returns a condition: the user whose id is in this column has room for another token. */
 export const hasUndoRoom = ({ selectFrom }: Pick<ExpressionBuilder<Tables, never>, 'selectFrom'>, column: string) =>
   sql<boolean>`${
-  selectFrom('undo_tokens').select(({ fn }) => fn.countAll().as('count'))
+  selectFrom('undo_links').select(({ fn }) => fn.countAll().as('count'))
     .where('user_id', '=', sql.ref<string>(column)).where('expires_at', '>', sql<Date>`now()`)
 } < ${sql.lit(MAX_TOKENS_PER_USER)}`
 
@@ -41,9 +41,9 @@ export const isRestorable = (
   { exists, selectFrom }: Pick<ExpressionBuilder<Tables, never>, 'exists' | 'selectFrom'>, column: string,
   email: RawBuilder<string>
 ) =>
-  exists(selectFrom('undo_tokens').select('undo_tokens.hash')
-    .where('undo_tokens.user_id', '=', sql.ref<string>(column)).where('undo_tokens.expires_at', '>', sql<Date>`now()`)
-    .where(isSameEmail(sql.ref('undo_tokens.email'), email)))
+  exists(selectFrom('undo_links').select('undo_links.hash')
+    .where('undo_links.user_id', '=', sql.ref<string>(column)).where('undo_links.expires_at', '>', sql<Date>`now()`)
+    .where(isSameEmail(sql.ref('undo_links.email'), email)))
 
 /**
  * Stores a token to undo the change that follows in the same transaction, which has locked the user. Returns whether
@@ -55,7 +55,7 @@ export async function insertUndoToken (
   trx: Database, hash: Uint8Array, userId: string,
   { newEmail, hasPassword = newEmail === undefined }: { newEmail?: string, hasPassword?: boolean } = {}
 ): Promise<boolean> {
-  const row = await trx.insertInto('undo_tokens').columns(undoColumns)
+  const row = await trx.insertInto('undo_links').columns(undoColumns)
     .expression((query) => query.selectFrom('users')
       .select([
         query.val(hash).as('hash'), 'id', 'email', 'email_verified', 'email_changed_at', 'password_hash',
@@ -78,8 +78,8 @@ export async function insertUndoToken (
 export async function deleteOutrankedTokens (
   trx: Database, userId: string, email: string, own: boolean
 ): Promise<void> {
-  await trx.deleteFrom('undo_tokens').where('user_id', '=', userId)
-    .where('position', '>=', ({ selectFrom }) => selectFrom('undo_tokens as own')
+  await trx.deleteFrom('undo_links').where('user_id', '=', userId)
+    .where('position', '>=', ({ selectFrom }) => selectFrom('undo_links as own')
       .select(({ fn }) => fn.min('own.position').as('first'))
       .where('own.user_id', '=', userId).where('own.expires_at', '>', sql<Date>`now()`)
       .where(hasEmail(email, sql.ref('own.email'))))
@@ -91,7 +91,7 @@ export async function deleteOutrankedTokens (
  * or the user is disabled.
  */
 export async function getUndoTokenOwner (db: Database, hash: Uint8Array): Promise<string> {
-  const { userId } = await db.selectFrom('undo_tokens')
+  const { userId } = await db.selectFrom('undo_links')
     .innerJoin('users', 'users.id', 'user_id').select('user_id as userId')
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`).where('disabled', '=', false)
     .executeTakeFirstOrThrow(invalidMailToken)
@@ -127,7 +127,7 @@ export async function undoChange (
 ): Promise<Undo> {
   const user = await lockUser(trx, userId)
   if (!user || user.disabled) throw invalidMailToken()
-  const former = await trx.selectFrom('undo_tokens').selectAll().select(sql<string>`created_at::text`.as('time'))
+  const former = await trx.selectFrom('undo_links').selectAll().select(sql<string>`created_at::text`.as('time'))
     .where('hash', '=', hash)
     .where('expires_at', '>', sql<Date>`clock_timestamp()`).executeTakeFirstOrThrow(invalidMailToken)
   const other = await trx.selectFrom('users').select('id')
@@ -136,7 +136,7 @@ export async function undoChange (
   const { password } = await trx.selectFrom('users').select('password_hash as password').where('id', '=', userId)
     .executeTakeFirstOrThrow()
   await deleteOutrankedTokens(trx, userId, former.email, false)
-  await trx.deleteFrom('undo_tokens').where('user_id', '=', userId)
+  await trx.deleteFrom('undo_links').where('user_id', '=', userId)
     .where('position', restored ? '>=' : '>', former.position).execute()
   await restoreRecoveryCodes(trx, userId, former.time)
   const repaired = await repairAccount(

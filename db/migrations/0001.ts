@@ -334,15 +334,15 @@ for each row when (not 'mfa' = any(new.amr)) execute function ${s}.require_secon
 
 function mailLinks (_: string, s: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
-create table ${s}.password_tokens (
+create table ${s}.password_links (
   hash bytea primary key,
   user_id uuid not null references ${s}.users on delete cascade,
   created_at timestamptz not null default now(),
   expires_at timestamptz not null
 );
-create index password_tokens_user on ${s}.password_tokens (user_id);
+create index password_links_user on ${s}.password_links (user_id);
 
-create table ${s}.email_tokens (
+create table ${s}.verification_links (
   hash bytea primary key,
   user_id uuid not null references ${s}.users on delete cascade,
   email text not null,
@@ -350,9 +350,9 @@ create table ${s}.email_tokens (
   created_at timestamptz not null default now(),
   expires_at timestamptz not null
 );
-create index email_tokens_user on ${s}.email_tokens (user_id);
+create index verification_links_user on ${s}.verification_links (user_id);
 
-create table ${s}.undo_tokens (
+create table ${s}.undo_links (
   hash bytea primary key,
   user_id uuid not null references ${s}.users on delete cascade,
   position bigint not null generated always as identity,
@@ -363,7 +363,7 @@ create table ${s}.undo_tokens (
   created_at timestamptz not null default clock_timestamp(),
   expires_at timestamptz not null
 );
-create index undo_tokens_user on ${s}.undo_tokens (user_id);
+create index undo_links_user on ${s}.undo_links (user_id);
 
 create table ${s}.sign_ups (
   hash bytea primary key,
@@ -379,7 +379,7 @@ create table ${s}.sign_ups (
 create index sign_ups_email on ${s}.sign_ups (${emailKey});
 create index sign_ups_expires_at on ${s}.sign_ups (expires_at);
 
-create table ${s}.login_mails (
+create table ${s}.login_links (
   hash bytea primary key,
   user_id uuid references ${s}.users on delete cascade,
   session_id uuid,
@@ -390,16 +390,16 @@ create table ${s}.login_mails (
   created_at timestamptz not null default now(),
   expires_at timestamptz not null
 );
-create index login_mails_user on ${s}.login_mails (user_id);
-create index login_mails_binding on ${s}.login_mails (binding_hash);
-create index login_mails_address on ${s}.login_mails (address_hash);
-create index login_mails_expires_at on ${s}.login_mails (expires_at);
+create index login_links_user on ${s}.login_links (user_id);
+create index login_links_binding on ${s}.login_links (binding_hash);
+create index login_links_address on ${s}.login_links (address_hash);
+create index login_links_expires_at on ${s}.login_links (expires_at);
 
 -- A token that was sent to a former address proves nothing once the user has another address.
 create function ${s}.email_changed() returns trigger language plpgsql as $$
 begin
   if old.email <> new.email then
-    delete from ${s}.password_tokens where user_id = new.id;
+    delete from ${s}.password_links where user_id = new.id;
   end if;
   return null;
 end $$;
@@ -410,8 +410,8 @@ for each row execute function ${s}.email_changed();
 -- have begun with one of them and wait for the second factor. Addresses that differ in case only are the same mailbox.
 create function ${s}.mailbox_changed() returns trigger language plpgsql as $$
 begin
-  delete from ${s}.email_tokens where user_id = new.id;
-  delete from ${s}.login_mails where user_id = new.id;
+  delete from ${s}.verification_links where user_id = new.id;
+  delete from ${s}.login_links where user_id = new.id;
   delete from ${s}.login_challenges where user_id = new.id and password_hash is null;
   new.email_verified := false;
   new.email_changed_at := now();
@@ -951,7 +951,7 @@ begin
   verified := exists (
     select from ${s}.users where ${emailKey} = ${keyOfEmail(sql`recipient`)} and email_verified
   ) or exists (
-    select from ${s}.undo_tokens
+    select from ${s}.undo_links
     where user_id = owner and ${emailKey} = ${keyOfEmail(sql`recipient`)} and email_verified and expires_at > now()
   );
   limits := limits -> case when verified then 'verified' else 'unverified' end;

@@ -3,7 +3,7 @@ import { toPage, type Page } from '../tables/page.ts'
 import { arrayOf, inOrder, isUuid, prepare } from '../driver/postgres.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, Tables } from '../tables/index.ts'
-import type { PostsTable } from '../tables/content.ts'
+import type { PostsTable } from '../tables/posts.ts'
 
 export type PostRow =
   Row<PostsTable, 'id' | 'position' | 'epoch' | 'author_id' | 'title' | 'content' | 'created_at' | 'row_version'>

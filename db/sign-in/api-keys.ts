@@ -3,7 +3,7 @@ import { ApiKeyNotFound, MAX_API_KEYS_PER_USER, TooManyApiKeys } from '../../sch
 import type { UserKind } from '../../schema/users/users.ts'
 import { noFields } from '../../schema/users/user-fields.ts'
 import { isUuid } from '../driver/postgres.ts'
-import type { ApiKeysTable } from '../tables/auth.ts'
+import type { ApiKeysTable } from '../tables/sign-in.ts'
 import type { Database, UserRow } from '../tables/index.ts'
 import { toPage, type Page } from '../tables/page.ts'
 import type { Row } from '../tables/row.ts'

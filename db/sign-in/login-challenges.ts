@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { seconds, type UsedIdentity } from '../access/sessions.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database } from '../tables/index.ts'
-import type { LoginChallengesTable } from '../tables/auth.ts'
+import type { LoginChallengesTable } from '../tables/sign-in.ts'
 
 const MAX_CHALLENGES_PER_USER = 10
 const MAX_ATTEMPTS_PER_CHALLENGE = 5

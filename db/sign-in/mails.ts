@@ -4,7 +4,7 @@ import { insertAuditEntries, type NewAuditEntry } from '../audit/audit.ts'
 import { insertMail, type NewMail } from '../outbox/mails.ts'
 import { seconds } from '../access/sessions.ts'
 import type { Database } from '../tables/index.ts'
-import type { LoginMailsTable } from '../tables/auth.ts'
+import type { LoginLinksTable } from '../tables/mail-links.ts'
 import type { Row } from '../tables/row.ts'
 import { hasEmail } from '../users/user-keys.ts'
 import { lockUser } from '../users/users.ts'
@@ -52,18 +52,18 @@ export async function insertLoginMail (
     const { recipient, repeated, full } = await trx.selectNoFrom(({ selectFrom }) => [
       selectFrom('users').select('email').where('id', '=', userId ?? NIL).where(hasEmail(email))
         .where('disabled', '=', false).where('account_kind', '=', 'person').where(isProven).as('recipient'),
-      sql<boolean>`${selectFrom(selectFrom('login_mails').select('hash').where('address_hash', '=', addressHash)
+      sql<boolean>`${selectFrom(selectFrom('login_links').select('hash').where('address_hash', '=', addressHash)
         .where('user_id', 'is not', null).where('session_id', 'is', null).where('expires_at', '>', sql<Date>`now()`)
         .limit(ofAddress).as('pending')).select(({ fn }) => fn.countAll().as('count'))} >= ${ofAddress}::integer`
         .as('repeated'),
-      sql<boolean>`${selectFrom(selectFrom('login_mails').select('hash').where('expires_at', '>', sql<Date>`now()`)
+      sql<boolean>`${selectFrom(selectFrom('login_links').select('hash').where('expires_at', '>', sql<Date>`now()`)
         .limit(total).as('pending')).select(({ fn }) => fn.countAll().as('count'))} >= ${total}::integer`.as('full'),
     ]).executeTakeFirstOrThrow()
     await insertAuditEntries(trx, [noteOf(userId)])
     const to = full || repeated ? null : recipient
     const isSent = await insertMail(trx, mail, to, userId ?? null)
     if (full) return 'full'
-    await trx.insertInto('login_mails').values({
+    await trx.insertInto('login_links').values({
       hash,
       user_id: to !== null && isSent ? userId! : null,
       session_id: null,
@@ -88,7 +88,7 @@ export interface FoundLoginMail {
 
 /** Returns the mail of a link, or undefined if it was used, is void or has expired, or its user is disabled. */
 export async function findLoginMail (db: Database, hash: Uint8Array): Promise<FoundLoginMail | undefined> {
-  return db.selectFrom('login_mails').innerJoin('users', 'users.id', 'login_mails.user_id')
+  return db.selectFrom('login_links').innerJoin('users', 'users.id', 'login_links.user_id')
     .where('hash', '=', hash).where('session_id', 'is', null).where('expires_at', '>', sql<Date>`now()`)
     .where('disabled', '=', false)
     .select((query) => [
@@ -106,16 +106,16 @@ export async function findLoginMail (db: Database, hash: Uint8Array): Promise<Fo
  * the user. Returns false if it was used, or is void or has expired.
  */
 export async function useLoginMail (trx: Database, hash: Uint8Array, userId: string): Promise<boolean> {
-  const { numDeletedRows } = await trx.deleteFrom('login_mails')
+  const { numDeletedRows } = await trx.deleteFrom('login_links')
     .where('hash', '=', hash).where('user_id', '=', userId).where('session_id', 'is', null)
     .where('expires_at', '>', sql<Date>`clock_timestamp()`).executeTakeFirstOrThrow()
   if (numDeletedRows === 0n) return false
-  await voidLinks(trx, userId, ['login_mails'])
+  await voidLinks(trx, userId, ['login_links'])
   return true
 }
 
 /** A mail that a browser has asked for, and whose code it may therefore try. */
-export type PendingCode = Row<LoginMailsTable, 'binding_hash' | 'address_hash'> & {
+export type PendingCode = Row<LoginLinksTable, 'binding_hash' | 'address_hash'> & {
   /** Whether the owner has logged in from the network before. */
   isRecognised: boolean
 }
@@ -124,17 +124,17 @@ export type PendingCode = Row<LoginMailsTable, 'binding_hash' | 'address_hash'> 
 export async function findPendingCodes (
   db: Database, bindings: readonly Uint8Array[], network: string
 ): Promise<PendingCode[]> {
-  const rows = await db.selectFrom('login_mails').select(({ exists, selectFrom }) => [
+  const rows = await db.selectFrom('login_links').select(({ exists, selectFrom }) => [
     'binding_hash as bindingHash', 'address_hash as addressHash',
     exists(selectFrom('recognised_networks').select('recognised_networks.user_id')
-      .whereRef('recognised_networks.user_id', '=', 'login_mails.user_id').where('network', '=', network))
+      .whereRef('recognised_networks.user_id', '=', 'login_links.user_id').where('network', '=', network))
       .$castTo<boolean>().as('isRecognised'),
   ]).where('binding_hash', 'in', bindings).where('expires_at', '>', sql<Date>`now()`).execute()
   return rows
 }
 
 /** A mail for which a code was tried. */
-export type TriedCode = Row<LoginMailsTable, 'hash' | 'user_id' | 'binding_hash' | 'code_hash'>
+export type TriedCode = Row<LoginLinksTable, 'hash' | 'user_id' | 'binding_hash' | 'code_hash'>
 
 /**
  * Counts the attempt of a browser at the codes of its mails. Returns those that had less than five attempts: no others
@@ -143,13 +143,13 @@ export type TriedCode = Row<LoginMailsTable, 'hash' | 'user_id' | 'binding_hash'
 export async function countCodeAttempt (db: Database, bindings: readonly Uint8Array[]): Promise<TriedCode[]> {
   return db
     // In the order of the keys, so that two statements cannot wait for each other.
-    .with('tried', (cte) => cte.selectFrom('login_mails').select('hash')
+    .with('tried', (cte) => cte.selectFrom('login_links').select('hash')
       .where('binding_hash', 'in', bindings).orderBy('hash').forUpdate())
-    .updateTable('login_mails').from('tried').whereRef('login_mails.hash', '=', 'tried.hash')
+    .updateTable('login_links').from('tried').whereRef('login_links.hash', '=', 'tried.hash')
     .set({ attempts: sql<number>`attempts + 1` })
     .where('attempts', '<', MAX_ATTEMPTS_PER_MAIL).where('expires_at', '>', sql<Date>`now()`)
     .returning([
-      'login_mails.hash as hash', 'user_id as userId', 'binding_hash as bindingHash', 'code_hash as codeHash',
+      'login_links.hash as hash', 'user_id as userId', 'binding_hash as bindingHash', 'code_hash as codeHash',
     ])
     .execute()
 }
@@ -167,7 +167,7 @@ export async function insertStepUpMail (
   if (!user || user.disabled) return undefined
   if (!user.emailVerified) return 'unverified'
   if (!await insertMail(trx, mail, user.email, userId)) return 'limited'
-  await trx.insertInto('login_mails').values({
+  await trx.insertInto('login_links').values({
     hash,
     user_id: userId,
     session_id: sessionId,
@@ -177,7 +177,7 @@ export async function insertStepUpMail (
     created_at: sql<Date>`clock_timestamp()`,
     expires_at: sql<Date>`clock_timestamp() + ${seconds(lifetime)}`,
   }).execute()
-  await trx.deleteFrom('login_mails').where('hash', 'in', ({ selectFrom }) => selectFrom('login_mails').select('hash')
+  await trx.deleteFrom('login_links').where('hash', 'in', ({ selectFrom }) => selectFrom('login_links').select('hash')
     .where('user_id', '=', userId).where('session_id', '=', sessionId)
     .orderBy('created_at', 'desc').offset(MAX_STEP_UPS_PER_SESSION)).execute()
   return 'sent'
@@ -190,7 +190,7 @@ export async function insertStepUpMail (
 export async function countStepUpAttempt (
   db: Database, { hash, userId, sessionId }: { hash: Uint8Array, userId: string, sessionId: string }
 ): Promise<Uint8Array | undefined> {
-  const row = await db.updateTable('login_mails').set({ attempts: sql<number>`attempts + 1` })
+  const row = await db.updateTable('login_links').set({ attempts: sql<number>`attempts + 1` })
     .where('hash', '=', hash).where('user_id', '=', userId).where('session_id', '=', sessionId)
     .where('attempts', '<', MAX_ATTEMPTS_PER_MAIL).where('expires_at', '>', sql<Date>`now()`)
     .returning('code_hash as codeHash').executeTakeFirst()
@@ -202,7 +202,7 @@ export async function countStepUpAttempt (
  * Returns false if it was used, or is void or has expired.
  */
 export async function useStepUpMail (trx: Database, hash: Uint8Array): Promise<boolean> {
-  const { numDeletedRows } = await trx.deleteFrom('login_mails').where('hash', '=', hash)
+  const { numDeletedRows } = await trx.deleteFrom('login_links').where('hash', '=', hash)
     .where('expires_at', '>', sql<Date>`clock_timestamp()`).executeTakeFirstOrThrow()
   return numDeletedRows > 0n
 }

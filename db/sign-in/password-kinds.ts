@@ -45,7 +45,7 @@ export async function forgetPasswordKinds (db: Database): Promise<number> {
     // link restores a former hash.
     const { isUsed } = await trx.selectNoFrom(({ exists, selectFrom, or }) => or([
       exists(selectFrom('users').select('id').where(sql<boolean>`starts_with(password_hash, ${due.kind})`)),
-      exists(selectFrom('undo_tokens').select('hash').where(sql<boolean>`starts_with(password_hash, ${due.kind})`)),
+      exists(selectFrom('undo_links').select('hash').where(sql<boolean>`starts_with(password_hash, ${due.kind})`)),
     ]).as('isUsed')).executeTakeFirstOrThrow()
     if (isUsed) {
       await trx.updateTable('password_kinds').set({ checked_at: sql`now()` }).where('kind', '=', due.kind).execute()

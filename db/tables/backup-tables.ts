@@ -1,4 +1,4 @@
-import type { CurrentEpochView, PositionSequence } from './content.ts'
+import type { CurrentEpochView, PositionSequence } from './posts.ts'
 import type { Tables } from './index.ts'
 
 /**
@@ -19,10 +19,10 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   sessions: 'sessions',
   ended_sessions: 'sessions',
   signing_keys: 'sessions',
-  password_tokens: 'kept',
+  password_links: 'kept',
   sign_ups: 'kept',
-  email_tokens: 'kept',
-  undo_tokens: 'kept',
+  verification_links: 'kept',
+  undo_links: 'kept',
   // Limits of minutes, in a table that a crash empties, too.
   throttle: 'left out',
   audit: 'kept',
@@ -59,7 +59,7 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   // Logins of five minutes.
   login_challenges: 'left out',
   // Links and codes of ten minutes.
-  login_mails: 'left out',
+  login_links: 'left out',
   used_ceremonies: 'sessions',
   user_imports: 'kept',
   password_kinds: 'kept',

@@ -23,11 +23,11 @@ const SKEW_SECONDS = 60
  * capability, because more happens then. A table with a column `expires_at` must be added here.
  */
 export const expiringTables = {
-  password_tokens: { data: 'password links', column: 'expires_at', purgeSeconds: 600 },
-  email_tokens: { data: 'links to verify addresses', column: 'expires_at', purgeSeconds: 600 },
-  undo_tokens: { data: 'undo links', column: 'expires_at', purgeSeconds: 3600 },
+  password_links: { data: 'password links', column: 'expires_at', purgeSeconds: 600 },
+  verification_links: { data: 'links to verify addresses', column: 'expires_at', purgeSeconds: 600 },
+  undo_links: { data: 'undo links', column: 'expires_at', purgeSeconds: 3600 },
   sign_ups: { data: 'sign-ups', column: 'expires_at', purgeSeconds: 600 },
-  login_mails: { data: 'mails to log in', column: 'expires_at', purgeSeconds: 60 },
+  login_links: { data: 'mails to log in', column: 'expires_at', purgeSeconds: 60 },
   login_challenges: { data: 'challenges of logins', column: 'expires_at', purgeSeconds: 60 },
   used_ceremonies: {
     data: 'used challenges of passkeys', column: 'expires_at', age: () => SKEW_SECONDS, purgeSeconds: 60,

@@ -11,7 +11,7 @@ import { allowPauses, isUuid, lock, schemaOf, violates } from '../driver/postgre
 import { insertResult } from '../idempotency/idempotency.ts'
 import { confirmSession, confirmSessions, isLiveSession, rejectEnded, requireLiveSession } from '../access/live-sessions.ts'
 import type { WriterToken } from '../access/live-tokens.ts'
-import type { ResumableUploadsTable, UploadPart } from '../tables/content.ts'
+import type { ResumableUploadsTable, UploadPart } from '../tables/uploads.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database } from '../tables/index.ts'
 import { limitsUploads, type UploadQuota } from './usage.ts'

@@ -7,7 +7,7 @@ import { isUuid } from '../driver/postgres.ts'
 import { confirmSession, isLiveSession, rejectEnded, requireLiveSession } from '../access/live-sessions.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, Tables } from '../tables/index.ts'
-import type { UploadLinksTable } from '../tables/content.ts'
+import type { UploadLinksTable } from '../tables/uploads.ts'
 import type { UploadRow, UploadWriter } from './uploads.ts'
 
 export type UploadLinkRow =

@@ -253,7 +253,7 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
         updated_at: sql`now()`,
       })
       .returning(userColumns(fields)))
-    .with('undoable', (cte) => cte.insertInto('undo_tokens').columns(undoColumns)
+    .with('undoable', (cte) => cte.insertInto('undo_links').columns(undoColumns)
       .expression((query) => query.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id')
         .innerJoin('given', (join) => join.onTrue())
         .select([

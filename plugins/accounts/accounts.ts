@@ -1,5 +1,5 @@
 import { deleteUser } from '../../db/users/deleted-users.ts'
-import { openEmailToken, verifyEmail, type Needed, type SessionOf } from '../../db/mail-links/email-links.ts'
+import { openEmailToken, verifyEmail, type Needed, type SessionOf } from '../../db/mail-links/verification-links.ts'
 import { foldEmail } from '../../schema/strings/address.ts'
 import { restartLoginLimits } from '../../db/throttle/login-limits.ts'
 import { changePassword, findAccount, resetPassword, type Account, type PasswordChange } from '../../db/mail-links/password-links.ts'
@@ -38,7 +38,7 @@ import { createDeferEmail } from './deferred-email.ts'
 import { createUpdateHooks } from './update-hooks.ts'
 import { createUserUpdates } from './update-user.ts'
 
-interface Dependencies extends Core, Pick<Access, 'sessions'>, Pick<MailLinks, 'emailLinks' | 'undoLinks'>,
+interface Dependencies extends Core, Pick<Access, 'sessions'>, Pick<MailLinks, 'verificationLinks' | 'undoLinks'>,
   Pick<SignIn, 'credentials' | 'login' | 'passwords' | 'providers' | 'stepUp'> {
   throttle: Throttle
   audit: Audit

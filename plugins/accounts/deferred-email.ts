@@ -7,7 +7,7 @@ import type { MailLinks } from '../mail-links/index.ts'
 import type { Throttle } from '../throttle/throttle.ts'
 import type { UserRecords } from '../users/user-records.ts'
 
-interface Dependencies extends Pick<MailLinks, 'emailLinks'> {
+interface Dependencies extends Pick<MailLinks, 'verificationLinks'> {
   throttle: Throttle
   users: UserRecords
 }
@@ -19,7 +19,7 @@ interface Dependencies extends Pick<MailLinks, 'emailLinks'> {
  * `UserNotFound`, `NoMailer`, `TooManyRequests`, and `SessionRequired` for an API key. `isWanted` defers it for
  * everybody.
  */
-export function createDeferEmail ({ users, emailLinks: links, throttle }: Dependencies) {
+export function createDeferEmail ({ users, verificationLinks: links, throttle }: Dependencies) {
   return async function deferEmail (
     caller: Caller, id: string, { email, ...others }: Changes, isWanted = false
   ): Promise<{ changes: Changes, sendLink?: (trx: Database) => Promise<void> }> {

@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
 import { coreOf } from '../core.ts'
-import { createEmailLinks, type EmailLinks } from './email-links.ts'
+import { createVerificationLinks, type VerificationLinks } from './verification-links.ts'
 import { createLinkFactory, type LinkFactory } from './mail-link.ts'
 import { createPasswordLinks, type PasswordLinks } from './password-links.ts'
 import { createSignUps, type SignUps } from './sign-ups.ts'
@@ -14,7 +14,7 @@ declare module 'fastify' {
 
 /** The links that mails contain. */
 export interface MailLinks extends LinkFactory {
-  readonly emailLinks: EmailLinks
+  readonly verificationLinks: VerificationLinks
   readonly passwordLinks: PasswordLinks
   readonly signUps: SignUps
   readonly undoLinks: UndoLinks
@@ -27,7 +27,7 @@ export default fp(async function mailLinks (app) {
   const dependencies = { ...coreOf(app), links, mails }
   app.decorate('usherMailLinks', {
     ...links,
-    emailLinks: createEmailLinks({ ...dependencies, throttle }),
+    verificationLinks: createVerificationLinks({ ...dependencies, throttle }),
     passwordLinks: createPasswordLinks({ ...dependencies, audit, throttle }),
     signUps: createSignUps(dependencies),
     undoLinks: createUndoLinks(dependencies),

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { isUndecided } from '../../db/driver/circuit-breaker.ts'
-import type { UploadPart } from '../../db/tables/content.ts'
+import type { UploadPart } from '../../db/tables/uploads.ts'
 import {
   continueUpload, deleteExpiredResumableUploads, deleteResumableUpload, findResumableUpload, finishResumableUpload,
   insertResumableUpload, listResumableUploads, listUnrecordedParts, recordParts, type ContinuedUpload,

@@ -5,7 +5,7 @@ import { KeyTaken } from '../../db/idempotency/idempotency.ts'
 import {
   deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload, type UploadRow,
 } from '../../db/uploads/uploads.ts'
-import type { UploadPart } from '../../db/tables/content.ts'
+import type { UploadPart } from '../../db/tables/uploads.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { Overloaded } from '../../schema/http/errors.ts'

@@ -286,7 +286,7 @@ t.test('11.4 a disabled user gets no link to set a password, and links that were
   const [asked, unknown] = [await request(user.email), await request('nobody@example.com')]
   t.strictSame([asked.statusCode, asked.body], [unknown.statusCode, unknown.body])
   await until('the request is logged', async () => await requests(user.id) === 2)
-  t.equal((await sql`select 1 from password_tokens where user_id = ${user.id}`).length, 0)
+  t.equal((await sql`select 1 from password_links where user_id = ${user.id}`).length, 0)
   await patch(user.id, { disabled: false })
   t.equal((await confirm(token)).statusCode, 400, 'also after the user is enabled')
   t.equal((await enter(user)).statusCode, 200, 'the password is the same')

@@ -51,7 +51,7 @@ t.test('11.7 an export has everything that is stored about the user, and no secr
   const reset = await inject('POST', '/api/auth/password-reset', { payload: { email: ada.email } })
   t.equal(reset.statusCode, 202)
   await until('the link is stored', async () =>
-    (await sql`select from password_tokens where user_id = ${ada.id}`).length === 1)
+    (await sql`select from password_links where user_id = ${ada.id}`).length === 1)
 
   const response = await exportAs(ada, ada)
   t.equal(response.statusCode, 200)
@@ -87,9 +87,9 @@ t.test('11.7 an export has everything that is stored about the user, and no secr
   ])
   const [stored] = await sql`
     select password_hash as password, encode(secret_hash, 'hex') as secret, encode(rotation_key, 'base64') as rotation,
-      encode(api_keys.hash, 'hex') as key, encode(password_tokens.hash, 'hex') as token
+      encode(api_keys.hash, 'hex') as key, encode(password_links.hash, 'hex') as token
     from users join sessions on sessions.user_id = users.id join api_keys on api_keys.user_id = users.id
-      join password_tokens on password_tokens.user_id = users.id where users.id = ${ada.id}`
+      join password_links on password_links.user_id = users.id where users.id = ${ada.id}`
   const secrets = [...Object.values(stored!), key.key, new URL(link.url).searchParams.get('link'), 'Unwanted']
   t.equal(secrets.length, 8)
   for (const secret of secrets) t.notMatch(response.body, secret, 'it has no secret')

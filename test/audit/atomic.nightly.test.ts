@@ -59,7 +59,7 @@ t.test('1.11 if the account log cannot be written, the operation fails with 500 
   }
   const state = async () => JSON.stringify(await Promise.all([
     sql`select * from users order by id`, sql`select * from sessions order by id`, sql`select * from ended_sessions`,
-    sql`select * from password_tokens order by hash`, sql`select * from audit order by id`,
+    sql`select * from password_links order by hash`, sql`select * from audit order by id`,
   ]))
 
   await sql`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'the log is full'; end $$`

@@ -206,7 +206,7 @@ for (const [place, optionsOf] of Object.entries(places)) {
     // What PostgreSQL refuses has the values of statements.
     await sql.unsafe(`create function "${helpers.options.schema}".refuse() returns trigger language plpgsql as $$
       begin raise exception 'refused: %', new using detail = new::text, errcode = 'P0001'; end $$;
-      ${['sessions', 'password_tokens', 'sign_ups', 'login_mails', 'audit'].map((table) =>
+      ${['sessions', 'password_links', 'sign_ups', 'login_links', 'audit'].map((table) =>
         `create trigger refuse before insert on ${table} for each row execute function refuse();`).join('\n')}`)
     check(await askAll(app, routes, key), 'failures of the database')
     t.ok(lines.some((line) => JSON.parse(line).level >= 50), 'errors are logged')

@@ -32,7 +32,7 @@ t.test('1.12 if the session ends while the body arrives, the response is 401 and
   const postId = await createPost(usher, other)
   const state = async () => JSON.stringify([
     await sql`select * from users order by id`, await sql`select * from posts order by id`,
-    await sql`select id from sessions where user_id = ${other.id}`, await sql`select hash from password_tokens`,
+    await sql`select id from sessions where user_id = ${other.id}`, await sql`select hash from password_links`,
   ])
   const requests: Record<string, [method: string, path: string, body: object]> = {
     'creating a user': ['POST', '/api/users', NEW],

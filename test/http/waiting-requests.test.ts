@@ -112,14 +112,14 @@ t.test('1.11 a change whose new address has to be verified is made with the link
   const strict = await createUsher(t, { ...usher.options, policy: { 'users:read-email': owners } })
   const user = await createUser()
   const payload = { name: 'Written', email: anAddress() }
-  const lock: Lock = (trx) => trx`lock table email_tokens in exclusive mode`
+  const lock: Lock = (trx) => trx`lock table verification_links in exclusive mode`
   isRejected(t, await endDuring(user, lock, () =>
     strict.inject('PUT', `/api/users/${user.id}`, { headers: user.headers, payload })), 'PUT')
   t.same(await sql`select name from users where id = ${user.id}`, [{ name: 'Somebody' }])
   const { headers } = await login(user)
   t.equal((await strict.inject('PUT', `/api/users/${user.id}`, { headers, payload })).statusCode, 200)
   t.same(await sql`select name, email from users where id = ${user.id}`, [{ name: 'Written', email: user.email }])
-  t.same(await sql`select email from email_tokens where user_id = ${user.id}`, [{ email: payload.email }])
+  t.same(await sql`select email from verification_links where user_id = ${user.id}`, [{ email: payload.email }])
 })
 
 t.test('4 the end of a session does not wait for a change of the address in that session', async (t) => {

@@ -127,7 +127,7 @@ t.test('11.3 a change by an admin or the host: a notice without a link, and no e
     t.same(await noticesTo(own, 2), [CHANGED])
     for (const link of links) t.same([(await check(link)).json(), (await undo(link)).json()], [invalid, invalid])
     t.equal((await stateOf(leaver.id))['email'], successor)
-    t.equal((await sql`select 1 from undo_tokens where user_id = ${leaver.id}`).length, 0)
+    t.equal((await sql`select 1 from undo_links where user_id = ${leaver.id}`).length, 0)
     await patch(leaver.id, { name: 'Another', email: successor.toUpperCase() })
     t.same(subjectsOf(successor), [], 'what changes no mailbox sends nothing')
   }
@@ -149,7 +149,7 @@ t.test('11.3 a changed address: the former one gets a link that restores it and 
     t.equal(mail!.subject, CHANGED)
     t.match(mail!.text, /\n\nhttps:\/\/api\.example\.com\/base\/undo#token=[\w-]{43}\n\n/)
     t.notMatch(mail!.text, email, 'nothing that somebody has chosen is mailed')
-    t.match((await sql`select encode(hash, 'hex') as hash, expires_at - created_at between interval '6 days 23 hours' and interval '7 days' as week from undo_tokens where user_id = ${user.id}`)[0],
+    t.match((await sql`select encode(hash, 'hex') as hash, expires_at - created_at between interval '6 days 23 hours' and interval '7 days' as week from undo_links where user_id = ${user.id}`)[0],
       { hash: createHash('sha256').update(token).digest('hex'), week: true }, 'stored hashed')
     const thief = await login({ email, password: user.password })
 
@@ -194,7 +194,7 @@ t.test('11.3 a changed password: the address gets a link that restores the forme
   await inject('POST', `/api/users/${created.id}/invitation`, { headers: admin.headers })
   t.equal((await confirmReset(await inbox.token(created.email))).statusCode, 204)
   t.notMatch((await inbox.of(created.email, 2))[1]!.text, '/undo', 'a first password replaces nothing')
-  t.equal((await sql`select 1 from undo_tokens where user_id = ${created.id}`).length, 0)
+  t.equal((await sql`select 1 from undo_links where user_id = ${created.id}`).length, 0)
 })
 
 t.test('11.3 what changes no mailbox and no password sends nothing', async (t) => {
@@ -206,7 +206,7 @@ t.test('11.3 what changes no mailbox and no password sends nothing', async (t) =
   }
   t.equal((await patch(user.id, { email: admin.email })).statusCode, 409)
   t.equal((await changePassword({ ...user, password: 'wrong' })).statusCode, 403)
-  t.equal((await sql`select 1 from undo_tokens where user_id = ${user.id}`).length, 0)
+  t.equal((await sql`select 1 from undo_links where user_id = ${user.id}`).length, 0)
   t.same(subjectsOf(user.email), [])
   const { mailer, ...rest } = service.options
   const mute = await createUsher(t, rest)
@@ -218,7 +218,7 @@ t.test('11.3 what changes no mailbox and no password sends nothing', async (t) =
     headers: silent.headers, payload: { currentPassword: silent.password, password: NEXT },
   })).statusCode, 204)
   t.equal(
-    (await sql`select 1 from undo_tokens where user_id = ${silent.id}`).length, 0, 'nothing is stored without a mailer'
+    (await sql`select 1 from undo_links where user_id = ${silent.id}`).length, 0, 'nothing is stored without a mailer'
   )
 })
 
@@ -233,7 +233,7 @@ t.test('11.3 takeover: with a stolen token a thief gets no reset link for anothe
   ])
   await untilHandled(owner.id)
   t.same(subjectsOf(email), [])
-  t.equal((await sql`select 1 from password_tokens where user_id = ${owner.id}`).length, 0)
+  t.equal((await sql`select 1 from password_links where user_id = ${owner.id}`).length, 0)
   t.equal((await undo(await inbox.token(owner.email))).statusCode, 204)
   t.equal(await works(thief), 401)
   t.equal(await tries(owner.email, owner.password), 200)
@@ -313,7 +313,7 @@ t.test('11.3 a link that is wrong, expired or of a deleted user is rejected', as
   const [late, gone] = [await createUser(), await createUser()]
   for (const user of [late, gone]) await patch(user.id, { email: newEmail() }, user)
   const tokens = [await inbox.token(late.email), await inbox.token(gone.email)]
-  await sql`update undo_tokens set expires_at = now() where user_id = ${late.id}`
+  await sql`update undo_links set expires_at = now() where user_id = ${late.id}`
   await inject('DELETE', `/api/users/${gone.id}`, { headers: admin.headers })
   for (const token of [...tokens, '', 'x', 'x'.repeat(43), `${tokens[0]}x`]) {
     const response = await undo(token)
@@ -465,7 +465,7 @@ t.test('11.3 whatever a foreign key deletes with a user is void after a repair',
   const rows = await sql`
     select distinct conrelid::regclass::text as name from pg_constraint where contype = 'f' and confrelid = 'users'::regclass order by name`
   const issued = [
-    'api_keys', 'email_tokens', 'login_challenges', 'login_mails', 'password_tokens', 'sessions', 'undo_tokens',
+    'api_keys', 'verification_links', 'login_challenges', 'login_links', 'password_links', 'sessions', 'undo_links',
   ]
   // What the owner has set up. It is removed by whoever undoes that, and by `users reset-second-factor`.
   const own = ['identities', 'passkeys', 'recovery_codes', 'totp']
@@ -476,11 +476,11 @@ t.test('11.3 expired links are deleted', async (t) => {
   const user = await createUser()
   await patch(user.id, { email: newEmail() }, user)
   await inject('POST', `/api/users/${user.id}/email-verification`, { headers: admin.headers })
-  for (const table of ['undo_tokens', 'email_tokens']) {
+  for (const table of ['undo_links', 'verification_links']) {
     await sql`update ${sql(table)} set expires_at = now() where user_id = ${user.id}`
   }
   await createUsher(t, service.options)
-  for (const table of ['undo_tokens', 'email_tokens']) {
+  for (const table of ['undo_links', 'verification_links']) {
     await until(`${table} are deleted`, async () =>
       (await sql`select 1 from ${sql(table)} where user_id = ${user.id}`).length === 0)
   }

@@ -39,7 +39,7 @@ t.test('11.3 the link verifies the current address, once', async (t) => {
   t.equal(mail!.subject, 'Confirm your e-mail address')
   t.match(mail!.text, /within 1 day, [^]*\n\nhttps:\/\/api\.example\.com\/base\/verify-email#token=[\w-]{43}\n\n/)
   t.same(
-    [...await sql`select encode(hash, 'hex') as hash from email_tokens where user_id = ${user.id}`],
+    [...await sql`select encode(hash, 'hex') as hash from verification_links where user_id = ${user.id}`],
     [{ hash: createHash('sha256').update(token).digest('hex') }],
     'stored hashed'
   )
@@ -121,7 +121,7 @@ t.test('11.3 an account that has an owner changes its address in a session of th
 t.test('11.3 wrong, used and expired tokens get 400, and so do those of an address that has changed since', async (t) => {
   const [late, moved, back, gone] = [await createUser(), await createUser(), await createUser(), await createUser()]
   const tokens = [await ask(late), await ask(moved), await ask(back), await ask(gone)]
-  await sql`update email_tokens set expires_at = now() where user_id = ${late.id}`
+  await sql`update verification_links set expires_at = now() where user_id = ${late.id}`
   await patch(moved.id, { email: `new-${moved.email}` })
   for (const email of [`new-${back.email}`, back.email]) await patch(back.id, { email })
   await inject('DELETE', `/api/users/${gone.id}`, { headers: admin.headers })

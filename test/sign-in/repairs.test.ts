@@ -101,9 +101,9 @@ const happen: Record<Exclude<Repair, 'first-admin'>, (subject: Subject) => Promi
   'mail-reset': async ({ email }) => confirmReset({ token: await requestReset(email), password: NEW_PASSWORD }),
   // The first mail was sent before everything else was added.
   undo: async ({ id }) => {
-    const [token] = await sql`select hash from undo_tokens where user_id = ${id} order by position limit 1`
+    const [token] = await sql`select hash from undo_links where user_id = ${id} order by position limit 1`
     const secret = randomBytes(32).toString('base64url')
-    await sql`update undo_tokens set hash = ${hashSecret(secret)} where hash = ${token!['hash']}`
+    await sql`update undo_links set hash = ${hashSecret(secret)} where hash = ${token!['hash']}`
     return inject('POST', '/api/auth/undo', { payload: { token: secret } })
   },
   'operator-reset': (subject) => setPassword(subject),
@@ -131,7 +131,7 @@ async function prepareLinks ({ id, email, headers, password }: Subject): Promise
   await requestReset(email)
   await inject('POST', '/api/auth/login', { payload: { email, password } })
   // The address is verified, so it has no link by which it is.
-  await sql`insert into email_tokens (hash, user_id, email, expires_at)
+  await sql`insert into verification_links (hash, user_id, email, expires_at)
     values (${randomBytes(32)}, ${id}, ${email}, now() + interval '1 hour')`
   await sql`insert into upload_links (id, upload_id, owner_id, created_by, name, secret_hash, expires_at)
     values (gen_random_uuid(), gen_random_uuid(), ${id}, ${id}, 'A link', ${randomBytes(32)}, now() + interval '1 hour')`

@@ -72,7 +72,7 @@ const options: {
 
 /** Limits in the code, by file: what counts, waits or remembers. */
 const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
-  'db/mail-links/email-links.ts': { MAX_TOKENS_PER_USER: OWNERS },
+  'db/mail-links/verification-links.ts': { MAX_TOKENS_PER_USER: OWNERS },
   'db/sign-in/login-challenges.ts': { MAX_CHALLENGES_PER_USER: OWNERS, MAX_ATTEMPTS_PER_CHALLENGE: ONE },
   'db/sign-in/mails.ts': { MAX_ATTEMPTS_PER_MAIL: ONE, MAX_STEP_UPS_PER_SESSION: OWNERS },
   'db/mail-links/password-links.ts': { MAX_TOKENS_PER_USER: OWNERS },

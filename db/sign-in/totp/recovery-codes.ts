@@ -14,10 +14,10 @@ export async function replaceRecoveryCodes (
   await trx.updateTable('recovery_codes').set({ replaced_at: now })
     .where('user_id', '=', userId).where('replaced_at', 'is', null).execute()
   await trx.deleteFrom('recovery_codes').where('user_id', '=', userId)
-    .where(({ not, exists, selectFrom }) => not(exists(selectFrom('undo_tokens').select('undo_tokens.hash')
-      .where('undo_tokens.user_id', '=', userId).where('undo_tokens.expires_at', '>', now)
-      .whereRef('undo_tokens.created_at', '>', 'recovery_codes.created_at')
-      .whereRef('undo_tokens.created_at', '<=', 'recovery_codes.replaced_at')))).execute()
+    .where(({ not, exists, selectFrom }) => not(exists(selectFrom('undo_links').select('undo_links.hash')
+      .where('undo_links.user_id', '=', userId).where('undo_links.expires_at', '>', now)
+      .whereRef('undo_links.created_at', '>', 'recovery_codes.created_at')
+      .whereRef('undo_links.created_at', '<=', 'recovery_codes.replaced_at')))).execute()
   await trx.insertInto('recovery_codes').values(hashes.map((hash) => ({ user_id: userId, hash }))).execute()
 }
 

@@ -3,7 +3,7 @@ import { NIL } from 'uuid'
 import { decryptWithAny, encrypt, isEncrypted, tryDecrypt, type Secrets } from '../encryption.ts'
 import type { Row } from '../../tables/row.ts'
 import type { Database } from '../../tables/index.ts'
-import type { TotpTable } from '../../tables/auth.ts'
+import type { TotpTable } from '../../tables/sign-in.ts'
 
 /** The TOTP of a user, with the secret as it is stored. */
 export type StoredTotp = Row<TotpTable, 'secret' | 'confirmed_at' | 'last_step'>

@@ -25,7 +25,7 @@ export function createUserPage (app: FastifyInstance) {
   const {
     usherUsers: users, usherAccounts: accounts, usherAudit: audit,
     usherAccess: { userSessions }, usherSignIn: { apiKeys, credentials, passkeys, providers },
-    usherMailLinks: { emailLinks, passwordLinks },
+    usherMailLinks: { verificationLinks, passwordLinks },
     usherOptions: { userFields, mailer, without },
   } = app
   const members = membersOf(userFields)
@@ -314,7 +314,7 @@ ${dangerForm(`${base}/delete`, {
       return 'invited'
     },
     '/verification': async (context) => {
-      await emailLinks.send(context.caller, idOf(context))
+      await verificationLinks.send(context.caller, idOf(context))
       return 'verification-sent'
     },
     '/reset': async (context) => {

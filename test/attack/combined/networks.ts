@@ -90,7 +90,7 @@ export async function fromNetworks (
 
   // Each phase begins with limits of which nothing is used, and with nothing pending.
   async function forget (): Promise<void> {
-    for (const table of ['throttle', 'mail_limits', 'login_failures', 'sign_ups', 'login_mails', 'outbox']) {
+    for (const table of ['throttle', 'mail_limits', 'login_failures', 'sign_ups', 'login_links', 'outbox']) {
       await sql`delete from ${sql(table)}`
     }
     await sql`select pg_notify(${channelOf('usher', 'limits_cleared')}, '')`

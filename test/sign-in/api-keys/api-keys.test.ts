@@ -370,7 +370,7 @@ t.test('17.1 an admin creates a service user with a key; nothing logs it in', as
   t.strictSame(await errorOf(inject('POST', '/api/auth/login', {
     payload: { email: 'robot@example.com', password: admin.password },
   })), [401, 'INVALID_CREDENTIALS'])
-  t.equal((await sql`select from password_tokens where user_id = ${id}`).length, 0)
+  t.equal((await sql`select from password_links where user_id = ${id}`).length, 0)
   t.equal((await inject('DELETE', `/api/users/${id}/keys/${keyId}`, { headers: admin.headers })).statusCode, 204)
   t.strictSame(await ask(headers), REFUSED)
 })

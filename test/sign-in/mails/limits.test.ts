@@ -44,7 +44,7 @@ async function start (t: Test, limits: UsherOptions['throttle'] = {}) {
     loginMails: (email: string) => inbox.mails.filter(({ to, subject }) => to === email && subject.startsWith('Log in')),
     /** Asks for mails, and resolves with the ids when all are stored. */
     async ask (email: string, count: number, address?: string): Promise<string[]> {
-      const stored = async () => (await sql`select 1 from login_mails`).length
+      const stored = async () => (await sql`select 1 from login_links`).length
       const before = await stored()
       const ids = []
       for (let index = 0; index < count; index++) {
@@ -79,7 +79,7 @@ nightly('16.6 who asks for mails until the limit of the recipient is reached doe
   t.equal((await send('/confirm', { code, loginId: own })).statusCode, 200, 'and so does the code from before')
   // Nor are other mails affected, since each kind has a limit of its own.
   await inject('POST', '/api/auth/password-reset', { payload: { email: user.email } })
-  await until('the link', async () => (await sql`select 1 from password_tokens where user_id = ${user.id}`).length === 1)
+  await until('the link', async () => (await sql`select 1 from password_links where user_id = ${user.id}`).length === 1)
 })
 
 t.test('16.6 codes by brute force: with many requests, and from many networks, the address has a limit of its own', async (t) => {
@@ -140,16 +140,16 @@ nightly('16.6 what is pending is limited per address and in all, and neither tak
   t.match(lines.join(''), 'its address has too many')
   const address = hashAddress(user.email)
   t.equal((await sql`
-    select 1 from login_mails where address_hash = ${address} and user_id is not null`).length, 20)
+    select 1 from login_links where address_hash = ${address} and user_id is not null`).length, 20)
   await sql`
-    insert into login_mails (hash, code_hash, address_hash, expires_at)
+    insert into login_links (hash, code_hash, address_hash, expires_at)
     select sha256(i::text::bytea), 'x', 'x', now() + interval '1 minute' from generate_series(1, 10000) i`
   const other = await createUser()
   t.equal((await send('', { email: other.email })).statusCode, 202)
   await until('the refusal', () => lines.join('').includes('too many others are pending'))
   t.strictSame(loginMails(other.email), [])
   t.equal((await send('/check', { token: tokenIn(loginMails(user.email)[0]!) })).statusCode, 200)
-  await sql`update login_mails set expires_at = now() where user_id is null`
+  await sql`update login_links set expires_at = now() where user_id is null`
   await ask(other.email, 1)
   t.equal(loginMails(other.email).length, 1)
 })
@@ -159,11 +159,11 @@ nightly('16.6 what has expired does not work, and is deleted', async (t) => {
   const user = await createUser()
   const [loginId] = await ask(user.email, 1)
   const mail = loginMails(user.email)[0]!
-  await sql`update login_mails set expires_at = now()`
+  await sql`update login_links set expires_at = now()`
   const code = /^\d{4} \d{4}$/m.exec(mail.text)![0]
   t.equal((await send('/confirm', { code, loginId })).statusCode, 401)
   t.equal((await send('/confirm', { token: tokenIn(mail) })).statusCode, 400)
   t.equal((await send('/check', { token: tokenIn(mail) })).statusCode, 400)
   await createUsher(t, options)
-  await until('it is deleted', async () => (await sql`select 1 from login_mails`).length === 0)
+  await until('it is deleted', async () => (await sql`select 1 from login_links`).length === 0)
 })

@@ -89,7 +89,7 @@ t.test('16.6 the link logs in once, in any browser, and the code in the browser 
   t.equal(mail!.subject, 'Log in to your account')
   t.match(mail!.text, /within 10 minutes\.\n\nhttps:\/\/id\.example\.com\/login\/mail\/confirm#token=[\w-]{43}\n\n/)
   t.match(mail!.html, first.code)
-  const [stored] = await sql`select *, extract(epoch from expires_at - created_at) as seconds from login_mails`
+  const [stored] = await sql`select *, extract(epoch from expires_at - created_at) as seconds from login_links`
   t.ok(Math.abs(stored!.seconds - 600) < 5, 'for ten minutes')
   t.notMatch(JSON.stringify([...Object.values(stored!)].map(String)), new RegExp(`${first.token}|${first.code}`))
 
@@ -171,7 +171,7 @@ t.test('16.6 every address gets the same response, and only accounts that may lo
     inject('PATCH', `/api/users/${changed.id}`, { headers: changed.headers, payload: { email: stolen } })
   ), 200)
   const addresses = [user.email, user.email.toUpperCase(), disabled.email, stolen, newEmail(), 'nobody', 'x'.repeat(999)]
-  const count = async () => (await sql`select 1 from login_mails`).length
+  const count = async () => (await sql`select 1 from login_links`).length
   const before = await count()
   const answers = []
   for (const email of addresses) answers.push(await request(email))
@@ -184,7 +184,7 @@ t.test('16.6 every address gets the same response, and only accounts that may lo
   for (const answer of answers) t.strictSame(shapeOf(answer), shapeOf(answers[0]!))
   t.match(answers[0]!.json(), { message: 'If there is a user with this address, a mail to log in is on its way' })
   // Attempts at the codes take the same statements, and say the same.
-  const attempts = async () => (await sql`select 1 from login_mails where attempts > 0`).length
+  const attempts = async () => (await sql`select 1 from login_links where attempts > 0`).length
   const tried = await attempts()
   for (const answer of answers) {
     const response = await confirm({ code: '00000000' }, { cookie: cookieIn(answer, 'usher_login_mail') })
@@ -235,7 +235,7 @@ t.test('16.6 a hundred wrong codes at the same time: five are compared', async (
   const { code, cookie } = await ask(user.email)
   const attempts = Array.from({ length: 100 }, () => statusOf(confirm({ code: wrongFor(code) }, { cookie })))
   t.strictSame(new Set(await Promise.all(attempts)), new Set([401]))
-  t.strictSame([...await sql`select attempts from login_mails where user_id = ${user.id}`], [{ attempts: 5 }])
+  t.strictSame([...await sql`select attempts from login_links where user_id = ${user.id}`], [{ attempts: 5 }])
   t.equal(await statusOf(confirm({ code }, { cookie })), 401, 'nor is the right one')
 })
 
@@ -319,7 +319,7 @@ nightly('16.6 whatever voids what was issued voids links and codes', async (t) =
     await change(user)
     t.equal(await statusOf(confirm({ code }, { cookie })), 401, name)
     t.equal(await statusOf(confirm({ token })), 400, name)
-    t.strictSame([...await sql`select 1 from login_mails where user_id = ${user.id}`], [], name)
+    t.strictSame([...await sql`select 1 from login_links where user_id = ${user.id}`], [], name)
   }
 })
 
@@ -386,7 +386,7 @@ nightly('16.6 a repair of the account while a login by mail is about to succeed:
       await trx`select 1 from users where id = ${user.id} for no key update`
       const finished = finish()
       await untilBlocked(sql, usher)
-      for (const table of ['login_mails', 'login_challenges', 'sessions']) {
+      for (const table of ['login_links', 'login_challenges', 'sessions']) {
         await trx`delete from ${trx(table)} where user_id = ${user.id}`
       }
       return { finished }
@@ -414,10 +414,10 @@ t.test('16.6 an account that somebody else has prepared: what they have set up i
   const user = await prepare(t)
   // A link that undoes a change, one that sets a password, a change of the address that waits, and a waiting login.
   await inject('POST', '/api/auth/password-reset', { payload: { email: user.email } })
-  const undo = await sql`select 1 from undo_tokens where user_id = ${user.id}`
+  const undo = await sql`select 1 from undo_links where user_id = ${user.id}`
   t.ok(undo.length > 0, 'links that undo what was added')
   await sql`
-    insert into email_tokens (hash, user_id, email, session_id, expires_at)
+    insert into verification_links (hash, user_id, email, session_id, expires_at)
     select sha256('x'), ${user.id}, 'thief@example.com', min(id::text)::uuid, now() + interval '1 day'
     from sessions where user_id = ${user.id}`
   const waiting = await inject('POST', '/api/auth/login', { payload: { email: user.email, password: user.password } })
@@ -431,8 +431,8 @@ t.test('16.6 an account that somebody else has prepared: what they have set up i
   t.equal(loggedIn.json().user.emailVerified, true)
 
   const tables = [
-    'passkeys', 'totp', 'recovery_codes', 'api_keys', 'identities', 'undo_tokens', 'password_tokens', 'email_tokens',
-    'login_challenges', 'login_mails',
+    'passkeys', 'totp', 'recovery_codes', 'api_keys', 'identities', 'undo_links', 'password_links', 'verification_links',
+    'login_challenges', 'login_links',
   ]
   for (const table of tables) {
     t.strictSame([...await sql`select 1 from ${sql(table)} where user_id = ${user.id}`], [], table)

@@ -117,7 +117,7 @@ t.test('4.6 and 4.7 changing, setting and resetting a password', async (t) => {
     t.match(mail!.text, /within 2 hours\.\n\nhttps:\/\/api\.example\.com\/base\/set-password#token=[\w-]{43}\n\n/)
     const token = tokenIn(mail!)
     t.same(
-      [...await sql`select encode(hash, 'hex') as hash from password_tokens where user_id = ${user.id}`],
+      [...await sql`select encode(hash, 'hex') as hash from password_links where user_id = ${user.id}`],
       [{ hash: createHash('sha256').update(token).digest('hex') }],
       'stored hashed'
     )
@@ -143,7 +143,7 @@ t.test('4.6 and 4.7 changing, setting and resetting a password', async (t) => {
   await t.test('4.7 a token is rejected if it is expired, unknown or empty, or if its user was deleted or has a new address', async (t) => {
     const [late, gone, moved] = [await createUser(), await createUser(), await createUser()]
     const tokens = [await ask(late), await ask(gone), await ask(moved)]
-    await sql`update password_tokens set expires_at = now() where user_id = ${late.id}`
+    await sql`update password_links set expires_at = now() where user_id = ${late.id}`
     await inject('DELETE', `/api/users/${gone.id}`, { headers: admin.headers })
     await inject('PUT', `/api/users/${moved.id}`, {
       headers: admin.headers, payload: { name: 'Moved', email: `new-${moved.email}` },
@@ -309,16 +309,16 @@ nightly('4.7 a mailer that throws or hangs, or a database that fails, does not d
   await until('the failure is logged', () => lines.some((line) => line.includes('A mail could not be sent')))
   const { email } = await throwing.createUser()
   const sql = openSql(t, throwing)
-  await sql`alter table password_tokens rename to elsewhere`
+  await sql`alter table password_links rename to elsewhere`
   t.equal((await throwing.inject('POST', '/api/auth/password-reset', { payload: { email } })).statusCode, 202)
   await until(
     'the failure is logged', () => lines.some((line) => line.includes('A link to set a password could not be created'))
   )
-  await sql`alter table elsewhere rename to password_tokens`
+  await sql`alter table elsewhere rename to password_links`
 
   await t.test('4.7 the number of links that wait to be created is limited', async (t) => {
     await sql.begin(async (trx) => {
-      await trx`lock table password_tokens in access exclusive mode`
+      await trx`lock table password_links in access exclusive mode`
       const answers = await Promise.all(Array.from({ length: 203 }, () =>
         throwing.inject('POST', '/api/auth/password-reset', { payload: { email: 'nobody@example.com' } })))
       t.same(new Set(answers.map(({ statusCode }) => statusCode)), new Set([202]))

@@ -160,17 +160,17 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
   await t.test('11.3 after reset-password, promote, disable and sessions end --user, no link from before works', async (t) => {
     const { user } = await json<WithUser>('users create', { email: 'owen@example.com', name: 'Owen' })
     for (const command of ['users reset-password', 'users promote', 'users disable', 'sessions end'] as const) {
-      for (const table of ['undo_tokens', 'password_tokens', 'email_tokens']) {
+      for (const table of ['undo_links', 'password_links', 'verification_links']) {
         const values = {
           hash: Buffer.from(`${command} ${table}`), user_id: user.id, expires_at: new Date(Date.now() + 86_400_000),
         }
-        const more = table === 'password_tokens'
+        const more = table === 'password_links'
           ? {}
-          : { email: 'thief@example.com', ...table === 'undo_tokens' && { email_verified: true } }
+          : { email: 'thief@example.com', ...table === 'undo_links' && { email_verified: true } }
         await sql`insert into usher.${sql(table)} ${sql({ ...values, ...more })}`
       }
       await (command === 'sessions end' ? run(command, { user: user.id }) : run(command, { yes: true }, user.id))
-      for (const table of ['undo_tokens', 'password_tokens', 'email_tokens']) {
+      for (const table of ['undo_links', 'password_links', 'verification_links']) {
         t.equal(
           (await sql`select 1 from usher.${sql(table)} where user_id = ${user.id}`).length, 0, `${command}: ${table}`
         )

@@ -44,10 +44,10 @@ const startRestored = ({ database, uploadsDir }: Place, t: Test, options = {}) =
 const fillTables = (database: string, userId: string) => withSql(database, async (sql) => {
   const [id, hash, text] = [userId, Buffer.from([0, 92, 255, 10]), 'a\\N\tb\n\r\'" \\. ü 🙂']
   const later = new Date(Date.now() + 3_600_000)
-  await sql`insert into password_tokens (hash, user_id, expires_at) values (${hash}, ${id}, ${later})`
+  await sql`insert into password_links (hash, user_id, expires_at) values (${hash}, ${id}, ${later})`
   await sql`insert into sign_ups (hash, name, email, password_hash, binding_hash, expires_at, fields) values (${hash}, ${text}, 'x@example.com', 'x', ${hash}, ${later}, ${sql.json({ text })})`
-  await sql`insert into email_tokens (hash, user_id, email, expires_at) values (${hash}, ${id}, 'y@example.com', ${later})`
-  await sql`insert into undo_tokens (hash, user_id, email, email_verified, expires_at) values (${hash}, ${id}, 'z@example.com', true, ${later})`
+  await sql`insert into verification_links (hash, user_id, email, expires_at) values (${hash}, ${id}, 'y@example.com', ${later})`
+  await sql`insert into undo_links (hash, user_id, email, email_verified, expires_at) values (${hash}, ${id}, 'z@example.com', true, ${later})`
   await sql`insert into throttle values ('key', ${later}, 1)`
   await sql`insert into mail_limits values ('key', ${later})`
   await sql`insert into deleted_users (user_id) values (gen_random_uuid())`
@@ -72,7 +72,7 @@ const fillTables = (database: string, userId: string) => withSql(database, async
   await sql`insert into api_keys (id, user_id, hash, name, actions, multi_factor, last_used_at, expires_at)
     values (gen_random_uuid(), ${id}, ${hash}, ${text}, ${['posts:read', 'a b']}, true, now(), ${later})`
   await sql`insert into login_challenges (hash, user_id, amr, expires_at) values (${hash}, ${id}, array['pwd'], ${later})`
-  await sql`insert into login_mails (hash, user_id, code_hash, address_hash, expires_at) values (${hash}, ${id}, ${hash}, ${hash}, ${later})`
+  await sql`insert into login_links (hash, user_id, code_hash, address_hash, expires_at) values (${hash}, ${id}, ${hash}, ${hash}, ${later})`
   await sql`insert into used_ceremonies (hash, expires_at) values (${hash}, ${later})`
   await sql`insert into user_imports (file_hash, position) values (${hash}, 9007199254740993)`
   await sql`insert into password_kinds (kind, signer_key) values ('$2b$10$', ${text})`

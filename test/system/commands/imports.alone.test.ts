@@ -445,11 +445,11 @@ nightly('16.7 a kind of hashes is forgotten when no user has one, and no earlier
   t.strictSame([await forgetPasswordKinds(db), await kinds()], [1, ['$2b$04$']], 'a user has it')
   await usher.login({ email: 'ada@example.com', password: 'old password' })
   const [user] = await sql`select id from users where email = 'ada@example.com'`
-  await sql`insert into undo_tokens (hash, user_id, email, email_verified, password_hash, expires_at)
+  await sql`insert into undo_links (hash, user_id, email, email_verified, password_hash, expires_at)
     values ('x', ${user!['id']}, 'ada@example.com', false, ${await hashers.bcrypt('x')}, now() + interval '1 day')`
   await due()
   t.strictSame([await forgetPasswordKinds(db), await kinds()], [1, ['$2b$04$']], 'an undo link restores one')
-  await sql`delete from undo_tokens`
+  await sql`delete from undo_links`
   await due()
   t.strictSame([await forgetPasswordKinds(db), await kinds()], [1, []])
 })

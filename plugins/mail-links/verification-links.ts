@@ -1,4 +1,4 @@
-import { insertEmailToken, type EmailChange } from '../../db/mail-links/email-links.ts'
+import { insertEmailToken, type EmailChange } from '../../db/mail-links/verification-links.ts'
 import { findAccount } from '../../db/mail-links/password-links.ts'
 import { NoMailer } from '../../schema/sign-in/passwords/passwords.ts'
 import { UserNotFound } from '../../schema/users/users.ts'
@@ -13,10 +13,12 @@ interface Dependencies extends LinkDependencies {
   throttle: Throttle
 }
 
-export type EmailLinks = ReturnType<typeof createEmailLinks>
+export type VerificationLinks = ReturnType<typeof createVerificationLinks>
 
 /** Sends links by mail with which users verify their addresses (contract 11.3). */
-export function createEmailLinks ({ database: { db }, links, mails: { mailer, render }, throttle }: Dependencies) {
+export function createVerificationLinks (
+  { database: { db }, links, mails: { mailer, render }, throttle }: Dependencies
+) {
   /**
    * Returns a function that sends, with the transaction that it gets, a link to verify the current address of a user,
    * or one to the address that the user gets with it. It throws `UserNotFound` and `EmailVerified`. Throws `NoMailer`.

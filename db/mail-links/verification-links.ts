@@ -47,13 +47,13 @@ export async function insertEmailToken (
   const email = change?.email ?? user.email
   const now = sql<Date>`clock_timestamp()`
   const expires = sql<Date>`${now} + ${seconds(lifetime)}`
-  await trx.insertInto('email_tokens')
+  await trx.insertInto('verification_links')
     .values({
       hash, user_id: userId, email, session_id: change?.sessionId ?? null, created_at: now, expires_at: expires,
     }).execute()
   // A token that nobody gets must not replace those that the owner has.
   const isSent = await insertMail(trx, mail, email, userId)
-  await trx.deleteFrom('email_tokens').where('hash', 'in', ({ selectFrom }) => selectFrom('email_tokens').select('hash')
+  await trx.deleteFrom('verification_links').where('hash', 'in', ({ selectFrom }) => selectFrom('verification_links').select('hash')
     .where('user_id', '=', userId)
     .$if(isSent, (query) => query.orderBy('created_at', 'desc').offset(MAX_TOKENS_PER_USER))
     .$if(!isSent, (query) => query.where('hash', '=', hash))).execute()
@@ -93,13 +93,13 @@ export interface OpenedEmailToken {
 export async function openEmailToken (
   db: Database, hash: Uint8Array, session?: SessionOf
 ): Promise<OpenedEmailToken> {
-  const { changes, isProved, ...opened } = await db.selectFrom('email_tokens')
-    .innerJoin('users', 'users.id', 'email_tokens.user_id')
+  const { changes, isProved, ...opened } = await db.selectFrom('verification_links')
+    .innerJoin('users', 'users.id', 'verification_links.user_id')
     .select([
-      'users.id as userId', 'users.name', 'email_tokens.email', 'users.email_verified as isProved',
-      sql<boolean>`not ${isSameEmail(sql.ref('users.email'), sql.ref('email_tokens.email'))}`.as('changes'),
+      'users.id as userId', 'users.name', 'verification_links.email', 'users.email_verified as isProved',
+      sql<boolean>`not ${isSameEmail(sql.ref('users.email'), sql.ref('verification_links.email'))}`.as('changes'),
     ])
-    .where('hash', '=', hash).where('email_tokens.expires_at', '>', sql<Date>`now()`)
+    .where('hash', '=', hash).where('verification_links.expires_at', '>', sql<Date>`now()`)
     .where(({ or, eb, selectFrom }) =>
       or([eb('session_id', 'is', null), eb('session_id', 'in', selectFrom('sessions').select('sessions.id'))]))
     .executeTakeFirstOrThrow(invalidMailToken)
@@ -139,7 +139,7 @@ export async function verifyEmail (
   const user = await lockUser(trx, userId)
   // A change of the address deletes all tokens (the trigger `mailbox_changed`), so if this one has another address than
   // the user, it was created to change it.
-  const { email, session_id: sessionId } = await trx.deleteFrom('email_tokens')
+  const { email, session_id: sessionId } = await trx.deleteFrom('verification_links')
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`)
     .returning(['email', 'session_id']).executeTakeFirstOrThrow(invalidMailToken)
   const isOwn = sessionId === null || await getSessionOwner(trx, sessionId) === userId
@@ -162,7 +162,7 @@ export async function verifyEmail (
   await trx.updateTable('users')
     .set({ email_verified: true, updated_at: sql`now()`, ...adopts && { password_hash: passwordHash! } })
     .where('id', '=', userId).execute()
-  await voidLinks(trx, userId, ['email_tokens'])
+  await voidLinks(trx, userId, ['verification_links'])
   if (adopts) await storeUserEvent(trx, 'password.changed', userId, userId)
   await storeUserEvent(trx, 'user.updated', userId, userId)
   return { changed, former: user!.email, isUndoable, repaired }

@@ -1,50 +1,5 @@
 import type { ColumnType, Generated, GeneratedAlways } from 'kysely'
 
-export interface PostsTable {
-  id: string
-  /**
-   * The number of the post in commit order, with gaps; a bigint, which is read as text. See `post_ordered` in
-   * `db/migrations/0001.ts`.
-   */
-  position: GeneratedAlways<string>
-  /** The epoch in which the post was created. See `current_epoch` in `db/migrations/0001.ts`. */
-  epoch: GeneratedAlways<number>
-  author_id: string
-  title: string
-  content: string
-  created_at: Generated<Date>
-  updated_at: Generated<Date>
-  /** Every update changes it; a bigint, which is read as text. See `renew_row_version` in `db/migrations/0001.ts`. */
-  row_version: GeneratedAlways<string>
-}
-
-/** A view with one row: the current epoch. */
-export interface CurrentEpochView { epoch: number }
-
-/** The sequence that assigns positions, as a relation to read from. */
-export interface PositionSequence {
-  last_value: GeneratedAlways<string>
-  is_called: GeneratedAlways<boolean>
-}
-
-/**
- * A deleted user whose posts, uploads or audit entries are still being removed. They are not visible any more, and are
- * removed in batches. See `db/users/deleted-users.ts`.
- */
-export interface DeletedUsersTable {
-  user_id: string
-  /** The user's posts from this position on are deleted; a bigint, which is read as text. */
-  posts_below: Generated<string>
-  /** The user's audit entries from this id on are blanked. */
-  audit_below: Generated<string>
-}
-
-/** A row by which nodes recognise the standbys of the database (contract 14.7). */
-export interface ReplicaMarksTable {
-  id: string
-  created_at: Generated<Date>
-}
-
 /** The record of a stored file. Without an owner, the file is no longer served and will be deleted. */
 export interface UploadsTable {
   id: string
@@ -105,4 +60,16 @@ export interface ResumableUploadsTable {
   upload_id: ColumnType<string | null, never, string>
   created_at: Generated<Date>
   expires_at: Date
+}
+
+/**
+ * What the uploads of a user take. Triggers keep it: see `add_upload_usage` in `db/migrations/0001.ts`. A user without
+ * a row has not been counted yet.
+ */
+export interface UploadUsageTable {
+  user_id: string
+  /** A bigint, which is read as text. */
+  bytes: GeneratedAlways<string>
+  /** A bigint, which is read as text. */
+  files: GeneratedAlways<string>
 }

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
-import type { SessionOf } from '../../db/mail-links/email-links.ts'
+import type { SessionOf } from '../../db/mail-links/verification-links.ts'
 import { getUndoTokenOwner } from '../../db/mail-links/undo-links.ts'
 import { hashSecret } from '../../plugins/access/secrets.ts'
 import { createSessionCookie } from '../access/cookies.ts'
@@ -61,7 +61,7 @@ const schemas = {
 const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase: { db }, usherAccess: { actors, allow, callerOf, identifyQuietly, sessions }, usherAccounts: accounts,
-    usherMailLinks: { emailLinks },
+    usherMailLinks: { verificationLinks },
   } = app
   const cookies = await createSessionCookie(app)
   forbidStoring(app)
@@ -75,7 +75,7 @@ const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post('/auth/undo', { schema: schemas.undo }, onUndo)
 
   async function onVerify (request: RequestOf<typeof schemas.verify>, reply: ReplyOf<typeof schemas.verify>) {
-    await emailLinks.send(callerOf(request), request.params.id)
+    await verificationLinks.send(callerOf(request), request.params.id)
     return reply.code(202).send({ message: 'The link is on its way' })
   }
 

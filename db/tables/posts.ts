@@ -1,0 +1,36 @@
+import type { Generated, GeneratedAlways } from 'kysely'
+
+export interface PostsTable {
+  id: string
+  /**
+   * The number of the post in commit order, with gaps; a bigint, which is read as text. See `post_ordered` in
+   * `db/migrations/0001.ts`.
+   */
+  position: GeneratedAlways<string>
+  /** The epoch in which the post was created. See `current_epoch` in `db/migrations/0001.ts`. */
+  epoch: GeneratedAlways<number>
+  author_id: string
+  title: string
+  content: string
+  created_at: Generated<Date>
+  updated_at: Generated<Date>
+  /** Every update changes it; a bigint, which is read as text. See `renew_row_version` in `db/migrations/0001.ts`. */
+  row_version: GeneratedAlways<string>
+}
+
+/** A view with one row: the current epoch. */
+export interface CurrentEpochView { epoch: number }
+
+/** The sequence that assigns positions, as a relation to read from. */
+export interface PositionSequence {
+  last_value: GeneratedAlways<string>
+  is_called: GeneratedAlways<boolean>
+}
+
+/** How many posts a user has created in the hour that began at `since`. */
+export interface PostRatesTable {
+  user_id: string
+  since: Date
+  /** A bigint, which is read as text. Includes posts that were rejected. */
+  posts: string
+}
