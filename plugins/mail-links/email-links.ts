@@ -1,11 +1,10 @@
 import { insertEmailToken, type EmailChange } from '../../db/mail-links/email-links.ts'
+import { linkKinds } from '../../db/mail-links/kinds.ts'
 import { NoMailer } from '../../schema/sign-in/passwords/passwords.ts'
 import { UserNotFound } from '../../schema/users/users.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { Caller } from '../access/caller.ts'
 import type { LinkDependencies } from './mail-link.ts'
-
-const LIFETIME_SECONDS = 86400
 
 export type EmailLinks = ReturnType<typeof createEmailLinks>
 
@@ -18,9 +17,10 @@ export function createEmailLinks ({ database: { db }, links, mails: { mailer, re
   function prepare (caller: Caller, userId: string, change?: EmailChange): (trx: Database) => Promise<void> {
     if (!mailer) throw new NoMailer()
     const { hash, link } = links.create('/verify-email')
-    const token = { hash, userId, lifetime: LIFETIME_SECONDS, change }
-    const content = render('verify-email', caller.languageOf(userId), { link, duration: LIFETIME_SECONDS })
-    const mail = mailer.prepare(content, LIFETIME_SECONDS, { budget: 'request', hash })
+    const { seconds } = linkKinds.email
+    const token = { hash, userId, lifetime: seconds, change }
+    const content = render('verify-email', caller.languageOf(userId), { link, duration: seconds })
+    const mail = mailer.prepare(content, seconds, { budget: 'request', hash })
     return async (trx) => { if (!await insertEmailToken(trx, token, mail)) throw new UserNotFound() }
   }
 
