@@ -1755,7 +1755,7 @@ export interface components {
                 /** @description UUIDv7 */
                 id: string;
                 /** @enum {string} */
-                kind: "passkey" | "totp" | "api-key" | "identity";
+                kind: "passkey" | "totp" | "identity" | "api-key";
                 /** @description The name of a passkey or an API key; the id of the provider of an identity */
                 name: string | null;
                 /**

@@ -31,7 +31,7 @@ import { settlesWithin } from '../schema/runtime/in-time.ts'
 import { PROGRAM } from '../schema/runtime/program.ts'
 import { listShownSettings } from './settings/listed.ts'
 import { printsSecrets } from './settings/printing.ts'
-import { serviceOptions, storageOf } from './settings/service-options.ts'
+import { nodeOptions, serviceOptions, storageOf } from './settings/service-options.ts'
 import type { Settings } from './settings/settings.ts'
 import { allWebhooksOf } from './webhooks.ts'
 import { addRoutes } from './config/routes.ts'
@@ -162,24 +162,16 @@ async function serve (
   app.addHook('onClose', async () => close())
   await app.register(usher, {
     ...options,
-    replicaUrls: settings.REPLICA_URLS,
+    ...nodeOptions(settings),
     databaseUrl: data.url,
     poolSize: settings.POOL_SIZE ?? handover?.poolSize,
-    slowStatementMs: settings.SLOW_STATEMENT_MS,
     mailer,
     mailTemplates: openMailTemplates(settings),
     webhooks: allWebhooksOf(settings),
     emitter: settings.file?.options.emitter,
     secret: data.secret,
-    signUp: settings.SIGN_UP,
-    loginMail: settings.LOGIN_MAIL,
-    console: settings.CONSOLE,
     shownSettings: () => shown,
-    origins: CORS_ORIGIN,
     ...storageOf(settings),
-    uploadQuotaBytes: settings.UPLOAD_QUOTA_BYTES,
-    uploadQuotaFiles: settings.UPLOAD_QUOTA_FILES,
-    postsPerHour: settings.POSTS_PER_HOUR,
     admin: email && password ? { email, password } : undefined,
     onAdminIgnored: () => { if (announces) messages.printWarning(adminIgnored(email)) },
     ...printsSecrets(settings)

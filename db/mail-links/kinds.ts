@@ -4,9 +4,22 @@ import type { Database, Tables } from '../tables/index.ts'
 /** What the export of a user calls a link. */
 export type ExportedLinkKind = 'set-password' | 'verify-email' | 'undo-change' | 'log-in' | 'step-up'
 
+const DAY_SECONDS = 86_400
+const MAX_PENDING = 10_000
+
+/**
+ * How long a change can be undone. During this time, no link to reset the password is sent to a new address that is not
+ * verified.
+ */
+export const UNDO_DAYS = 7
+
 /** A kind of link in mails. Each row of its table is a token, by its hash (`expiring-tables.ts` says until when). */
 export interface LinkKind<Table extends keyof Tables> {
   readonly table: Table
+  /** For how long a link works. */
+  readonly seconds: number
+  /** How many may be pending for all addresses, if anybody can ask for one. Beyond it, no further one is stored. */
+  readonly pending?: number
   /** Whether it belongs to a user, who exports it, and whose repairs void it. */
   readonly user: null | {
     readonly exportedAs: RawBuilder<ExportedLinkKind>
@@ -26,26 +39,33 @@ const exportedAs = (kind: ExportedLinkKind) => sql<ExportedLinkKind>`${sql.lit(k
 export const linkKinds = {
   undo: {
     table: 'undo_links',
+    seconds: UNDO_DAYS * DAY_SECONDS,
     // Its owner takes a change of somebody else back with it, also that of the password.
     user: { exportedAs: exportedAs('undo-change'), hasAddress: true, voidedByPassword: false },
   },
   password: {
     table: 'password_links',
+    // An invitation comes unexpectedly, so its recipient may not read it for days. That of a reset is the option
+    // `passwordTokenSeconds`.
+    seconds: 7 * DAY_SECONDS,
     user: { exportedAs: exportedAs('set-password'), hasAddress: false, voidedByPassword: true },
   },
   verification: {
     table: 'verification_links',
+    seconds: DAY_SECONDS,
     user: { exportedAs: exportedAs('verify-email'), hasAddress: true, voidedByPassword: true },
   },
   login: {
     table: 'login_links',
+    seconds: 600,
+    pending: MAX_PENDING,
     user: {
       exportedAs: sql<ExportedLinkKind>`case when session_id is null then 'log-in' else 'step-up' end`,
       hasAddress: false,
       voidedByPassword: true,
     },
   },
-  signUp: { table: 'sign_ups', user: null },
+  signUp: { table: 'sign_ups', seconds: DAY_SECONDS, pending: MAX_PENDING, user: null },
 } as const satisfies Readonly<Record<string, LinkKind<keyof Tables>>>
 
 type Kind = typeof linkKinds[keyof typeof linkKinds]

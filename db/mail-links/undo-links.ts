@@ -8,7 +8,8 @@ import type { Database, Tables } from '../tables/index.ts'
 import { restoreRecoveryCodes } from '../sign-in/totp/recovery-codes.ts'
 import { hasEmail, isSameEmail } from '../users/user-keys.ts'
 import { lockUser } from '../users/users.ts'
-import { endedOf, repairAccount, UNDO_DAYS, type Repaired } from '../sign-in/repairs.ts'
+import { endedOf, repairAccount, type Repaired } from '../sign-in/repairs.ts'
+import { UNDO_DAYS } from './kinds.ts'
 
 // Each token means a mail to an address that may not belong to the user. Later changes get no token, rather than
 // replacing the oldest one: a thief must not be able to get rid of the owner's link.

@@ -1,5 +1,6 @@
 import { sql, type QueryCreator, type RawBuilder } from 'kysely'
-import type { CredentialKind, EventName } from '../../schema/outbox/events.ts'
+import type { EventName } from '../../schema/outbox/events.ts'
+import type { CredentialKind } from '../../schema/sign-in/ways.ts'
 import { eventMembers } from '../../schema/users/members.ts'
 import { noFields } from '../../schema/users/user-fields.ts'
 import type { Database, Tables } from '../tables/index.ts'

@@ -1,14 +1,14 @@
 import { sql } from 'kysely'
-import type { CredentialKind } from '../../schema/outbox/events.ts'
+import { credentialKinds, type CredentialKind } from '../../schema/sign-in/ways.ts'
 import { UserNotFound } from '../../schema/users/users.ts'
-import { tablesVoidedByPassword, voidLinks, tablesToVoid } from '../mail-links/kinds.ts'
+import { tablesVoidedByPassword, UNDO_DAYS, voidLinks, tablesToVoid } from '../mail-links/kinds.ts'
 import { storeCredentialEvent } from '../outbox/store.ts'
 import { deleteSessionsOf } from '../access/ended-sessions.ts'
 import type { Database } from '../tables/index.ts'
 import { expireResumableUploads } from '../uploads/resumable-uploads.ts'
 import { voidUploadLinks } from '../uploads/upload-links.ts'
 import { lockUser } from '../users/users.ts'
-import { listWays, wayKinds, ways, type StoredWay, type Which } from './ways.ts'
+import { listWays, ways, type StoredWay, type Which } from './ways.ts'
 
 const DAY_MS = 86_400_000
 
@@ -20,12 +20,6 @@ type Decision = 'remove' | 'recent' | 'undoable' | 'since' | 'keep'
 
 /** How long ago somebody may have added a way to sign in of which the owner does not know. */
 export const RECENT_DAYS = 30
-
-/**
- * How long a change can be undone. During this time, no link to reset the password is sent to a new address that is not
- * verified.
- */
-export const UNDO_DAYS = 7
 
 // Somebody else has acted for the user, and can see what the user has: the ways stay, but no key that acts by itself.
 const byOthers = { passkey: 'keep', totp: 'keep', identity: 'keep', 'api-key': 'remove' } as const
@@ -106,7 +100,7 @@ export async function repairAccount (
   await voidUploadLinks(trx, userId)
   await expireResumableUploads(trx, userId)
   const removed: Repaired['removed'] = []
-  for (const kind of wayKinds) {
+  for (const kind of credentialKinds) {
     const which = whichOf(decisions?.[kind] ?? repairs[repair][kind], options)
     if (!which) continue
     for (const { id } of await ways[kind].remove(trx, userId, which)) {

@@ -1,5 +1,5 @@
 import { sql, type ExpressionBuilder, type RawBuilder } from 'kysely'
-import type { CredentialKind } from '../../schema/outbox/events.ts'
+import { credentialKinds, type CredentialKind } from '../../schema/sign-in/ways.ts'
 import { LastWayToSignIn } from '../../schema/sign-in/passkeys.ts'
 import type { Database, Tables } from '../tables/index.ts'
 
@@ -91,13 +91,10 @@ export const ways: Readonly<Record<CredentialKind, Way>> = {
   },
 }
 
-/** The kinds of ways to sign in, in the order in which people read them. */
-export const wayKinds = Object.keys(ways) as CredentialKind[]
-
 /** Returns all ways of a user, by kind and then newest first. */
 export async function listWays (db: Database, userId: string): Promise<StoredWay[]> {
   const found: StoredWay[] = []
-  for (const kind of wayKinds) {
+  for (const kind of credentialKinds) {
     const rows = await ways[kind].list(db, userId)
     found.push(...rows.map((row) => ({ kind, ...row })).sort((a, b) => b.addedAt.getTime() - a.addedAt.getTime()))
   }

@@ -1,6 +1,6 @@
 import type { Options } from '../../schema/options/options.ts'
 import type { WithExpiry } from '../batching/delete-expired.ts'
-import { UNDO_DAYS } from '../sign-in/repairs.ts'
+import { linkKinds } from '../mail-links/kinds.ts'
 import type { Tables } from './index.ts'
 
 /** When rows of a table have expired, and how often nodes delete them. */
@@ -34,7 +34,7 @@ export const expiringTables = {
   },
   // The link that undoes the replacement brings them back.
   recovery_codes: {
-    data: 'replaced recovery codes', column: 'replaced_at', age: () => UNDO_DAYS * 86_400, purgeSeconds: 3600,
+    data: 'replaced recovery codes', column: 'replaced_at', age: () => linkKinds.undo.seconds, purgeSeconds: 3600,
   },
   api_keys: { data: 'expired API keys', column: 'expires_at', purgeSeconds: 60 },
   recognised_networks: {

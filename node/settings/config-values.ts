@@ -1,80 +1,5 @@
 import type { UsherConfig } from '../../schema/options/config.ts'
-
-/**
- * The settings that set an option of the plugin, with its place in the options. The setting takes precedence over what
- * a configuration file says (contract 14.6).
- */
-export const optionOfSetting = {
-  DATABASE_URL: 'databaseUrl',
-  NOTIFICATIONS_URL: 'notificationsUrl',
-  REPLICA_URLS: 'replicaUrls',
-  PUBLIC_URL: 'publicUrl',
-  ADMIN_EMAIL: 'admin.email',
-  ADMIN_PASSWORD: 'admin.password',
-  SLOW_STATEMENT_MS: 'slowStatementMs',
-  CORS_ORIGIN: 'origins',
-  SECRET: 'secret',
-  FORMER_SECRET: 'formerSecret',
-  PASSWORD_URL: 'passwordUrl',
-  SIGN_UP: 'signUp',
-  LOGIN_MAIL: 'loginMail',
-  CONSOLE: 'console',
-  PRODUCT_NAME: 'pages.productName',
-  PRODUCT_COLOR: 'pages.color',
-  PRODUCT_LOGO: 'pages.logo',
-  APP_URL: 'pages.appUrl',
-  TERMS_URL: 'pages.termsUrl',
-  PRIVACY_URL: 'pages.privacyUrl',
-  UPLOAD_MAX_BYTES: 'uploadMaxBytes',
-  UPLOADS_TO: 'uploadsTo',
-  S3_ENDPOINT: 's3.endpoint',
-  S3_BUCKET: 's3.bucket',
-  S3_REGION: 's3.region',
-  S3_ACCESS_KEY_ID: 's3.accessKeyId',
-  S3_SECRET_ACCESS_KEY: 's3.secretAccessKey',
-  S3_PREFIX: 's3.prefix',
-  S3_PATH_STYLE: 's3.pathStyle',
-  S3_REDIRECT_SECONDS: 's3.redirectSeconds',
-  UPLOAD_QUOTA_BYTES: 'uploadQuotaBytes',
-  UPLOAD_QUOTA_FILES: 'uploadQuotaFiles',
-  POSTS_PER_HOUR: 'postsPerHour',
-  SIGNING_ALGORITHM: 'signingAlgorithm',
-  TOKEN_ISSUER: 'issuer',
-  ACCESS_TOKEN_SECONDS: 'accessTokenSeconds',
-  STEP_UP_SECONDS: 'stepUpSeconds',
-  SECOND_FACTOR: 'secondFactor',
-  SESSION_SECONDS: 'sessionSeconds',
-  SESSION_IDLE_SECONDS: 'sessionIdleSeconds',
-  SIGNING_KEY_SECONDS: 'signingKeySeconds',
-  PASSWORD_TOKEN_SECONDS: 'passwordTokenSeconds',
-  AUDIT_SECONDS: 'auditSeconds',
-  PASSWORD_HASH_MEMORY_KIB: 'passwordHash.memoryKiB',
-  PASSWORD_HASH_PASSES: 'passwordHash.passes',
-  POOL_SIZE: 'poolSize',
-  THROTTLE_ACCOUNT_BURST: 'throttle.account.burst',
-  THROTTLE_ACCOUNT_PER_MINUTE: 'throttle.account.perMinute',
-  THROTTLE_CONSECUTIVE_FAILURES: 'throttle.consecutiveFailures',
-  THROTTLE_ADDRESS_BURST: 'throttle.address.burst',
-  THROTTLE_ADDRESS_PER_MINUTE: 'throttle.address.perMinute',
-  THROTTLE_REFRESH_BURST: 'throttle.refresh.burst',
-  THROTTLE_REFRESH_PER_MINUTE: 'throttle.refresh.perMinute',
-  THROTTLE_RESET_BURST: 'throttle.reset.burst',
-  THROTTLE_RESET_PER_MINUTE: 'throttle.reset.perMinute',
-  THROTTLE_SECOND_FACTOR_BURST: 'throttle.secondFactor.burst',
-  THROTTLE_SECOND_FACTOR_PER_MINUTE: 'throttle.secondFactor.perMinute',
-  THROTTLE_SIGN_UP_BURST: 'throttle.signUp.burst',
-  THROTTLE_SIGN_UP_PER_MINUTE: 'throttle.signUp.perMinute',
-  THROTTLE_LOGIN_MAIL_BURST: 'throttle.loginMail.burst',
-  THROTTLE_LOGIN_MAIL_PER_MINUTE: 'throttle.loginMail.perMinute',
-  THROTTLE_MAIL_BURST: 'throttle.mail.burst',
-  THROTTLE_MAIL_PER_MINUTE: 'throttle.mail.perMinute',
-  THROTTLE_VERIFIED_MAIL_BURST: 'throttle.verifiedMail.burst',
-  THROTTLE_VERIFIED_MAIL_PER_MINUTE: 'throttle.verifiedMail.perMinute',
-  LIVE_CONNECTIONS_PER_NETWORK: 'live.connectionsPerNetwork',
-  LIVE_CONNECTIONS: 'live.connections',
-  LIVE_SUBSCRIPTIONS_PER_NETWORK: 'live.subscriptionsPerNetwork',
-  LIVE_SUBSCRIPTIONS: 'live.subscriptions',
-} as const
+import { optionOfSetting } from './schema.ts'
 
 /** The settings that say who may read something, with the actions of the policy that they decide. */
 export const actionsOfSetting = {
@@ -84,7 +9,10 @@ export const actionsOfSetting = {
   UPLOADS_VISIBLE_TO: ['uploads:read'],
 } as const
 
-/** Returns the values that a configuration file has for settings, by their names. */
+/**
+ * Returns the values that a configuration file has for settings, by their names. Those of the environment take
+ * precedence (contract 14.6).
+ */
 export function settingsOf (config: UsherConfig): Record<string, unknown> {
   return Object.fromEntries(Object.entries(optionOfSetting).flatMap(([name, path]) => {
     const value = path.split('.').reduce<unknown>((parent, key) => Reflect.get(Object(parent), key), config)

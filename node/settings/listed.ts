@@ -1,8 +1,9 @@
 import type { ShownSetting } from '../../schema/admin/admin.ts'
 import { sourceOf, type ConfigFile } from '../config/config-file.ts'
-import { actionsOfSetting, optionOfSetting, settingOf } from './config-values.ts'
+import { actionsOfSetting, settingOf } from './config-values.ts'
 import { checkEnvironment } from './environment.ts'
 import { maskSetting } from './masked.ts'
+import { optionOfSetting } from './schema.ts'
 import { settingNames } from './settings.ts'
 import type { Shell } from '../terminal/shell.ts'
 

@@ -5,7 +5,26 @@ import { multiplyDeadlines } from '../../schema/options/deadlines.ts'
 import { audiences, type GivenPolicy } from '../../schema/options/policy.ts'
 import { actionsOfSetting, ownOptions } from './config-values.ts'
 import { providersOf } from './providers.ts'
+import { optionOfSetting } from './schema.ts'
 import type { Settings } from './settings.ts'
+
+type Name = keyof typeof optionOfSetting
+
+// What only nodes have: a command neither serves requests, nor sends mails of sign-ups, nor reads on standbys.
+const ofNodes = [
+  'REPLICA_URLS', 'SLOW_STATEMENT_MS', 'SIGN_UP', 'LOGIN_MAIL', 'CONSOLE', 'CORS_ORIGIN', 'UPLOAD_QUOTA_BYTES',
+  'UPLOAD_QUOTA_FILES', 'POSTS_PER_HOUR',
+] as const satisfies Name[]
+// Whatever opens the data decides about these, and `storageOf` about the storage.
+const decided = [
+  'DATABASE_URL', 'SECRET', 'POOL_SIZE', 'ADMIN_EMAIL', 'ADMIN_PASSWORD', 'UPLOAD_MAX_BYTES', 'UPLOADS_TO',
+  'S3_ENDPOINT', 'S3_BUCKET', 'S3_REGION', 'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY', 'S3_PREFIX', 'S3_PATH_STYLE',
+  'S3_REDIRECT_SECONDS',
+] as const satisfies Name[]
+
+type OfAll = Exclude<Name, typeof ofNodes[number] | typeof decided[number]>
+const others: ReadonlySet<string> = new Set([...ofNodes, ...decided])
+const ofAll = Object.keys(optionOfSetting).filter((name): name is OfAll => !others.has(name))
 
 /**
  * Returns the options of the plugin that settings give to nodes and to commands alike. A command with another
@@ -13,49 +32,45 @@ import type { Settings } from './settings.ts'
  */
 export function serviceOptions (settings: Settings) {
   const own = ownOptions(settings.file?.options ?? {})
+  const given = optionsOf(settings, ofAll)
   return {
     ...own,
-    notificationsUrl: settings.NOTIFICATIONS_URL,
+    ...given,
     // A failover may begin when the database has answered.
     deadlines: {
       ...multiplyDeadlines(settings.DEADLINE_FACTOR),
       databaseFailover: Math.max(1, settings.DATABASE_WAIT_SECONDS * 1000),
       ...own.deadlines,
     },
-    pages: {
-      ...own.pages,
-      productName: settings.PRODUCT_NAME,
-      color: settings.PRODUCT_COLOR,
-      logo: settings.PRODUCT_LOGO,
-      appUrl: settings.APP_URL,
-      termsUrl: settings.TERMS_URL,
-      privacyUrl: settings.PRIVACY_URL,
-    },
-    passwordUrl: settings.PASSWORD_URL,
-    publicUrl: settings.PUBLIC_URL,
+    pages: { ...own.pages, ...given.pages },
+    live: { ...own.live, ...given.live },
     providers: providersOf(settings),
     policy: policyOf(settings),
-    signingAlgorithm: settings.SIGNING_ALGORITHM,
-    formerSecret: settings.FORMER_SECRET,
-    issuer: settings.TOKEN_ISSUER,
-    accessTokenSeconds: settings.ACCESS_TOKEN_SECONDS,
-    stepUpSeconds: settings.STEP_UP_SECONDS,
-    secondFactor: settings.SECOND_FACTOR,
-    sessionSeconds: settings.SESSION_SECONDS,
-    sessionIdleSeconds: settings.SESSION_IDLE_SECONDS,
-    signingKeySeconds: settings.SIGNING_KEY_SECONDS,
-    passwordTokenSeconds: settings.PASSWORD_TOKEN_SECONDS,
-    auditSeconds: settings.AUDIT_SECONDS,
-    passwordHash: passwordHashOf(settings),
-    throttle: throttleOf(settings),
-    live: {
-      ...own.live,
-      connectionsPerNetwork: settings.LIVE_CONNECTIONS_PER_NETWORK,
-      connections: settings.LIVE_CONNECTIONS,
-      subscriptionsPerNetwork: settings.LIVE_SUBSCRIPTIONS_PER_NETWORK,
-      subscriptions: settings.LIVE_SUBSCRIPTIONS,
-    },
   } satisfies UsherOptions
+}
+
+/** Returns the options of the plugin that settings give to nodes only. */
+export const nodeOptions = (settings: Settings) => optionsOf(settings, ofNodes) satisfies UsherOptions
+
+type Nested<Path extends string, Value> = Path extends `${infer Group}.${infer Rest}`
+  ? { [Name in Group]: Nested<Rest, Value> }
+  : { [Name in Path]: Value }
+type Intersection<Union> =
+  (Union extends unknown ? (one: Union) => void : never) extends (all: infer All) => void ? All : never
+type OptionsOf<Names extends Name> =
+  Intersection<{ [One in Names]: Nested<typeof optionOfSetting[One], Settings[One]> }[Names]>
+
+// Returns the options that settings set, each at its place. Those who call it let the compiler compare the types.
+function optionsOf<Names extends Name> (settings: Settings, names: readonly Names[]): OptionsOf<Names> {
+  const options: Record<string, unknown> = {}
+  for (const name of names) {
+    const path = optionOfSetting[name].split('.')
+    const last = path.pop()!
+    const group = path.reduce<Record<string, unknown>>((parent, key) =>
+      (parent[key] ??= {}) as Record<string, unknown>, options)
+    group[last] = settings[name]
+  }
+  return options as OptionsOf<Names>
 }
 
 /** Returns the absolute path of a file or a folder that a setting names. */
@@ -91,34 +106,9 @@ export function schemaOf ({ file }: Pick<Settings, 'file'>, schema = file?.optio
   return { databaseUrl: 'postgres://localhost', ...schema !== undefined && { schema } } satisfies UsherOptions
 }
 
-/** Returns the cost of password hashes. */
-export function passwordHashOf ({ PASSWORD_HASH_MEMORY_KIB: memoryKiB, PASSWORD_HASH_PASSES: passes }: Settings) {
-  return { memoryKiB, passes }
-}
-
 // Returns the rules of who may do and read what (contract 11.1). Those of the file replace what settings do not give.
 function policyOf (settings: Settings): GivenPolicy {
   const rules = Object.entries(actionsOfSetting).flatMap(([name, actions]) =>
     actions.map((action) => [action, audiences[settings[name as keyof typeof actionsOfSetting]]]))
   return { ...Object.fromEntries(rules), ...settings.file?.options.policy }
-}
-
-function throttleOf (settings: Settings) {
-  return {
-    account: { burst: settings.THROTTLE_ACCOUNT_BURST, perMinute: settings.THROTTLE_ACCOUNT_PER_MINUTE },
-    consecutiveFailures: settings.THROTTLE_CONSECUTIVE_FAILURES,
-    address: { burst: settings.THROTTLE_ADDRESS_BURST, perMinute: settings.THROTTLE_ADDRESS_PER_MINUTE },
-    refresh: { burst: settings.THROTTLE_REFRESH_BURST, perMinute: settings.THROTTLE_REFRESH_PER_MINUTE },
-    reset: { burst: settings.THROTTLE_RESET_BURST, perMinute: settings.THROTTLE_RESET_PER_MINUTE },
-    secondFactor: {
-      burst: settings.THROTTLE_SECOND_FACTOR_BURST, perMinute: settings.THROTTLE_SECOND_FACTOR_PER_MINUTE,
-    },
-    signUp: { burst: settings.THROTTLE_SIGN_UP_BURST, perMinute: settings.THROTTLE_SIGN_UP_PER_MINUTE },
-    loginMail: { burst: settings.THROTTLE_LOGIN_MAIL_BURST, perMinute: settings.THROTTLE_LOGIN_MAIL_PER_MINUTE },
-    mail: { burst: settings.THROTTLE_MAIL_BURST, perMinute: settings.THROTTLE_MAIL_PER_MINUTE },
-    verifiedMail: {
-      burst: settings.THROTTLE_VERIFIED_MAIL_BURST,
-      perMinute: settings.THROTTLE_VERIFIED_MAIL_PER_MINUTE,
-    },
-  }
 }

@@ -1,6 +1,7 @@
 import { NIL } from 'uuid'
 import type { NewAuditEntry } from '../../db/audit/audit.ts'
 import { insertResult } from '../../db/idempotency/idempotency.ts'
+import { linkKinds } from '../../db/mail-links/kinds.ts'
 import { findAccount, insertPasswordToken, type NewToken } from '../../db/mail-links/password-links.ts'
 import type { Database } from '../../db/tables/index.ts'
 import { findCredentials } from '../../db/users/users.ts'
@@ -12,9 +13,6 @@ import { createAfterResponse } from '../support/after-response.ts'
 import type { Caller } from '../access/caller.ts'
 import type { Throttle } from '../throttle/throttle.ts'
 import type { LinkDependencies } from './mail-link.ts'
-
-// An invitation comes unexpectedly, so its recipient may not read it for days.
-const INVITATION_SECONDS = 7 * 86400
 
 export type PasswordLinks = ReturnType<typeof createPasswordLinks>
 
@@ -65,7 +63,7 @@ export function createPasswordLinks (
   async function sendInvitation (caller: Caller, userId: string, once?: ResultKey): Promise<void> {
     if (!mailer) throw new NoMailer()
     const entry = audit.entry(caller, { action: 'user.invite', userId })
-    const token = { userId, seconds: INVITATION_SECONDS, onlyIfProven: false }
+    const token = { userId, seconds: linkKinds.password.seconds, onlyIfProven: false }
     await db.transaction().execute(async (trx) => {
       await storeLink(trx, 'invitation', caller.languageOf(userId), token, entry)
       if (once) await insertResult(trx, 'invitation', userId, once)

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { linkKinds } from '../../db/mail-links/kinds.ts'
 import {
   getSignUp, insertSignUp, type NewSignUp, type SignUpIdentity,
 } from '../../db/mail-links/sign-ups.ts'
@@ -7,15 +8,12 @@ import type { Caller } from '../access/caller.ts'
 import { hashSecret } from '../access/secrets.ts'
 import type { LinkDependencies } from './mail-link.ts'
 
-/** How long a sign-up is pending. */
-export const LIFETIME_SECONDS = 86400
-/** Sign-ups of all addresses that may be pending. Beyond it, no further one is stored. */
-export const PENDING = 10_000
+const { seconds, pending } = linkKinds.signUp
 // The links of these are in the mailbox, and whoever reads it can confirm any of them, with a password of their own. So
 // nobody keeps somebody else from signing up by using them up.
 const PENDING_OF_RECIPIENT = 10
 
-const limits = { lifetime: LIFETIME_SECONDS, total: PENDING, ofRecipient: PENDING_OF_RECIPIENT }
+const limits = { lifetime: seconds, total: pending, ofRecipient: PENDING_OF_RECIPIENT }
 
 type Requester = Pick<Caller, 'address' | 'log' | 'languageOf'>
 type Given = Omit<NewSignUp, 'hash' | 'bindingHash'>
@@ -53,10 +51,10 @@ export function createSignUps ({ lifecycle, database: { db }, links, mails: { ma
     const pages = { loginLink: links.pageOf('/login'), forgotLink: links.pageOf('/forgot-password') }
     // Both mails are prepared in any case, so that the load does not reveal which addresses have an account.
     const state = await insertSignUp(db, { ...given, hash }, limits, {
-      pending: mailer!.prepare(render('sign-up', language, { link, duration: LIFETIME_SECONDS }), LIFETIME_SECONDS, {
+      pending: mailer!.prepare(render('sign-up', language, { link, duration: seconds }), seconds, {
         budget: 'request', hash,
       }),
-      taken: mailer!.prepare(render('sign-up-taken', language, pages), LIFETIME_SECONDS, { budget: 'request' }),
+      taken: mailer!.prepare(render('sign-up-taken', language, pages), seconds, { budget: 'request' }),
     })
     if (state === 'full') log.error('A sign-up is not stored because too many others are pending')
     if (state === 'repeated') log.warn('A sign-up is not stored because too many for its address are pending')

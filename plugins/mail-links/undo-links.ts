@@ -1,13 +1,11 @@
+import { linkKinds } from '../../db/mail-links/kinds.ts'
 import { insertMail, type NewMail } from '../../db/outbox/mails.ts'
 import type { Database } from '../../db/tables/index.ts'
-import { UNDO_DAYS } from '../../db/sign-in/repairs.ts'
 import type { StoredWay } from '../../db/sign-in/ways.ts'
 import type { ChangeContext } from '../../db/users/update-user.ts'
-import type { CredentialKind } from '../../schema/outbox/events.ts'
+import type { CredentialKind } from '../../schema/sign-in/ways.ts'
 import type { RenderedMail } from '../outbox/mails/render.ts'
 import type { LinkDependencies, MailLink } from './mail-link.ts'
-
-const SECONDS = UNDO_DAYS * 86400
 
 /** A link that undoes a change. Its hash is stored in the transaction of the change. */
 export type UndoLink = MailLink
@@ -21,11 +19,11 @@ export type UndoLinks = ReturnType<typeof createUndoLinks>
 export function createUndoLinks (
   { links, mails: { mailer, render: renderMail } }: Pick<LinkDependencies, 'links' | 'mails'>
 ) {
-  const duration = SECONDS
+  const duration = linkKinds.undo.seconds
 
   // The notice is sent even if its link is void by then (contract 11.3).
   const prepare = (render: (undoLink: string) => RenderedMail, undo: UndoLink | undefined): NewMail | null => mailer
-    ? mailer.prepare(render(undo?.link ?? ''), SECONDS, { hash: undo?.hash, withoutLink: undo && render('') })
+    ? mailer.prepare(render(undo?.link ?? ''), duration, { hash: undo?.hash, withoutLink: undo && render('') })
     : null
 
   function renderAdded (

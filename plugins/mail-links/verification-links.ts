@@ -1,3 +1,4 @@
+import { linkKinds } from '../../db/mail-links/kinds.ts'
 import { insertEmailToken, type EmailChange } from '../../db/mail-links/verification-links.ts'
 import { findAccount } from '../../db/mail-links/password-links.ts'
 import { NoMailer } from '../../schema/sign-in/passwords/passwords.ts'
@@ -6,8 +7,6 @@ import type { Database } from '../../db/tables/index.ts'
 import type { Caller } from '../access/caller.ts'
 import type { Throttle } from '../throttle/throttle.ts'
 import type { LinkDependencies } from './mail-link.ts'
-
-const LIFETIME_SECONDS = 86400
 
 interface Dependencies extends LinkDependencies {
   throttle: Throttle
@@ -26,9 +25,10 @@ export function createVerificationLinks (
   function prepare (caller: Caller, userId: string, change?: EmailChange): (trx: Database) => Promise<void> {
     if (!mailer) throw new NoMailer()
     const { hash, link } = links.create('/verify-email')
-    const token = { hash, userId, lifetime: LIFETIME_SECONDS, change }
-    const content = render('verify-email', caller.languageOf(userId), { link, duration: LIFETIME_SECONDS })
-    const mail = mailer.prepare(content, LIFETIME_SECONDS, { budget: 'request', hash })
+    const { seconds } = linkKinds.verification
+    const token = { hash, userId, lifetime: seconds, change }
+    const content = render('verify-email', caller.languageOf(userId), { link, duration: seconds })
+    const mail = mailer.prepare(content, seconds, { budget: 'request', hash })
     return async (trx) => { if (!await insertEmailToken(trx, token, mail)) throw new UserNotFound() }
   }
 

@@ -1,4 +1,5 @@
 import { randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
+import { linkKinds } from '../../db/mail-links/kinds.ts'
 import {
   countCodeAttempt, countStepUpAttempt, findLoginMail, findPendingCodes, insertLoginMail,
   insertStepUpMail, useLoginMail, useStepUpMail, type TriedCode,
@@ -7,9 +8,7 @@ import { findSecondFactors } from '../../db/sign-in/second-factor.ts'
 import { hashAddress } from '../../db/throttle/login-failures.ts'
 import { lockUser } from '../../db/users/users.ts'
 import { InvalidCredentials, InvalidToken } from '../../schema/sign-in/login.ts'
-import {
-  EMAIL, EmailNotVerified, InvalidLoginCode, LOGIN_MAIL_SECONDS, MAX_PENDING_LOGIN_MAILS,
-} from '../../schema/sign-in/mails.ts'
+import { EMAIL, EmailNotVerified, InvalidLoginCode } from '../../schema/sign-in/mails.ts'
 import { invalidMailToken } from '../../schema/mail-links/mail-token.ts'
 import { InvalidSecondFactor, SecondFactorMissing, SecondFactorRequired } from '../../schema/sign-in/second-factor.ts'
 import { TooManyRequests } from '../../schema/http/errors.ts'
@@ -71,7 +70,7 @@ export function createLoginMails ({
     full: 'A mail to log in is not sent because too many others are waiting',
     failed: 'A mail to log in could not be stored',
   })
-  const duration = LOGIN_MAIL_SECONDS
+  const { seconds: duration, pending } = linkKinds.login
   const checked = metrics.counter(
     'usher_login_mails_total', 'Links and codes of mails to log in or step up that were checked',
     { label: 'result', values: ['accepted', 'rejected'] }
@@ -87,10 +86,10 @@ export function createLoginMails ({
         bindingHash: hashSecret(secret),
         codeHash: hashCode(secret, code),
         addressHash: hashAddress(email),
-        lifetime: LOGIN_MAIL_SECONDS,
-      }, { total: MAX_PENDING_LOGIN_MAILS, ofAddress: PENDING_OF_ADDRESS },
+        lifetime: duration,
+      }, { total: pending, ofAddress: PENDING_OF_ADDRESS },
       (userId) => audit.entry(caller, { action: 'login.mail-request', userId }),
-      mailer!.prepare(content, LOGIN_MAIL_SECONDS, { budget: 'login', hash })
+      mailer!.prepare(content, duration, { budget: 'login', hash })
     )
     if (state === 'full') caller.log.error('A mail to log in is not sent because too many others are pending')
     if (state === 'repeated') caller.log.warn('A mail to log in is not sent because its address has too many')
@@ -263,7 +262,7 @@ export function createLoginMails ({
       const [id, code] = [randomBytes(32).toString('base64url'), createCode()]
       const hash = hashSecret(id)
       const content = render('step-up', caller.languageOf(userId), { code: showCode(code), duration })
-      const mail = mailer!.prepare(content, LOGIN_MAIL_SECONDS, { budget: 'step-up', hash })
+      const mail = mailer!.prepare(content, duration, { budget: 'step-up', hash })
       const state = await db.transaction().execute(async (trx) => {
         const state = await insertStepUpMail(trx, {
           userId,
@@ -271,7 +270,7 @@ export function createLoginMails ({
           hash,
           codeHash: hashCode(id, code),
           addressHash: hashSecret(userId),
-          lifetime: LOGIN_MAIL_SECONDS,
+          lifetime: duration,
         }, mail)
         if (state === undefined) throw new InvalidToken()
         if (state === 'unverified') throw new EmailNotVerified()

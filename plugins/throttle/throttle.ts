@@ -1,5 +1,6 @@
 import { batchCalls, type Client } from '../../db/batching/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
+import { linkKinds } from '../../db/mail-links/kinds.ts'
 import {
   clearLoginFailures, countLoginFailures, deleteLowestLoginFailures, readLoginState, type LoginFailure,
 } from '../../db/throttle/login-failures.ts'
@@ -7,12 +8,10 @@ import {
   charge, deleteFreeLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK, MAIL_CODE_OF_ACCOUNT, refund,
   SECOND_FACTOR_OF_ACCOUNT, type Attempt, type Limit,
 } from '../../db/throttle/throttle.ts'
-import { LOGIN_MAIL_SECONDS, MAX_PENDING_LOGIN_MAILS } from '../../schema/sign-in/mails.ts'
 import { foldEmail, foldMailbox } from '../../schema/strings/address.ts'
 import { TooManyRequests } from '../../schema/http/errors.ts'
 import { networkOf, networksOf, type Network } from '../../schema/http/network.ts'
 import { createTarpit } from './tarpit.ts'
-import { LIFETIME_SECONDS, PENDING } from '../mail-links/sign-ups.ts'
 import type { Core } from '../core.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 import { createRecentRejections } from '../support/recent-rejections.ts'
@@ -29,7 +28,7 @@ const LOCKED_RETRY_SECONDS = 3600
 
 // A network has at most a quarter of the sign-ups, and of the mails to log in, that may be pending: this many at once,
 // and as many again while those are pending.
-const shareOf = (pending: number, seconds: number) =>
+const shareOf = ({ pending, seconds }: { pending: number, seconds: number }) =>
   ({ burst: pending / 8, perMinute: pending / 8 / (seconds / 60) })
 
 /** Where an attempt comes from. */
@@ -91,12 +90,10 @@ export function createThrottle (core: Core) {
   const resetOfNetwork = createNetworkLimit('reset.address', throttle.reset)
   const resetOfAccount = createLimit('reset.account', throttle.reset)
   const verificationOfUser = createLimit('verification.user', throttle.reset)
-  const signUpOfNetwork = createNetworkLimit('sign-up.address', throttle.signUp, shareOf(PENDING, LIFETIME_SECONDS))
+  const signUpOfNetwork = createNetworkLimit('sign-up.address', throttle.signUp, shareOf(linkKinds.signUp))
   const signUpOfMailbox = createLimit('sign-up.mailbox', throttle.signUp)
   const secondFactorOfAccount = createLimit(SECOND_FACTOR_OF_ACCOUNT, throttle.secondFactor)
-  const loginMailOfNetwork = createNetworkLimit(
-    'login-mail.address', throttle.loginMail, shareOf(MAX_PENDING_LOGIN_MAILS, LOGIN_MAIL_SECONDS)
-  )
+  const loginMailOfNetwork = createNetworkLimit('login-mail.address', throttle.loginMail, shareOf(linkKinds.login))
   const stepUpMailOfUser = createLimit('login-mail.user', throttle.loginMail)
   const mailCodeOfAccount = createLimit(MAIL_CODE_OF_ACCOUNT, throttle.secondFactor)
   const mailCodeOfAccountAndNetwork = createLimit('mail-code.account-and-address', throttle.secondFactor)

@@ -1,13 +1,12 @@
 import fastifyCookie from '@fastify/cookie'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { linkKinds } from '../../db/mail-links/kinds.ts'
 import {
   attributesOf, CEREMONY_COOKIE, CHALLENGE_COOKIE, CONSOLE_COOKIE, isHttps, LOGIN_MAIL_COOKIE, PROVIDER_COOKIE,
   readConsoleCookie, readCookies, readSessionCookie, RETURN_COOKIE, SESSION_COOKIE, SIGN_UP_COOKIE, type ConsoleCookie,
   type SessionCookie,
 } from '../../plugins/access/cookies.ts'
 import { CHALLENGE_SECONDS } from '../../plugins/sign-in/second-factor.ts'
-import { LIFETIME_SECONDS as SIGN_UP_SECONDS } from '../../plugins/mail-links/sign-ups.ts'
-import { LOGIN_MAIL_SECONDS } from '../../schema/sign-in/mails.ts'
 import { createAllowedOrigins } from '../http/allowed-origins.ts'
 
 const DROPPED = 'A cookie with Secure was set over http, so the browser drops it and nobody stays logged in, unless a ' +
@@ -158,7 +157,7 @@ export async function createSignUpCookie (app: FastifyInstance) {
 
     /** Sets the cookie for as long as the sign-up is pending, unless the origin of the request may not use it. */
     set (reply: FastifyReply, secret: string): void {
-      if (serves(reply.request)) setFor(reply, secret, SIGN_UP_SECONDS)
+      if (serves(reply.request)) setFor(reply, secret, linkKinds.signUp.seconds)
     },
 
     /** Removes the cookie from a browser that has sent it. */
@@ -196,7 +195,7 @@ export async function createLoginMailCookie (app: FastifyInstance) {
       const { request } = reply
       if (!serves(request)) return
       const secrets = [secret, ...read(request)].slice(0, SECRETS)
-      setFor(reply, secrets.join('.'), LOGIN_MAIL_SECONDS)
+      setFor(reply, secrets.join('.'), linkKinds.login.seconds)
     },
   }
 }
@@ -214,9 +213,6 @@ export async function createConsoleCookie (app: FastifyInstance) {
   }
 }
 
-// As long as the links that mails contain.
-const RETURN_SECONDS = 86_400
-
 /**
  * Returns functions that read and set the cookie in which a browser keeps where the user wants to go, until a link in a
  * mail is opened. The mail itself must not have it: anybody could make the service send a text of theirs (contract
@@ -233,7 +229,7 @@ export async function createReturnCookie (app: FastifyInstance) {
 
     /** Keeps an address that was checked, or forgets the former one. */
     set (reply: FastifyReply, returnTo: string | undefined): void {
-      if (returnTo !== undefined) setFor(reply, Buffer.from(returnTo).toString('base64url'), RETURN_SECONDS)
+      if (returnTo !== undefined) setFor(reply, Buffer.from(returnTo).toString('base64url'), linkKinds.signUp.seconds)
       else if (valuesIn(reply.request).size > 0) clear(reply)
     },
   }

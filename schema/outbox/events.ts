@@ -2,14 +2,13 @@ import { Type, type Static, type TObject, type TProperties } from '@sinclair/typ
 import type { Visibility } from '../uploads/upload.ts'
 import { eventProperties } from '../users/members.ts'
 import { Id, Instant } from '../strings/text.ts'
+import { credentialKinds, type CredentialKind } from '../sign-in/ways.ts'
+
+export type { CredentialKind }
 
 const ActorId = Type.Union([Type.String(), Type.Null()], {
   description: 'The id of the user who did it; null if it was the host, the operator or Usher itself',
 })
-
-/** A way to sign in, a second factor, or an API key. */
-export const credentialKinds = ['passkey', 'totp', 'api-key', 'identity'] as const
-export type CredentialKind = typeof credentialKinds[number]
 
 const data = <Properties extends TProperties>(properties: Properties) =>
   Type.Object({ ...properties, actorId: ActorId })

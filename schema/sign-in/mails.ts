@@ -4,11 +4,6 @@ import { exampleUser, KnownEmail, line } from '../strings/text.ts'
 import { MailToken } from '../mail-links/mail-token.ts'
 import { MailReply } from './passwords/passwords.ts'
 
-/** How long the link and the code of a mail work. */
-export const LOGIN_MAIL_SECONDS = 600
-/** Mails of all addresses that may be pending. Beyond it, no further one is sent. */
-export const MAX_PENDING_LOGIN_MAILS = 10_000
-
 /** It reveals neither which of these is the case nor whether the address has an account. */
 export const InvalidLoginCode = defineError(
   'INVALID_LOGIN_CODE', 'The code is wrong, was used, has expired, or belongs to another browser', 401

@@ -2,10 +2,9 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { tablesToVoid } from '../../db/mail-links/kinds.ts'
 import { repairs, type Repair } from '../../db/sign-in/repairs.ts'
-import { wayKinds } from '../../db/sign-in/ways.ts'
 import { hashSecret } from '../../plugins/access/secrets.ts'
 import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
-import type { CredentialKind } from '../../schema/outbox/events.ts'
+import { credentialKinds, type CredentialKind } from '../../schema/sign-in/ways.ts'
 import type { LoggedIn } from '../helpers/app.ts'
 import { createKey } from '../helpers/api-keys.ts'
 import { createUsher } from '../helpers/app.ts'
@@ -82,7 +81,7 @@ async function waysOf ({ id }: { id: string }): Promise<CredentialKind[]> {
     exists (select from totp where user_id = ${id}) as totp,
     exists (select from identities where user_id = ${id}) as identity,
     exists (select from api_keys where user_id = ${id}) as "api-key"`
-  return wayKinds.filter((kind) => found![kind])
+  return credentialKinds.filter((kind) => found![kind])
 }
 
 const confirmReset = (payload: object) => inject('POST', '/api/auth/password-reset/confirm', { payload })
@@ -159,7 +158,7 @@ for (const [repair, run] of Object.entries(happen) as [keyof typeof happen, type
 
     const response = await run(subject) as { statusCode?: number } | undefined
     t.ok((response?.statusCode ?? 200) < 300)
-    const kept = wayKinds.filter((kind) => repairs[repair][kind] === 'keep')
+    const kept = credentialKinds.filter((kind) => repairs[repair][kind] === 'keep')
     t.strictSame(await waysOf(subject), kept, 'the ways to sign in that the table keeps')
     for (const table of tables) {
       const left = (await keysOf(table, id)).filter((key) => before.get(table)!.includes(key))
@@ -188,7 +187,7 @@ t.test('11.3 the check of a reset lists what it removes, with dates, and what is
   const { removes, mayKeep } = check.json()
   t.equal(mayKeep, true)
   const listed = removes.map(({ kind, id }: { kind: string, id: string }) => [kind, id])
-  t.strictSame(listed, wayKinds.map((kind) => [kind, ids[kind]]))
+  t.strictSame(listed, credentialKinds.map((kind) => [kind, ids[kind]]))
   for (const { addedAt } of removes) {
     t.ok(Math.abs(Date.now() - 3 * 86_400_000 - Date.parse(addedAt)) < 3_600_000, addedAt)
   }
@@ -220,8 +219,8 @@ t.test('4.7 an operator keeps what can log in by itself, or removes the second f
   const kept = await createSubject()
   const { remaining, removed } = await setPassword(kept, { keepWays: true })
   t.strictSame(removed, [])
-  t.strictSame(remaining.map(({ kind, id }) => [kind, id]), wayKinds.map((kind) => [kind, kept.ids[kind]]))
-  t.strictSame(await waysOf(kept), wayKinds)
+  t.strictSame(remaining.map(({ kind, id }) => [kind, id]), credentialKinds.map((kind) => [kind, kept.ids[kind]]))
+  t.strictSame(await waysOf(kept), credentialKinds)
   const reset = await createSubject()
   t.strictSame((await setPassword(reset, { resetSecondFactor: true })).remaining, [])
   t.strictSame(await waysOf(reset), [])

@@ -73,6 +73,7 @@ const options: {
 /** Limits in the code, by file: what counts, waits or remembers. */
 const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
   'db/mail-links/verification-links.ts': { MAX_TOKENS_PER_USER: OWNERS },
+  'db/mail-links/kinds.ts': { MAX_PENDING: NETWORKS },
   'db/sign-in/login-challenges.ts': { MAX_CHALLENGES_PER_USER: OWNERS, MAX_ATTEMPTS_PER_CHALLENGE: ONE },
   'db/sign-in/mails.ts': { MAX_ATTEMPTS_PER_MAIL: ONE, MAX_STEP_UPS_PER_SESSION: OWNERS },
   'db/mail-links/password-links.ts': { MAX_TOKENS_PER_USER: OWNERS },
@@ -93,7 +94,7 @@ const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
   'plugins/sign-in/mails.ts': { PENDING_OF_ADDRESS: OWNERS, createAfterResponse: NETWORKS },
   'plugins/mail-links/password-links.ts': { createAfterResponse: NETWORKS },
   // Of a very address, whose links work for who reads its mailbox.
-  'plugins/mail-links/sign-ups.ts': { PENDING: NETWORKS, PENDING_OF_RECIPIENT: OWNERS, createAfterResponse: NETWORKS },
+  'plugins/mail-links/sign-ups.ts': { PENDING_OF_RECIPIENT: OWNERS, createAfterResponse: NETWORKS },
   // Logins are charged to their networks before, and those that wait take a thread less than a second.
   'plugins/sign-in/passkeys/verifier.ts': { MAX_PENDING: BEHIND },
   'plugins/sign-in/passwords/passwords.ts': { WAITING: NETWORKS, 'new FairQueue': NETWORKS },
@@ -146,7 +147,6 @@ const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
   'routes/graphql/live/subscriptions.ts': { 'new ClientQuota': NETWORKS, 'new BytePool': SERVICE },
   'routes/graphql/live/ws/graphql-socket.ts': { MAX_OPERATIONS_PER_SOCKET: ONE, MESSAGES_WAITING: ONE },
   'schema/sign-in/api-keys.ts': { MAX_API_KEYS_PER_USER: OWNERS },
-  'schema/sign-in/mails.ts': { MAX_PENDING_LOGIN_MAILS: NETWORKS },
   'schema/sign-in/passkeys.ts': { MAX_PASSKEYS_PER_USER: OWNERS },
   'schema/sign-in/providers.ts': { MAX_IDENTITIES_PER_USER: OWNERS },
 }

@@ -1,5 +1,5 @@
 import type { StoredWay } from '../../../db/sign-in/ways.ts'
-import type { CredentialKind } from '../../../schema/outbox/events.ts'
+import type { CredentialKind } from '../../../schema/sign-in/ways.ts'
 
 const names: Readonly<Record<CredentialKind, readonly [one: string, more: string]>> = {
   passkey: ['passkey', 'passkeys'],

@@ -3,7 +3,7 @@ import { toAsciiAddress } from '../../strings/address.ts'
 import { defineError, InvalidInput } from '../../http/errors.ts'
 import { ErrorsReply } from '../../http/reply.ts'
 import { MailToken } from '../../mail-links/mail-token.ts'
-import { credentialKinds, type CredentialKind } from '../../outbox/events.ts'
+import { credentialKinds, type CredentialKind } from '../ways.ts'
 import { exampleUser, Id, Instant, KnownEmail, NewPassword, Password } from '../../strings/text.ts'
 
 export const WrongPassword = defineError('WRONG_PASSWORD', 'The current password is wrong', 403)
