@@ -66,6 +66,10 @@ export interface PasswordTokensTable {
   user_id: string
   created_at: Generated<Date>
   expires_at: Date
+  /** Whether it is that of an invitation. */
+  invitation: Generated<boolean>
+  /** The user who has invited; null if that was the operator or the host. */
+  invited_by: string | null
 }
 
 /** A sign-up whose link has not been used. No user exists yet, and several sign-ups may be pending for one address. */

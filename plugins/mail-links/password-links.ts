@@ -82,7 +82,7 @@ export function createPasswordLinks (
       if (!mailer) throw new NoMailer()
       const entry = audit.entry(caller, { action: 'user.invite', userId })
       await storeLink('invitation', caller.languageOf(userId), {
-        userId, seconds: INVITATION_SECONDS, onlyIfProven: false,
+        userId, seconds: INVITATION_SECONDS, onlyIfProven: false, invitedBy: caller.actor?.id ?? null,
       }, entry, async (trx) => {
         if (once) await insertResult(trx, 'invitation', userId, once)
         await caller.confirm()

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { findAccount, getTokenOwner } from '../../db/mail-links/password-links.ts'
 import { listRemovedByReset } from '../../db/sign-in/repairs.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
+import { actorWithoutSession } from '../../plugins/access/actors.ts'
 import type { Caller } from '../../plugins/access/caller.ts'
 import { hashSecret } from '../../plugins/access/secrets.ts'
 import { hashingOf } from '../../plugins/sign-in/passwords/passwords.ts'
@@ -67,7 +68,7 @@ const schemas = {
  */
 const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase: { db }, usherAccess: { allow, actorOf, callerOf }, usherSignIn: { login, passwords, stepUp },
+    usherDatabase: { db }, usherAccess: { allow, actorOf, callerOf, policy }, usherSignIn: { login, passwords, stepUp },
     usherMailLinks: { passwordLinks: links },
     usherAccounts: accounts, usherAudit: audit,
   } = app
@@ -119,9 +120,17 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onCheckReset (
     request: RequestOf<typeof schemas.checkReset>, reply: ReplyOf<typeof schemas.checkReset>
   ) {
-    const { id } = await getTokenOwner(db, hashSecret(request.body.token))
+    const { id, role, email, isInvitation, invitedBy } = await getTokenOwner(db, hashSecret(request.body.token))
     const { ways, mayKeep } = await listRemovedByReset(db, id)
-    return reply.send({ removes: ways.map(({ id, kind, name, addedAt }) => ({ id, kind, name, addedAt })), mayKeep })
+    // The name of a user is for those who may read the user.
+    const mayKnow = invitedBy !== null && policy.allows(actorWithoutSession({ id, role }), 'users:read', invitedBy.id)
+    return reply.send({
+      removes: ways.map(({ id, kind, name, addedAt }) => ({ id, kind, name, addedAt })),
+      mayKeep,
+      email,
+      isInvitation,
+      invitedBy: mayKnow ? invitedBy.name : null,
+    })
   }
 
   async function onConfirmReset (

@@ -267,7 +267,7 @@ t.test('15.2 the form for sign-up works without JavaScript, and says the same wh
   t.match(refused.body, 'value="Ada"')
   t.notMatch(refused.body, 'password1')
   const token = await inbox.token(given.email)
-  t.equal((await inject('POST', '/api/auth/sign-up/check', { payload: { token } })).statusCode, 204)
+  t.strictSame((await inject('POST', '/api/auth/sign-up/check', { payload: { token } })).json(), { email: given.email })
   const headers = { cookie: cookies[0] }
   t.equal((await inject('POST', '/api/auth/sign-up/confirm', { payload: { token }, headers })).statusCode, 201)
   t.equal((await inject('POST', '/api/auth/sign-up/check', { payload: { token } })).statusCode, 400)
