@@ -801,7 +801,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Check whether the token of the link is valid, without using it, and whether it needs a password */
+        /** Check whether the token of the link is valid, without using it, whose it is, and whether it needs a password */
         post: operations["checkSignUp"];
         delete?: never;
         options?: never;
@@ -1766,6 +1766,12 @@ export interface components {
             }[];
             /** @description Whether `keep` may name passkeys, identities and the app: the address was verified before */
             mayKeep: boolean;
+            /** @description The address of the account, to which the link was sent */
+            email: string;
+            /** @description Whether an admin has invited the user */
+            isInvitation: boolean;
+            /** @description The name of the user who has invited; null if it is not known, or the account may not see it */
+            invitedBy: string | null;
         };
         /** ConfirmPasswordReset */
         ConfirmPasswordReset: {
@@ -1972,12 +1978,19 @@ export interface components {
             /** @description From the response to the sign-up, for clients without cookies */
             signUpId?: string;
         };
+        /** SignUpCheck */
+        SignUpCheck: {
+            /** @description The address of the account, to which the link was sent */
+            email: string;
+        };
         /** ConfirmSignUp */
         ConfirmSignUp: {
             /** @description The token in the link of the mail, after `#token=` */
             token: string;
             /** @description From the response to the sign-up, for clients without cookies */
             signUpId?: string;
+            /** @description Whether the response sets the cookie of a session, as a login with the password does */
+            logIn?: boolean;
             name?: string;
             password?: string;
         };
@@ -5474,14 +5487,16 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done; the response has no body */
-            204: {
+            /** @description Default Response */
+            200: {
                 headers: {
                     /** @description `true` if the confirmation must have a password */
                     "Password-Required"?: string;
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["SignUpCheck"];
+                };
             };
             400: components["responses"]["BadRequest"];
             408: components["responses"]["RequestTimeout"];

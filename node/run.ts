@@ -46,6 +46,7 @@ const adminIgnored = (email: string | undefined) =>
   `ADMIN_EMAIL and ADMIN_PASSWORD have no effect, because the database has another admin. To make ${email} one, run ` +
   `"${PROGRAM} admin create --email <address>", or "users promote <address>" if the user exists.`
 
+const EMAILS_SHOWN = 'Anybody can read the addresses of users, also without a login: EMAILS_VISIBLE_TO=owners hides them'
 const EMAILS_HIDDEN = 'Addresses of users are visible to themselves and to admins only, because anyone may sign up: ' +
   'EMAILS_VISIBLE_TO says otherwise'
 
@@ -125,6 +126,7 @@ async function serve (
   const announces = handover?.announces ?? true
   if (announces) for (const warning of warningsOf(settings)) app.log.warn(warning)
   if (announces && hidesEmails(settings)) app.log.info(EMAILS_HIDDEN)
+  if (announces && showsEmails(settings)) app.log.info(EMAILS_SHOWN)
   const tooMany = await explainConnectionLimit(settings, data.url)
   // Somebody chose that size. Without it, a node has always started, and may never need that many.
   if (tooMany && settings.POOL_SIZE !== undefined) throw new Error(tooMany)
@@ -180,7 +182,7 @@ async function serve (
   })
   if (settings.file) await addRoutes(app, settings.file, deadlines)
   // Beside those of the file, which may have a page of its own at /.
-  await app.register(home, shownPages)
+  await app.register(home, { ...shownPages, signUp: settings.SIGN_UP === true, console: settings.CONSOLE })
   const url = await listen(app, listeners, settings, deadlines, handover?.port)
   const served = `Usher listens on ${url}`
   if (!announces) return served
@@ -200,6 +202,10 @@ async function serve (
 const hidesEmails = ({ SIGN_UP, EMAILS_VISIBLE_TO, file, given }: Settings): boolean =>
   SIGN_UP === true && EMAILS_VISIBLE_TO === 'owners' && !given?.includes('EMAILS_VISIBLE_TO') &&
     !file?.options.policy?.['users:read-email']
+
+// Returns whether everybody sees addresses, and nobody has decided so.
+const showsEmails = ({ EMAILS_VISIBLE_TO, file, given }: Settings): boolean =>
+  EMAILS_VISIBLE_TO === 'anyone' && !given?.includes('EMAILS_VISIBLE_TO') && !file?.options.policy?.['users:read-email']
 
 // Yields warnings about settings with which the node starts but should not run.
 function * warningsOf (

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { InvalidToken } from '../../schema/sign-in/login.ts'
 import { invalidMailToken } from '../../schema/mail-links/mail-token.ts'
 import { WrongPassword } from '../../schema/sign-in/passwords/passwords.ts'
-import { ServiceUser, UserNotFound, type UserKind } from '../../schema/users/users.ts'
+import { ServiceUser, UserNotFound, type Role, type UserKind } from '../../schema/users/users.ts'
 import { insertAuditEntries, type NewAuditEntry } from '../audit/audit.ts'
 import { deleteSessionsOf } from '../access/ended-sessions.ts'
 import { insertMail, type NewMail } from '../outbox/mails.ts'
@@ -35,6 +35,8 @@ export interface NewToken {
   userId: string
   seconds: number
   onlyIfProven: boolean
+  /** Who invites the user: null for the operator or the host. Absent if it is no invitation. */
+  invitedBy?: string | null
 }
 
 /** Returns the user whose password is to be changed, or undefined if there is no user with that id. */
@@ -52,19 +54,22 @@ export async function findAccount (db: Database, id: string): Promise<Account | 
  *   verified (`isProven`)
  */
 export async function insertPasswordToken (
-  trx: Database, { hash, userId, seconds, onlyIfProven }: NewToken, note: NewAuditEntry, mail: NewMail
+  trx: Database, { hash, userId, seconds, onlyIfProven, invitedBy }: NewToken, note: NewAuditEntry, mail: NewMail
 ): Promise<void> {
   // A change of the address or disabling the user waits for this lock, and then deletes the token.
   const user = await lockUser(trx, userId)
   // Not `now()`, which is the start of the transaction: it may have waited for the lock since.
   const now = sql<Date>`clock_timestamp()`
-  const stored = await trx.insertInto('password_links').columns(['hash', 'user_id', 'created_at', 'expires_at'])
+  const stored = await trx.insertInto('password_links')
+    .columns(['hash', 'user_id', 'created_at', 'expires_at', 'invitation', 'invited_by'])
     .expression(({ selectFrom, val }) => selectFrom('users').where('id', '=', userId).where('disabled', '=', false)
       .where('account_kind', '=', 'person')
       .$if(onlyIfProven, (query) => query.where(isProven))
       .select([
         val(hash).as('hash'), 'id', now.as('created'),
         sql<Date>`${now} + make_interval(secs => ${seconds})`.as('expires'),
+        val(invitedBy !== undefined).as('invitation'),
+        sql<string | null>`${invitedBy ?? null}::uuid`.as('inviter'),
       ]))
     .returning('hash').execute()
   await insertAuditEntries(trx, [note])
@@ -77,15 +82,29 @@ export async function insertPasswordToken (
       .$if(!isSent, (query) => query.where('hash', '=', hash))).execute()
 }
 
+/** The owner of a token, and how the token came about. */
+export interface TokenOwner extends Account {
+  role: Role
+  isInvitation: boolean
+  /** Who has invited the owner, as far as it was a user who is still there. */
+  invitedBy: { id: string, name: string } | null
+}
+
 /**
  * Returns the owner of a token that has not expired. Throws `InvalidInput` if there is no such token, or its owner is
  * disabled.
  */
-export async function getTokenOwner (db: Database, hash: Uint8Array): Promise<Account> {
-  return db.selectFrom('password_links').innerJoin('users', 'users.id', 'user_id').select(account)
+export async function getTokenOwner (db: Database, hash: Uint8Array): Promise<TokenOwner> {
+  const { inviterId, inviterName, ...owner } = await db.selectFrom('password_links')
+    .innerJoin('users', 'users.id', 'user_id').leftJoin('users as inviters', 'inviters.id', 'invited_by')
+    .select(account)
+    .select([
+      'users.role', 'password_links.invitation as isInvitation', 'inviters.id as inviterId', 'inviters.name as inviterName',
+    ])
     .where('password_links.hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
     .where('users.disabled', '=', false)
     .executeTakeFirstOrThrow(invalidMailToken)
+  return { ...owner, invitedBy: inviterId === null ? null : { id: inviterId, name: inviterName! } }
 }
 
 /** What a new password has changed. */

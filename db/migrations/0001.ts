@@ -338,7 +338,10 @@ create table ${s}.password_links (
   hash bytea primary key,
   user_id uuid not null references ${s}.users on delete cascade,
   created_at timestamptz not null default now(),
-  expires_at timestamptz not null
+  expires_at timestamptz not null,
+  invitation boolean not null default false,
+  -- No reference: an inviter who is deleted has no name to be shown.
+  invited_by uuid
 );
 create index password_links_user on ${s}.password_links (user_id);
 

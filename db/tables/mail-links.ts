@@ -24,6 +24,10 @@ export interface PasswordLinksTable {
   user_id: string
   created_at: Generated<Date>
   expires_at: Date
+  /** Whether it is that of an invitation. */
+  invitation: Generated<boolean>
+  /** The user who has invited; null if that was the operator or the host. */
+  invited_by: string | null
 }
 
 /** A token of a link that was mailed to verify an address. It is deleted when the user gets another address. */

@@ -7,6 +7,7 @@ export function createTemplate (): string {
 // Secrets belong there, not here.
 
 import { defineConfig } from 'fastify-usher'
+//   import { audiences } from 'fastify-usher'
 //   import { Type } from '@sinclair/typebox'
 
 export default defineConfig({
@@ -27,8 +28,12 @@ export default defineConfig({
   // Claims to add to access tokens.
   //   claims: (user) => ({ isStaff: user.email.endsWith('@example.com') }),
 
-  // Who may do what: a rule for an action, of Usher or of your own.
-  //   policy: { 'posts:create': (actor) => actor.role === 'admin' },
+  // Who may do what: a rule for an action, of Usher or of your own. Anybody can read the addresses of users, unless
+  // anybody may sign up: the rule of users:read-email hides them from all but themselves and admins.
+  //   policy: {
+  //     'users:read-email': audiences.owners,
+  //     'posts:create': (actor) => actor.role === 'admin',
+  //   },
 
   // Sign-up, and how long sessions last.
   //   signUp: false,

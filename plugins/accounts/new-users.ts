@@ -181,7 +181,7 @@ export function createNewUsers (
      * @param given what replaces the members of the sign-up
      */
     async confirmSignUp (
-      caller: Caller, opened: OpenedSignUp, given: Omit<ConfirmSignUp, 'token' | 'signUpId'>
+      caller: Caller, opened: OpenedSignUp, given: Omit<ConfirmSignUp, 'token' | 'signUpId' | 'logIn'>
     ): Promise<UserRow> {
       const { hash, email, isOwn, bindingHash, identity } = opened
       const { password, ...replaced } = given

@@ -63,7 +63,9 @@ export function createPasswordLinks (
   async function sendInvitation (caller: Caller, userId: string, once?: ResultKey): Promise<void> {
     if (!mailer) throw new NoMailer()
     const entry = audit.entry(caller, { action: 'user.invite', userId })
-    const token = { userId, seconds: linkKinds.password.seconds, onlyIfProven: false }
+    const token = {
+      userId, seconds: linkKinds.password.seconds, onlyIfProven: false, invitedBy: caller.actor?.id ?? null,
+    }
     await db.transaction().execute(async (trx) => {
       await storeLink(trx, 'invitation', caller.languageOf(userId), token, entry)
       if (once) await insertResult(trx, 'invitation', userId, once)

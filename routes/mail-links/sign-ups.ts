@@ -1,14 +1,18 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { findAccount } from '../../db/mail-links/password-links.ts'
+import type { UserRow } from '../../db/tables/index.ts'
+import { actorWithoutSession } from '../../plugins/access/actors.ts'
+import type { Caller } from '../../plugins/access/caller.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
 import { ConfirmationErrors } from '../../schema/sign-in/passwords/passwords.ts'
-import { CheckSignUp, ConfirmSignUp, SignUp, SignUpReply } from '../../schema/mail-links/sign-ups.ts'
-import { failures, HEADERS, NoContent } from '../../schema/http/reply.ts'
+import { CheckSignUp, ConfirmSignUp, SignUp, SignUpCheck, SignUpReply } from '../../schema/mail-links/sign-ups.ts'
+import { failures, HEADERS } from '../../schema/http/reply.ts'
 import type { Options } from '../../schema/options/options.ts'
 import { User } from '../../schema/users/users.ts'
 import { withoutProtected } from '../../schema/users/user-fields.ts'
 import type { ReplyOf, RequestOf } from '../http/route-types.ts'
-import { createSignUpCookie, type SignUpCookie } from '../access/cookies.ts'
+import { createSessionCookie, createSignUpCookie, type SignUpCookie } from '../access/cookies.ts'
 
 const tags = ['auth']
 const schemas = {
@@ -23,10 +27,10 @@ const schemas = {
   check: {
     tags,
     operationId: 'checkSignUp',
-    summary: 'Check whether the token of the link is valid, without using it, and whether it needs a password',
+    summary: 'Check whether the token of the link is valid, without using it, whose it is, and whether it needs a password',
     body: CheckSignUp,
-    [HEADERS]: { 204: ['Password-Required'] },
-    response: { 204: NoContent, ...failures(400, 413, 415) },
+    [HEADERS]: { 200: ['Password-Required'] },
+    response: { 200: SignUpCheck, ...failures(400, 413, 415) },
   },
   confirm: {
     tags,
@@ -45,10 +49,12 @@ export const confirmsSignUps = ({ signUp, providers, mailer }: Pick<Options, 'si
 /** Adds the routes for signing up, if the option `signUp` is set, and those of its links (contract 11.2). */
 const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherOptions, usherAccess: { callerOf, policy }, usherMailLinks: { signUps }, usherAccounts: { newUsers },
+    usherOptions, usherDatabase: { db }, usherAccess: { callerOf, policy }, usherSignIn: { login },
+    usherMailLinks: { signUps }, usherAccounts: { newUsers },
   } = app
   if (!confirmsSignUps(usherOptions)) return
   const cookie = await createSignUpCookie(app)
+  const sessionCookies = await createSessionCookie(app)
   const signUp = createSignUp(app, cookie)
   forbidStoring(app)
 
@@ -66,22 +72,37 @@ const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onCheck (request: RequestOf<typeof schemas.check>, reply: ReplyOf<typeof schemas.check>) {
     const { token, signUpId = cookie.read(request) } = request.body
-    const { needsPassword } = await signUps.open(token, signUpId)
+    const { email, needsPassword } = await signUps.open(token, signUpId)
     if (needsPassword) reply.header('password-required', 'true')
-    return reply.code(204).send(null)
+    return reply.send({ email })
   }
 
   async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {
-    const { token, signUpId = cookie.read(request), ...given } = request.body
+    const { token, signUpId = cookie.read(request), logIn: logsIn, ...given } = request.body
     const caller = callerOf(request, { actor: null, via: 'sign-up-confirmation' })
     const user = await newUsers.confirmSignUp(caller, await signUps.open(token, signUpId), given)
-    const self = {
-      id: user.id, role: user.role, sessionId: null, keyId: null, actions: null, amr: [], authTime: 0, claims: {},
-    }
-    const etag = policy.viewOf(self, user.id).tagOf(user)
+    const etag = policy.viewOf(actorWithoutSession(user), user.id).tagOf(user)
     const location = `${usherOptions.publicPath}/api/users/${user.id}`
     cookie.clear(reply)
+    if (logsIn) await logIn(request, reply, caller, user)
     return reply.code(201).headers({ location, etag }).send(policy.showOwn(user))
+  }
+
+  // The client has proved the mailbox, and the password: it is its own, or was just given. So this is a login by that
+  // password. The user is created in any case, whatever a hook of the host says of the login.
+  async function logIn (request: FastifyRequest, reply: FastifyReply, caller: Caller, user: UserRow): Promise<void> {
+    // A page of another origin must not log a browser in.
+    if (!sessionCookies.serves(request)) return
+    const { passwordHash } = await findAccount(db, user.id) ?? {}
+    // Whoever signs up by a provider has none, and logs in there.
+    if (!passwordHash) return
+    try {
+      const proof = { amr: ['pwd'], passwordHash, replaced: sessionCookies.read(request) }
+      const { cookie, expiresAt } = await login.start(caller, user, proof)
+      sessionCookies.set(reply, cookie, expiresAt)
+    } catch (error) {
+      request.log.warn({ err: error as Error, userId: user.id }, 'The user of a sign-up was created, but not logged in')
+    }
   }
 }
 

@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { getTokenOwner } from '../../db/mail-links/password-links.ts'
 import { listRemovedByReset } from '../../db/sign-in/repairs.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
+import { actorWithoutSession } from '../../plugins/access/actors.ts'
 import { hashSecret } from '../../plugins/access/secrets.ts'
 import { hashingOf } from '../../plugins/sign-in/passwords/passwords.ts'
 import { IdParams } from '../../schema/http/params.ts'
@@ -61,7 +62,7 @@ const schemas = {
  */
 const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase: { db }, usherAccess: { allow, callerOf }, usherSignIn: { passwords },
+    usherDatabase: { db }, usherAccess: { allow, callerOf, policy }, usherSignIn: { passwords },
     usherMailLinks: { passwordLinks: links }, usherAccounts: accounts,
   } = app
   const once = createOnce(app)
@@ -91,9 +92,17 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onCheckReset (
     request: RequestOf<typeof schemas.checkReset>, reply: ReplyOf<typeof schemas.checkReset>
   ) {
-    const { id } = await getTokenOwner(db, hashSecret(request.body.token))
+    const { id, role, email, isInvitation, invitedBy } = await getTokenOwner(db, hashSecret(request.body.token))
     const { ways, mayKeep } = await listRemovedByReset(db, id)
-    return reply.send({ removes: ways.map(({ id, kind, name, addedAt }) => ({ id, kind, name, addedAt })), mayKeep })
+    // The name of a user is for those who may read the user.
+    const mayKnow = invitedBy !== null && policy.allows(actorWithoutSession({ id, role }), 'users:read', { ownerId: invitedBy.id })
+    return reply.send({
+      removes: ways.map(({ id, kind, name, addedAt }) => ({ id, kind, name, addedAt })),
+      mayKeep,
+      email,
+      isInvitation,
+      invitedBy: mayKnow ? invitedBy.name : null,
+    })
   }
 
   async function onConfirmReset (

@@ -39,10 +39,18 @@ export const CheckSignUp = Type.Object({
   signUpId: Type.Optional(SignUpId),
 }, { title: 'CheckSignUp', examples: [{ token: 'the-token-of-the-link' }] })
 
+/** The 200 response. */
+export const SignUpCheck = Type.Object({
+  email: Type.String({ description: 'The address of the account, to which the link was sent' }),
+}, { title: 'SignUpCheck' })
+
 /** The body of POST /api/auth/sign-up/confirm (contract 11.2). What it has replaces what was sent with the sign-up. */
 export const ConfirmSignUp = Type.Object({
   token: MailToken,
   signUpId: Type.Optional(SignUpId),
+  logIn: Type.Optional(Type.Boolean({
+    description: 'Whether the response sets the cookie of a session, as a login with the password does',
+  })),
   ...Type.Partial(Type.Omit(Type.Object(inputsOf('signUp')), ['email'])).properties,
 }, { title: 'ConfirmSignUp', examples: [{ token: 'the-token-of-the-link', password: exampleUser.password }] })
 

@@ -12,7 +12,7 @@ const NAME = /^[a-z][A-Za-z0-9]{0,39}$/
 // every table.
 const RESERVED = new Set([
   ...Object.keys(members), 'emailChangedAt', 'passwordHash', 'token', 'posts', 'uploads', 'sessions', 'etag', 'rowVersion', 'context', 'undoableBy', 'ctid',
-  'xmin', 'xmax', 'cmin', 'cmax', 'tableoid', 'oid', 'cookie', 'signUpId',
+  'xmin', 'xmax', 'cmin', 'cmax', 'tableoid', 'oid', 'cookie', 'signUpId', 'logIn',
   ...Object.getOwnPropertyNames(Object.prototype),
 ])
 // Keywords that refer to other schemas. Each schema is compiled several times, and would be known already.

@@ -77,11 +77,14 @@ for (const [name, shape] of Object.entries(shapes)) {
     await page.getByLabel('E-mail address').fill(user.email)
     await page.getByLabel('Password', { exact: true }).fill(user.password)
     await button(page, 'Log in').first().click()
+    await page.waitForURL(`${url}/account`)
+    await page.goto(`${url}/account/security`)
     await button(page, 'Add a passkey').click()
     await page.getByText('The passkey is added.').waitFor()
     await button(page, 'Log out').click()
     await button(page, 'Log in with a passkey').click()
     await page.waitForURL(`${url}/account`)
+    await page.goto(`${url}/account/security`)
 
     await sql`update sessions set auth_time = now() - interval '1 day' where user_id = ${user.id}`
     await page.getByRole('button', { name: /^Remove / }).click()

@@ -3,14 +3,14 @@ import { createUsher } from '../helpers/app.ts'
 import { openPage, violationsIn } from '../helpers/browser.ts'
 import { fieldPart, filePart, post } from '../helpers/uploads.ts'
 
-t.test('15.2 /account lists files in pages, changes who may open them, shares and deletes them', async (t) => {
+t.test('15.2 /account/files lists files in pages, changes who may open them, shares and deletes them', async (t) => {
   const usher = await createUsher(t, { prefix: '/accounts' })
   const { port } = new URL(await usher.app.listen({ port: 0, host: '127.0.0.1' }))
   const user = await usher.createUser()
   for (let index = 0; index < 21; index++) {
     await post(usher, [filePart('Text', `file ${index}.txt`), fieldPart('description', 'D')], user)
   }
-  const { page } = await openPage(t, `http://localhost:${port}/accounts/account`)
+  const { page } = await openPage(t, `http://localhost:${port}/accounts/account/files`)
   await page.getByLabel('E-mail address').fill(user.email)
   await page.getByLabel('Password', { exact: true }).fill(user.password)
   await page.getByRole('button', { name: 'Log in', exact: true }).first().click()
@@ -50,5 +50,6 @@ t.test('15.2 /account lists files in pages, changes who may open them, shares an
 
 t.test('15.2 without uploads, /account has no files', async (t) => {
   const { inject } = await createUsher(t, { without: ['uploads'] })
-  t.notMatch((await inject('GET', '/account')).body, 'files-title')
+  t.equal((await inject('GET', '/account/files')).statusCode, 404)
+  t.notMatch((await inject('GET', '/account')).body, 'account/files')
 })

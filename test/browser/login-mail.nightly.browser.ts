@@ -137,6 +137,7 @@ t.test('16.6 an account that nobody has verified: the page says what is removed'
   t.notOk(await watched.page.getByText('This browser has not asked for it.').isVisible())
   await button(watched.page, 'Log in').click()
   await watched.page.waitForURL(`${url}/account`)
+  await watched.page.goto(`${url}/account/security`)
   await watched.page.getByText('You have no password.').waitFor()
   t.notOk(await watched.page.getByLabel('Current password').isVisible())
   await checkLooks(t, watched.page, 'account-without-password')

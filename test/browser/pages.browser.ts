@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { audiences } from '../../app.ts'
+import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { openPage, type Watched } from '../helpers/browser.ts'
 import { createMailer, type Inbox } from '../helpers/mail.ts'
@@ -57,6 +58,7 @@ nightly('15.2 a forgotten password: link by mail, another password, login, accou
   t.equal(
     await page.locator('[data-username]').inputValue(), user.email, 'a password manager learns whose password it is'
   )
+  await page.locator('[data-account]').getByText(user.email).waitFor()
   await page.reload()
   await page.getByLabel('New password').fill('password1')
   await button(page, 'Set password').click()
@@ -65,14 +67,13 @@ nightly('15.2 a forgotten password: link by mail, another password, login, accou
   t.equal(await page.getByLabel('New password').getAttribute('type'), 'text')
   await page.getByLabel('New password').fill(NEXT)
   await button(page, 'Set password').click()
-  await page.getByText('Your password is set. You can log in with it now.').waitFor()
+  await page.waitForURL(`${url}/account`)
   t.equal(await page.evaluate(() => Object.keys(sessionStorage).filter((key) => key.includes('token')).length), 0)
-
-  await page.getByRole('link', { name: 'Log in' }).click()
+  await button(page, 'Log out').click()
   await logIn(page, { email: user.email, password: 'wrong' })
   await page.getByRole('alert').getByText('The e-mail address or the password is wrong.').waitFor()
   await logIn(page, { email: user.email, password: NEXT })
-  await page.getByRole('heading', { name: 'Your account' }).waitFor()
+  await page.getByRole('heading', { name: 'Profile' }).waitFor()
   await page.waitForFunction(() => document.querySelector<HTMLInputElement>('#name')!.value === 'Ada')
   t.equal(await page.evaluate(() => localStorage.length), 0)
   watch(t, watched, [400, 401])
@@ -110,11 +111,10 @@ t.test('15.2 sign-up: link by mail, login, account, another address, and undoing
   await page.goto(link)
   await page.getByText('what this browser has sent when you signed up').waitFor()
   t.equal(await page.locator('input:visible').count(), 0, 'nothing is asked again')
+  await page.locator('[data-account]').getByText(email).waitFor()
   await button(page, 'Create account').click()
-  await page.getByText('Your account is created. You can log in now.').waitFor()
-  await page.getByRole('link', { name: 'Log in' }).click()
-  await logIn(page, { email, password })
   await page.waitForURL(`${url}/account`)
+  await page.locator('#who-name').getByText('Ada').waitFor()
   await page.getByLabel('E-mail address').fill(next)
   await button(page, 'Save').click()
   await page.getByText(`open the link that was sent to ${next}. Until then, nothing changes.`).waitFor()
@@ -156,8 +156,8 @@ nightly('11.2 a link of a sign-up asks for a name and a password in a browser th
   const password = 'quiet lantern river'
   await page.getByLabel('Password', { exact: true }).fill(password)
   await button(page, 'Create account').click()
-  await page.getByText('Your account is created. You can log in now.').waitFor()
-  await page.getByRole('link', { name: 'Log in' }).click()
+  await page.waitForURL(`${url}/account`)
+  await button(page, 'Log out').click()
   await logIn(page, mallory)
   await page.getByRole('alert').getByText('The e-mail address or the password is wrong.').waitFor()
   await logIn(page, { email: mallory.email, password })
@@ -183,7 +183,7 @@ nightly('11.2 a browser that loses its cookie while the page is open is asked fo
   await page.getByLabel('Name', { exact: true }).fill('Ada')
   await page.getByLabel('Password', { exact: true }).fill(password)
   await button(page, 'Create account').click()
-  await page.getByText('Your account is created. You can log in now.').waitFor()
+  await page.waitForURL(`${url}/account`)
   watch(t, watched, [400])
 })
 
@@ -232,11 +232,14 @@ t.test('15.2 the account page: name, address, password, sessions', async (t) => 
   await button(page, 'Save').click()
   await page.getByText('Your name and address are saved.').waitFor()
   t.match((await inject('GET', `/api/users/${user.id}`)).json(), { name: `${evil} Lovelace` })
-  t.equal(await page.title(), 'Your account · Usher')
+  t.equal(await page.title(), 'Profile · Usher')
   t.equal(await page.locator('img, main script').count(), 0, 'markup in a name is text')
 
   const another = await login({ email, password: user.password })
-  await page.reload()
+  const open = (part: string) => page.getByRole('navigation').getByRole('link', { name: part, exact: true }).click()
+  await open('Sessions')
+  await page.waitForURL(`${url}/account/sessions`)
+  t.equal(await page.locator('[aria-current=page]').textContent(), 'Sessions')
   await page.getByText('lightMyRequest').first().waitFor()
   const sessions = page.locator('#sessions > li')
   const before = await sessions.count()
@@ -253,6 +256,7 @@ t.test('15.2 the account page: name, address, password, sessions', async (t) => 
   t.notOk(await button(page, 'End all others').isVisible())
   await login({ email, password: user.password })
 
+  await open('Security')
   await page.getByLabel('Current password').fill('wrong')
   await page.getByLabel('New password').fill(NEXT)
   await button(page, 'Change password').click()
@@ -261,7 +265,8 @@ t.test('15.2 the account page: name, address, password, sessions', async (t) => 
   await page.getByLabel('Current password').fill(user.password)
   await button(page, 'Change password').click()
   await page.getByText('Your password is changed. All your other sessions have ended.').waitFor()
-  await sessions.nth(1).waitFor({ state: 'detached' })
+  await open('Sessions')
+  await sessions.first().waitFor()
   t.equal(await sessions.count(), 1)
 
   // Another tab finds out who is here.
@@ -274,6 +279,8 @@ t.test('15.2 the account page: name, address, password, sessions', async (t) => 
 
   // The session ends while the user types.
   const { headers } = await login({ email, password: NEXT })
+  await open('Profile')
+  await name.waitFor()
   await name.fill('Typed before the end')
   await inject('DELETE', '/api/auth/sessions', { headers })
   await button(page, 'Save').click()
@@ -282,9 +289,9 @@ t.test('15.2 the account page: name, address, password, sessions', async (t) => 
   await page.waitForURL(`${url}/account`)
   await page.getByText('What you had typed is here again. It is not saved yet.').waitFor()
   t.equal(await name.inputValue(), 'Typed before the end')
-  t.equal(await page.getByLabel('Current password').inputValue(), '', 'a password is kept nowhere')
 
   const elsewhere = await login({ email, password: NEXT })
+  await open('Sessions')
   await button(page, 'Log out everywhere').click()
   await page.getByRole('status').getByText('You are logged out.').waitFor()
   t.equal((await inject('GET', '/api/protected', { headers: elsewhere.headers })).statusCode, 401)
@@ -402,6 +409,8 @@ nightly('15.2 your data: the download and the deletion of the account, each afte
     await dialog.getByLabel('Password', { exact: true }).fill(user.password)
     await page.keyboard.press('Enter')
   }
+  await page.waitForURL(`${url}/account`)
+  await page.goto(`${url}/account/data`)
   const download = button(page, 'Download my data')
   await download.waitFor()
   await age()
@@ -417,20 +426,131 @@ nightly('15.2 your data: the download and the deletion of the account, each afte
   await page.getByText('Your data are in the downloaded file.').waitFor()
 
   await button(page, 'Delete my account').click()
-  const question = page.getByRole('dialog', { name: 'Delete your account and all its data for good?' })
+  const question = page.getByRole('dialog', { name: 'Delete your account' })
+  const type = (text: string) => question.getByLabel('To confirm, type the address of your account').fill(text)
+  await question.getByRole('button', { name: 'Delete my account' }).click()
+  await type('somebody@example.com')
+  await question.getByRole('button', { name: 'Delete my account' }).click()
+  await question.getByText('This is not the address of your account.').waitFor()
   await question.getByRole('button', { name: 'Cancel' }).click()
   t.equal((await inject('POST', '/api/auth/login', { payload: user })).statusCode, 200, 'nothing is deleted')
   await age()
   await button(page, 'Delete my account').click()
+  await type(` ${user.email.toUpperCase()}`)
   await question.getByRole('button', { name: 'Delete my account' }).click()
   await dialog.waitFor()
   await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'hidden' })
   t.equal((await inject('POST', '/api/auth/login', { payload: user })).statusCode, 200, 'nor without a confirmation')
-  await button(page, 'Delete my account').click()
   await question.getByRole('button', { name: 'Delete my account' }).click()
   await confirm()
   await page.getByText('Your account is deleted.').waitFor()
   t.equal((await inject('POST', '/api/auth/login', { payload: user })).statusCode, 401)
   // The cookie of the session is still there, and its session is not.
   watch(t, watched, [403, 403, 403, 401])
+})
+
+t.test('12.2 fields of the host have labels and the fitting controls on /sign-up and /account', async (t) => {
+  const field = (schema: object, read: string, write: string) => ({ ...schema, 'x-read': read, 'x-write': write })
+  const userFields = {
+    type: 'object' as const,
+    properties: {
+      favoriteColor: field({ type: 'string', description: 'For your desk' }, 'anyone', 'owner'),
+      look: field({ type: 'string', enum: ['light', 'follow-system'], title: 'Look of the app' }, 'owner', 'owner'),
+      newsletter: field({ type: 'boolean', title: 'Send me news' }, 'owner', 'owner'),
+      rows: field({ type: 'integer', minimum: 5, maximum: 50, title: 'Rows' }, 'owner', 'owner'),
+      plan: field({ type: 'string', enum: ['free', 'pro'], title: 'Plan', default: 'free' }, 'owner', 'admin'),
+      note: field({ type: 'string', title: 'Note' }, 'admin', 'admin'),
+    },
+  }
+  const { url, inbox, inject, admin } = await serve(t, { userFields })
+  const [email, password] = ['ada@example.com', 'quiet lantern river']
+  const watched = await openPage(t, `${url}/sign-up`)
+  const { page } = watched
+  for (const hidden of ['Plan', 'Note']) t.equal(await page.getByLabel(hidden).count(), 0, 'only what owners write')
+  await page.getByLabel('Name', { exact: true }).fill('Ada')
+  await page.getByLabel('E-mail address').fill(email)
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await page.getByLabel('Favorite color (optional)').fill('green')
+  await page.getByText('For your desk').waitFor()
+  await page.getByLabel('Look of the app (optional)').selectOption({ label: 'Follow system' })
+  await page.getByLabel('Send me news').check()
+  await page.getByLabel('Rows (optional)').fill('20')
+  await button(page, 'Create account').click()
+  await page.goto(await linkTo(inbox, email))
+  await button(page, 'Create account').click()
+  await page.waitForURL(`${url}/account`)
+  const read = async () => {
+    const [user] = (await inject('GET', `/api/users?email=${email}`, { headers: admin.headers })).json()
+    return user
+  }
+  t.match(await read(), { favoriteColor: 'green', look: 'follow-system', newsletter: true, rows: 20, plan: 'free' })
+  await page.getByLabel('Rows', { exact: true }).waitFor()
+  t.equal(await page.getByLabel('Rows', { exact: true }).inputValue(), '20')
+  t.equal(await page.locator('[data-fact=plan]').innerText(), 'Free', 'what others write is shown')
+  t.equal(await page.getByText('Note').count(), 0)
+  await page.getByLabel('Favorite color').fill('')
+  await page.getByLabel('Send me news').uncheck()
+  await page.getByLabel('Rows', { exact: true }).fill('')
+  await button(page, 'Save').click()
+  await page.getByText('Your name and address are saved.').waitFor()
+  t.match(await read(), { favoriteColor: undefined, look: 'follow-system', newsletter: false, rows: undefined })
+  watch(t, watched)
+})
+
+t.test('15.2 a new password shows how strong it is while it is typed', async (t) => {
+  const { url } = await serve(t)
+  const { page } = await openPage(t, `${url}/sign-up`)
+  await page.getByLabel('Name', { exact: true }).fill('Ada Lovelace')
+  const strength = page.locator('#strength-text')
+  for (const [password, said] of [
+    ['quiet', '3 more characters are needed.'], ['Ada Lovelace', 'The password must not be your name'],
+    ['football', 'This password is too common.'], ['aaaaaaaaaaaa', 'Weak'], ['quiet lantern river', 'Strong.'],
+  ] as const) {
+    await page.getByLabel('Password', { exact: true }).fill(password)
+    await strength.getByText(said).waitFor()
+  }
+  t.equal(await page.getByRole('meter').evaluate((meter: HTMLMeterElement) => meter.value), 4)
+})
+
+nightly('15.2 after a reset, who has a second factor is asked for it', async (t) => {
+  const usher = await serve(t)
+  const { url, inbox, createUser, inject } = usher
+  const sql = openSql(t, usher)
+  const user = await createUser({ name: 'Ada' })
+  const { secret } = (await inject('POST', '/api/auth/totp', { headers: user.headers })).json()
+  const step = Math.floor(Date.now() / 30_000)
+  const payload = { code: codeOf(secret, step - 1) }
+  t.equal((await inject('POST', '/api/auth/totp/confirm', { headers: user.headers, payload })).statusCode, 200)
+  // The reset would remove a newer one, and all that somebody has who has not confirmed the address.
+  await sql`update users set email_verified = true where id = ${user.id}`
+  await sql`update totp set confirmed_at = now() - interval '10 days', created_at = now() - interval '10 days'`
+  await inject('POST', '/api/auth/password-reset', { payload: { email: user.email } })
+  const watched = await openPage(t, await linkTo(inbox, user.email, 2))
+  const { page } = watched
+  await page.getByLabel('New password').fill(NEXT)
+  await button(page, 'Set password').click()
+  await page.getByRole('heading', { name: 'One more step' }).waitFor()
+  await page.locator('[data-account]').getByText(user.email).waitFor()
+  await page.getByLabel('Code', { exact: true }).fill(codeOf(secret, Math.floor(Date.now() / 30_000)))
+  await button(page, 'Log in').click()
+  await page.waitForURL(`${url}/account`)
+  watch(t, watched, [401])
+})
+
+nightly('15.2 an invitation says who invites, to what and which account, and logs in', async (t) => {
+  const { url, inbox, inject, admin } = await serve(t, { pages: { productName: 'Notes' } })
+  const email = 'alan@example.com'
+  const { id } = (await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Alan', email } })).json()
+  await inject('POST', `/api/users/${id}/invitation`, { headers: admin.headers })
+  const watched = await openPage(t, await linkTo(inbox, email))
+  const { page } = watched
+  await page.getByRole('heading', { name: 'Welcome to Notes' }).waitFor()
+  const { name } = (await inject('GET', `/api/users/${admin.id}`)).json()
+  await page.getByText(`${name} has invited you to Notes.`).waitFor()
+  await page.locator('[data-account]').getByText(email).waitFor()
+  await page.getByLabel('New password').fill(NEXT)
+  await button(page, 'Set password').click()
+  await page.waitForURL(`${url}/account`)
+  watch(t, watched)
 })

@@ -20,10 +20,18 @@ async function logIn (page: Page, { email, password }: { email: string, password
   await button(page, 'Log in').first().click()
 }
 
+/** Opens another page of the account. */
+async function open (page: Page, title: string): Promise<void> {
+  await page.getByRole('navigation').getByRole('link', { name: title, exact: true }).click()
+  await page.getByRole('heading', { name: title, exact: true, level: 1 }).waitFor()
+}
+
 const step = () => Math.floor(Date.now() / 30_000)
 
 /** Sets up an authenticator app on the account page. Returns its secret and the recovery codes. */
 async function enrol (t: Test, page: Page) {
+  await page.waitForURL('**/account**')
+  await open(page, 'Security')
   await button(page, 'Set up an authenticator app').click()
   await page.getByRole('img', { name: 'QR code for the authenticator app' }).waitFor()
   const secret = (await page.locator('#totp-secret').textContent())!.replaceAll(' ', '')
@@ -74,6 +82,7 @@ t.test('16.4 an authenticator app: set up, log in with it, confirm with it, remo
   await page.keyboard.press('Enter')
   await page.waitForURL(`${url}/account`)
 
+  await open(page, 'Security')
   await button(page, 'Remove the app').waitFor()
   await sql`update sessions set auth_time = now() - interval '1 day' where user_id = ${user.id}`
   await button(page, 'Remove the app').click()
@@ -118,6 +127,8 @@ t.test('16.4 a login starts again after five wrong codes, and what was typed bef
   await page.getByText('Use a recovery code instead').click()
   await page.getByLabel('Recovery code', { exact: true }).fill(recoveryCodes[1]!)
   await page.keyboard.press('Enter')
+  await page.waitForURL(`${url}/account`)
+  await open(page, 'Security')
   await page.getByText('9 recovery codes left').waitFor()
 })
 
@@ -128,6 +139,8 @@ t.test('16.3 a passkey: add, rename, log in by button, by the list of the field,
   const { page } = watched
   const authenticator = await addAuthenticator(page)
   await logIn(page, user)
+  await page.waitForURL(`${url}/account`)
+  await open(page, 'Security')
   await page.getByText('You have no passkey yet.').waitFor()
   await authenticator.verify(false)
   await button(page, 'Add a passkey').click()
@@ -152,6 +165,8 @@ t.test('16.3 a passkey: add, rename, log in by button, by the list of the field,
   const loggedIn = page.waitForResponse(`${url}/api/auth/login/passkey`)
   await button(page, 'Log out').click()
   t.equal((await loggedIn).status(), 200)
+  await page.waitForURL(`${url}/account`)
+  await open(page, 'Security')
   await button(page, 'Remove <b>Key</b>').waitFor()
   t.notOk(await page.getByText('Last used: never').isVisible())
 
@@ -164,6 +179,7 @@ t.test('16.3 a passkey: add, rename, log in by button, by the list of the field,
   await authenticator.verify(true)
   await button(page, 'Log in with a passkey').click()
   await page.waitForURL(`${url}/account`)
+  await open(page, 'Security')
   await button(page, 'Remove <b>Key</b>').waitFor()
 
   await sql`update sessions set auth_time = now() - interval '1 day' where user_id = ${user.id}`
@@ -214,7 +230,7 @@ t.test('16.4 a passkey completes a login with a password, and who abandons it ca
   await button(page, 'Log out').waitFor()
 })
 
-t.test('16.4 where a second factor is required, the account page leads to one, and then shows the rest', async (t) => {
+t.test('16.4 where a second factor is required, the pages of the account lead to one, and then show the rest', async (t) => {
   const { url, app } = await serve(t, { secondFactor: 'everyone' })
   const password = 'quiet lantern river'
   const byApp = { email: 'ada@example.com', password }
@@ -224,6 +240,7 @@ t.test('16.4 where a second factor is required, the account page leads to one, a
   await addAuthenticator(page)
   await withoutOffers(page)
   await logIn(page, byApp)
+  await page.waitForURL(`${url}/account/security`)
   await page.getByText('Set up an app or a passkey to go on.').waitFor()
   t.notOk(await page.getByLabel('Current password').isVisible())
   await checkLooks(t, page, 'required')
@@ -253,6 +270,8 @@ t.test('17.1 an API key on the account page: create it with step-up, see it once
   const watched = await openPage(t, `${url}/login`)
   const { page } = watched
   await logIn(page, user)
+  await page.waitForURL(`${url}/account`)
+  await open(page, 'API keys')
   await page.getByText('You have no API key.').waitFor()
   await sql`update sessions set auth_time = now() - interval '1 day' where user_id = ${user.id}`
   await button(page, 'Create an API key').click()

@@ -19,7 +19,7 @@ const origins = ['https://app.example.com']
 await app.register(httpDefaults, {
   origins, setHeaders: createHeaders(origins), renderMissing: await createMissingPage(withPages()),
 })
-await app.register(home, withPages())
+await app.register(home, { ...withPages(), signUp: false, console: false })
 
 t.test('15.1 / is a page for browsers, with links to the other pages', async (t) => {
   for (const method of ['GET', 'HEAD'] as const) {
@@ -28,15 +28,18 @@ t.test('15.1 / is a page for browsers, with links to the other pages', async (t)
     t.match(headers, {
       'content-type': 'text/html; charset=utf-8',
       'content-security-policy':
-        "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+        "script-src 'self'; connect-src 'self'",
       vary: 'Origin, Accept, Accept-Language',
       'x-content-type-options': 'nosniff',
     })
     if (method === 'HEAD') continue
     t.strictSame(
-      [...body.matchAll(/href="(.*?)"/g)].map(([, link]) => link), ['favicon.svg', 'design.css', '#main', 'docs', 'graphql', 'login']
+      [...body.matchAll(/(?:href|src)="(.*?)"/g)].map(([, link]) => link),
+      ['favicon.svg', 'design.css', 'home.js', '#main', 'login', 'account', 'docs', 'graphql']
     )
-    t.notMatch(body, /\{\{|<script/)
+    t.notMatch(body, /\{\{|<script>/)
+    t.match((await app.inject('/home.js')).headers['content-type'], 'text/javascript')
   }
   const named = await app.inject({ url: '/', headers: { accept: 'Text/HTML;charset=UTF-8, application/json;q=0.9' } })
   t.equal(named.statusCode, 200, 'also if they name the charset')
@@ -54,7 +57,7 @@ t.test('15.1 / is in the language of the reader, and has the name, the color and
   const german = await read('de-AT')
   t.match(german.body, 'Dieser Dienst ist in Betrieb.')
   t.match(german.body, '<img src="/logo.svg" alt="A &lt; B">')
-  t.notMatch(german.body, 'href="login"')
+  t.notMatch(german.body, /href="(login|account)"|<script/)
   t.equal(german.headers['content-language'], 'de')
   const arabic = await read('ar')
   t.match(arabic.body, '<html lang="ar" dir="rtl">')

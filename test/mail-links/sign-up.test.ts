@@ -226,7 +226,7 @@ t.test('11.2 whoever opens the link elsewhere chooses the password: that of the 
     const { token } = await ask(mallory)
     const elsewhere = { token, cookie }
     const checked = await check(elsewhere, payload)
-    t.same([checked.statusCode, checked.headers['password-required'], checked.body], [204, 'true', ''], what)
+    t.same([checked.statusCode, checked.headers['password-required']], [200, 'true'], what)
     const refused = await confirm(elsewhere, payload)
     t.same([refused.statusCode, refused.json()], [400, required], what)
     t.same(await usersOf(mallory.email), [], 'and nothing is created')
@@ -245,11 +245,51 @@ t.test('11.2 in the browser that has signed up, nothing is asked again', async (
   t.match(set, /; HttpOnly; Secure; SameSite=Lax$/, 'scripts and other sites cannot use the cookie')
   const link = { token: await inbox.token(ada.email), cookie: `other=1; ${cookieIn(response)}` }
   const checked = await check(link)
-  t.same([checked.statusCode, checked.headers['password-required']], [204, undefined])
+  t.same([checked.statusCode, checked.headers['password-required']], [200, undefined])
   const [stored] = await sql`select encode(binding_hash, 'hex') as hex from sign_ups where email = ${ada.email}`
   t.equal(stored!.hex, createHash('sha256').update(cookieIn(response).split('=')[1]!).digest('hex'), 'stored hashed')
   t.equal((await confirm(link)).statusCode, 201)
   t.equal(await tries(ada), 200)
+})
+
+t.test('11.2 a confirmation logs in if it asks for it, as the password of the account would', async (t) => {
+  const [own, other, quiet] = [person(), person(), person()]
+  const origin = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }
+  const logIn = async ({ token, cookie }: Link, payload: object, headers: object = {}) =>
+    inject('POST', '/api/auth/sign-up/confirm', {
+      payload: { token, ...payload }, headers: { ...cookie && { cookie }, ...headers },
+    })
+  const sessionIn = (response: Awaited<ReturnType<typeof logIn>>) =>
+    response.cookies.find(({ name }) => name === 'usher_session')?.value
+  const confirmed = await logIn(await ask(own), { logIn: true })
+  const { id } = confirmed.json()
+  const refreshed = await inject('POST', '/api/auth/refresh', { headers: { cookie: `usher_session=${sessionIn(confirmed)}` } })
+  t.match(refreshed.json(), { user: { id, email: own.email } })
+  const elsewhere = await logIn({ token: (await ask(other)).token }, { logIn: true, password: newPassword() })
+  t.type(sessionIn(elsewhere), 'string', 'also with a password that was just chosen')
+  const actions = await sql`select action from audit where user_id = ${id} order by id`
+  t.same(actions.map(({ action }) => action), ['user.sign-up', 'login'])
+  const foreign = await logIn(await ask(quiet), { logIn: true, password: newPassword() }, origin)
+  t.same([foreign.statusCode, sessionIn(foreign)], [201, undefined], 'a page of another site logs nobody in')
+  for (const payload of [{}, { logIn: false }]) {
+    const without = await logIn(await ask(person()), payload)
+    t.same([without.statusCode, sessionIn(without)], [201, undefined])
+  }
+})
+
+t.test('11.2 a hook that rejects the login of a new user leaves the user', async (t) => {
+  const hooks = {
+    beforeLogin ({ role }: { role: string }) {
+      if (role === 'user') throw Object.assign(new Error('Not yet'), { statusCode: 403 })
+    },
+  }
+  const strict = await createUsher(t, { mailer: inbox.mailer, signUp: true, hooks })
+  const ada = person()
+  const { signUpId } = (await strict.inject('POST', '/api/auth/sign-up', { payload: { ...ada, cookie: false } })).json()
+  const payload = { token: await inbox.token(ada.email), signUpId, logIn: true }
+  const confirmed = await strict.inject('POST', '/api/auth/sign-up/confirm', { payload })
+  t.same([confirmed.statusCode, confirmed.cookies], [201, []])
+  t.equal((await strict.inject('POST', '/api/auth/login', { payload: ada })).statusCode, 403)
 })
 
 t.test('11.2 whoever receives the mail may replace the name and the password, in any browser', async (t) => {

@@ -4,6 +4,7 @@ import { extname, join } from 'node:path'
 import { transform, type Loader } from 'esbuild'
 import t from 'tap'
 import manifest from '../../package.json' with { type: 'json' }
+import { passwordStrength } from '../../schema/sign-in/passwords/strength.ts'
 import { describeUserAgent } from '../../schema/strings/user-agent.ts'
 import { describeInput, inputText } from '../../schema/translations/describe-input.ts'
 import { formatText, toSentence } from '../../schema/translations/format.ts'
@@ -29,7 +30,7 @@ t.test('15.4 the scripts of pages and the client have no syntax that a supported
   for (const file of files) {
     t.ok(await isKnown(readFileSync(join(root, file), 'utf8'), extname(file).slice(1) as Loader), file)
   }
-  for (const sent of [formatText, toSentence, describeUserAgent, describeInput, inputText]) {
+  for (const sent of [formatText, toSentence, describeUserAgent, describeInput, inputText, passwordStrength]) {
     t.ok(await isKnown(`export ${sent}`, 'js'), sent.name)
   }
   const newer = ['class A { static { f() } }', 'f(/(?<=a)b/)', 'f(/[a&&b]/v)', 'using a = f()']

@@ -5,6 +5,7 @@ import t from 'tap'
 import usher from '../../app.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
 import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
+import { markOf } from '../../routes/pages/account/provider-marks.ts'
 import { createUsher, sharedUsher, type LoggedIn } from '../helpers/app.ts'
 import { openHost } from '../helpers/host.ts'
 import { createMailer } from '../helpers/mail.ts'
@@ -33,7 +34,7 @@ const usherOfTest = await createUsher(t, {
 const { inject, createUser, admin } = usherOfTest
 const all = [
   '/login', '/login/second-factor', '/login/mail', '/login/mail/code', '/login/mail/confirm', '/forgot-password', '/set-password', '/sign-up', '/sign-up/confirm',
-  '/verify-email', '/undo', '/account',
+  '/verify-email', '/undo', '/account', '/account/security', '/account/sessions', '/account/keys', '/account/files', '/account/data',
 ]
 
 function send (
@@ -51,7 +52,7 @@ t.test('15.2 pages have a strict policy, no file of another site, and no text th
     t.equal(headers['content-type'], 'text/html; charset=utf-8')
     t.equal(headers['content-security-policy'], policy())
     t.equal(headers['referrer-policy'], /login(?!.*confirm)|forgot|sign-up$/.test(path) ? 'same-origin' : 'no-referrer')
-    t.equal(headers['cache-control'], ['/account', '/login/second-factor'].includes(path) ? 'no-store' : 'no-cache')
+    t.equal(headers['cache-control'], /^\/account|second-factor$/.test(path) ? 'no-store' : 'no-cache')
     t.equal(headers['set-cookie'], undefined)
     const name = '&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{title}}&#39;'
     t.match(body, `<header class="page-header"><span class="brand"><bdi>${name}</bdi></span></header>`)
@@ -267,7 +268,7 @@ t.test('15.2 the form for sign-up works without JavaScript, and says the same wh
   t.match(refused.body, 'value="Ada"')
   t.notMatch(refused.body, 'password1')
   const token = await inbox.token(given.email)
-  t.equal((await inject('POST', '/api/auth/sign-up/check', { payload: { token } })).statusCode, 204)
+  t.strictSame((await inject('POST', '/api/auth/sign-up/check', { payload: { token } })).json(), { email: given.email })
   const headers = { cookie: cookies[0] }
   t.equal((await inject('POST', '/api/auth/sign-up/confirm', { payload: { token }, headers })).statusCode, 201)
   t.equal((await inject('POST', '/api/auth/sign-up/check', { payload: { token } })).statusCode, 400)
@@ -628,7 +629,68 @@ t.test('15.2 no field cuts off in silence what is typed, since browsers count ot
 })
 
 t.test('15.2 pages that need scripts say so if these do not run', async (t) => {
-  for (const path of ['/account', '/set-password', '/sign-up/confirm', '/verify-email', '/undo', '/login/mail/confirm']) {
+  for (const path of ['/account', '/account/security', '/set-password', '/sign-up/confirm', '/verify-email', '/undo', '/login/mail/confirm']) {
     t.match((await inject('GET', path)).body, /id="scripts-missing">The scripts of this page have not loaded\./, path)
   }
+})
+
+t.test('15.2 each page of an account marks itself in the navigation, whose links work below a prefix', async (t) => {
+  const pages = all.filter((path) => path.startsWith('/account'))
+  for (const path of pages) {
+    const { body } = await inject('GET', path)
+    const links = [...body.matchAll(/<li><a href="([^"]+)"( aria-current="page")?>/g)]
+      .map(([, href, current]) => [new URL(href!, `http://x/accounts${path}`).pathname, current !== undefined])
+    t.strictSame(links, pages.map((other) => [`/accounts${other}`, other === path]), path)
+    t.equal(body.match(/<h1/g)?.length, 1)
+  }
+})
+
+t.test('12.2 the form for sign-up takes fields of the host without JavaScript, and says at each what is wrong', async (t) => {
+  const owner = { 'x-read': 'owner', 'x-write': 'owner' }
+  const userFields = {
+    type: 'object' as const,
+    properties: {
+      rows: { type: 'integer', minimum: 5, maximum: 50, title: 'Rows <b>', ...owner },
+      newsletter: { type: 'boolean', ...owner },
+      homeTown: { type: 'string', maxLength: 80, description: 'Where you live', ...owner },
+      look: { type: 'string', enum: ['dark-mode', 'EUR'], ...owner },
+      tags: { type: 'array', items: { type: 'string' }, ...owner },
+      rank: { type: 'integer', 'x-write': 'admin' },
+    },
+  }
+  const { inject } = await createUsher(t, { mailer: inbox.mailer, signUp: true, userFields })
+  const { body } = await inject('GET', '/sign-up')
+  t.match(body, '<label for="rows">Rows &lt;b&gt; (optional)</label>')
+  t.match(body, /<input id="rows"[^>]* step="1" min="5" max="50"[^>]* type="number"/)
+  t.match(body, '<label for="homeTown">Home town (optional)</label>')
+  t.match(body, 'id="homeTown-hint">Where you live</p>')
+  t.match(body, '<option value="dark-mode">Dark mode</option><option value="EUR">EUR</option>')
+  t.notMatch(body, /name="(tags|rank)"/)
+  const send = (fields: Record<string, string>) => inject('POST', '/sign-up', {
+    headers: { 'content-type': form, 'sec-fetch-site': 'same-origin' },
+    payload: `${new URLSearchParams({ name: 'Ada', email: 'fields@example.com', password: 'quiet lantern river', ...fields })}`,
+  })
+  const wrong = await send({ rows: '51', newsletter: 'on', homeTown: '<Rome>', look: 'EUR' })
+  t.equal(wrong.statusCode, 400)
+  t.match(wrong.body, 'id="rows-error">Must be between 5 and 50.</p>')
+  t.match(wrong.body, /id="homeTown"[^>]* value="&lt;Rome&gt;"/)
+  t.match(wrong.body, /id="newsletter" name="newsletter" checked/)
+  t.match(wrong.body, '<option value="EUR" selected>')
+  t.match((await send({ rows: 'many' })).body, /id="rows-error">Must be/)
+  const sent = await send({ rows: '20', newsletter: 'on', homeTown: '', look: 'dark-mode', tags: 'x', rank: '1' })
+  t.equal(sent.statusCode, 400, 'what no form has is the schema\'s to reject')
+  const signUp = await send({ rows: '20', newsletter: 'on', homeTown: '', look: 'dark-mode', rank: '1' })
+  t.equal(signUp.statusCode, 303)
+  const cookie = `${signUp.headers['set-cookie']}`.split(';')[0]!
+  const payload = { token: await inbox.token('fields@example.com') }
+  const created = await inject('POST', '/api/auth/sign-up/confirm', { payload, headers: { cookie } })
+  t.match(created.json(), { rows: 20, newsletter: true, look: 'dark-mode', homeTown: undefined, rank: undefined })
+})
+
+t.test('16.5 a provider has the mark of its preset or of its id, and any other a general one', async (t) => {
+  const id = (name: string) => /<path [^>]*d="([^"]+)"/.exec(`${markOf(name)}`)![1]
+  t.not(id('github'), id('google'))
+  t.equal(id('google-workspace'), id('google'))
+  t.equal(`${markOf('staff', 'microsoft')}`, `${markOf('microsoft')}`)
+  for (const name of ['company', 'constructor', 'toString', 'generic']) t.equal(id(name), id('generic'), name)
 })

@@ -5,6 +5,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { textColorOn } from '../../../schema/options/color.ts'
 import { NotFound } from '../../../schema/http/errors.ts'
 import { readDesign } from '../components.ts'
+import { mostCommonPasswords } from '../../../schema/sign-in/passwords/common-passwords.ts'
+import { passwordStrength } from '../../../schema/sign-in/passwords/strength.ts'
 import { failureTexts, type PageText } from '../../../schema/options/page-texts.ts'
 import { describeUserAgent } from '../../../schema/strings/user-agent.ts'
 import type { Texts } from '../../../schema/translations/en.ts'
@@ -17,6 +19,8 @@ const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
 }
+// Ten bytes each. Whoever tries passwords begins with them; the service knows all.
+const MOST_COMMON = 1000
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 /**
@@ -35,8 +39,9 @@ export function serveAssets (
     readdirSync(FOLDER).sort().map((name) => [name, withColors(readFileSync(join(FOLDER, name), 'utf8'))])
   )
   assets.set('design.css', readDesign(color))
-  const functions = [formatText, toSentence, describeUserAgent, describeInput, inputText]
+  const functions = [formatText, toSentence, describeUserAgent, describeInput, inputText, passwordStrength]
   assets.set('functions.js', functions.map((given) => `export ${given}\n`).join('\n'))
+  assets.set('common.js', `export const common = new Set(${JSON.stringify(mostCommonPasswords(MOST_COMMON))})\n`)
   const texts = new Map([...languages].map(([language, given]) => [
     language, `export const { texts, failures } = ${JSON.stringify(textsOfScripts(given))}\n`,
   ]))
@@ -74,7 +79,9 @@ const SHOWN: readonly PageText[] = [
   'filePublic', 'filePrivate', 'fileMakePublic', 'fileMakePrivate', 'fileChanged', 'fileDeleteConfirm', 'fileDeleted',
   'linkUnnamed', 'linkOfKey', 'linkRevoked', 'tooManyWait', 'sentAgain', 'sendAgainLimit', 'loggedInAs', 'typedKept',
   'valueMissing', 'valueCharacters', 'valueLong', 'invalidForm',
-  'deviceOn', 'activeNow', 'lastUsed', 'othersEnded', 'recoveryLeft', 'exportDone', 'deleteConfirm',
+  'deviceOn', 'activeNow', 'lastUsed', 'othersEnded', 'recoveryLeft', 'exportDone', 'deleteOther',
+  'strengthWeak', 'strengthFair', 'strengthGood', 'strengthStrong', 'strengthShort', 'longPassword',
+  'personalPassword', 'commonPassword', 'yes', 'no',
 ]
 
 function textsOfScripts (texts: Texts) {

@@ -14,6 +14,7 @@ import { createLogInByMail } from '../../sign-in/mails.ts'
 import type { RequestOf } from '../../http/route-types.ts'
 import { createSessionCookie, createSignUpCookie } from '../../access/cookies.ts'
 import { createReadSignUp, createSignUp } from '../../mail-links/sign-ups.ts'
+import { readHostFields } from './host-fields.ts'
 
 /** The maximum size of a form. */
 export const FORM_BYTES = 16 * 1024
@@ -47,10 +48,12 @@ export type FormOperations = Awaited<ReturnType<typeof createFormOperations>>
  */
 export async function createFormOperations (app: FastifyInstance) {
   const { usherAccess: { callerOf }, usherSignIn: { login, totp }, usherMailLinks: { passwordLinks } } = app
+  const { userFields } = app.usherOptions
   const cookies = await createSessionCookie(app)
   const { rejectFlood, logIn } = createLogIn(app, cookies)
   const byMail = await createLogInByMail(app)
   const signUp = createSignUp(app, await createSignUpCookie(app))
+  const readSignUp = createReadSignUp(app)
 
   return {
     logIn: {
@@ -89,7 +92,11 @@ export async function createFormOperations (app: FastifyInstance) {
     },
     signUp: {
       body: SignUp,
-      preValidation: createReadSignUp(app),
+      async preValidation (request) {
+        await readSignUp(request)
+        const { body } = request
+        if (typeof body === 'object' && body !== null) request.body = readHostFields(userFields, body as Record<string, unknown>)
+      },
       submit: (request: RequestOf<{ body: typeof SignUp }>, reply) => signUp(request, reply, request.body),
     },
   } satisfies Record<string, FormOperation>

@@ -10,6 +10,7 @@ import { serveAssets } from './assets.ts'
 import { addForm, createFormOperations, createOriginCheck, FORM_BYTES } from './forms.ts'
 import { listPages, type Page } from './page-list.ts'
 import type { PageValues } from './page-values.ts'
+import { markOf } from './provider-marks.ts'
 import { createRenderer, explain, explainAtFields } from './render.ts'
 import { createLanguages } from './texts.ts'
 
@@ -23,12 +24,17 @@ const pages: FastifyPluginAsync = async (app) => {
   const languages = await createLanguages(options)
   const { texts } = languages
   const textsOf = (request: FastifyRequest) => texts.get(languages.of(request))!
-  const { render } = createRenderer(options, { assets: serveAssets(app, texts), texts, providers: providers.list() })
+  const presets = new Map(options.providers.map(({ id, preset }) => [id, preset]))
+  const { render } = createRenderer(options, {
+    assets: serveAssets(app, texts),
+    texts,
+    providers: providers.list().map(({ id, name }) => ({ id, name, mark: markOf(id, presets.get(id)) })),
+  })
   const destination = await createReturnCookie(app)
   const challenges = await createChallengeCookie(app)
   const readReturnTo = createReturnTo(options)
   const checkOrigin = createOriginCheck(app)
-  const keyActions = Object.keys(options.policy).filter((action) => !sessionActions.has(action)).sort().join(' ')
+  const keyActions = Object.keys(options.policy).filter((action) => !sessionActions.has(action)).sort()
   addFormParser(app, FORM_BYTES)
 
   for (const page of listPages(options, await createFormOperations(app))) {
@@ -59,7 +65,8 @@ const pages: FastifyPluginAsync = async (app) => {
         const language = languages.of(request)
         const text = explain(error, textsOf(request), language)
         const body = (request.body ?? {}) as Record<string, unknown>
-        const shown = form.explain?.({ error, text, body }) ?? explainAtFields(error, textsOf(request), language)
+        const shown = form.explain?.({ error, text, body }) ??
+          explainAtFields(error, textsOf(request), language, options.userFields)
         return render(page, language, { ...valuesOf(page, request), ...typedIn(request), ...shown })
       },
     })
@@ -93,6 +100,7 @@ const pages: FastifyPluginAsync = async (app) => {
       keyActions,
       hasFiles: !options.without.includes('uploads'),
       hasConsole: options.console,
+      hasPosts: !options.without.includes('posts'),
       forgotUrl: `forgot-password${query}`,
       ...options.signUp && { signUpUrl: `sign-up${query}`, signUpPage: `sign-up${query}` },
       ...options.loginMail && { loginMailUrl: `login/mail${query}`, mailCodeUrl: `login/mail/code${query}` },
@@ -181,8 +189,9 @@ function createPolicy (target: string | undefined): string {
 }
 
 function typedIn ({ body }: FastifyRequest): PageValues {
-  const { name, email } = (body ?? {}) as Record<string, unknown>
-  return { typedName: typeof name === 'string' ? name : '', typedEmail: typeof email === 'string' ? email : '' }
+  const typed = (body ?? {}) as Record<string, unknown>
+  const { name, email } = typed
+  return { typed, typedName: typeof name === 'string' ? name : '', typedEmail: typeof email === 'string' ? email : '' }
 }
 
 export default pages

@@ -4,7 +4,13 @@ import { InvalidChallenge, SecondFactorRequired } from '../../../schema/sign-in/
 import { confirmsSignUps } from '../../mail-links/sign-ups.ts'
 import type { FormOperation, FormOperations } from './forms.ts'
 import type { PageValues } from './page-values.ts'
-import { showAccount } from './templates/account.ts'
+import { accountPages, type AccountPath } from './templates/account/frame.ts'
+import { showData } from './templates/account/data.ts'
+import { showFiles } from './templates/account/files.ts'
+import { showKeys } from './templates/account/keys.ts'
+import { showProfile } from './templates/account/profile.ts'
+import { showSecurity } from './templates/account/security.ts'
+import { showSessions } from './templates/account/sessions.ts'
 import { showConfirmSignUp } from './templates/confirm-sign-up.ts'
 import { showForgotPassword } from './templates/forgot-password.ts'
 import { showLogin } from './templates/login.ts'
@@ -67,12 +73,21 @@ export interface Page {
   }
 }
 
+const ofAccount: Readonly<Record<AccountPath, Pick<Page, 'template' | 'script'>>> = {
+  '/account': { template: showProfile, script: 'profile.js' },
+  '/account/security': { template: showSecurity, script: 'security.js' },
+  '/account/sessions': { template: showSessions, script: 'sessions.js' },
+  '/account/keys': { template: showKeys, script: 'keys.js' },
+  '/account/files': { template: showFiles, script: 'files.js' },
+  '/account/data': { template: showData, script: 'data.js' },
+}
+
 /** The script of the pages to which mails link, with a token. */
 const MAIL_LINK = 'mail-link.js'
 
 /** Returns the pages that the options ask for. */
 export function listPages (
-  options: Pick<Options, 'signUp' | 'loginMail' | 'passwordUrl' | 'providers' | 'mailer'>, operations: FormOperations
+  options: Pick<Options, 'signUp' | 'loginMail' | 'passwordUrl' | 'providers' | 'mailer' | 'without'>, operations: FormOperations
 ): Page[] {
   return [
     {
@@ -115,6 +130,7 @@ export function listPages (
         template: showSetPassword,
         title: 'setPasswordTitle',
         script: MAIL_LINK,
+        next: 'account',
         mailLink: {
           check: 'auth/password-reset/check',
           action: 'auth/password-reset/confirm',
@@ -143,6 +159,7 @@ export function listPages (
             template: showConfirmSignUp,
             title: 'confirmSignUpTitle',
             script: MAIL_LINK,
+            next: '../account',
             mailLink: {
               check: 'auth/sign-up/check',
               action: 'auth/sign-up/confirm',
@@ -173,7 +190,8 @@ export function listPages (
         check: 'auth/undo/check', action: 'auth/undo', help: ['forgot-password', 'requestLink'], done: 'undoDone',
       },
     },
-    { path: '/account', template: showAccount, title: 'accountTitle', script: 'account.js', isPersonal: true, isWide: true },
+    ...accountPages.filter(([path]) => path !== '/account/files' || !options.without.includes('uploads'))
+      .map(([path, title]): Page => ({ path, title, ...ofAccount[path], isPersonal: true, isWide: true })),
   ]
 }
 

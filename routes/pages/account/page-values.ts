@@ -15,7 +15,9 @@ export interface PageValues {
   notice?: string
   /** How it looks: as a success, or as a warning. */
   noticeClass?: string
-  /** What the user has entered. */
+  /** What the user has entered, and failures of fields of the host by name. */
+  typed?: Readonly<Record<string, unknown>>
+  hostErrors?: Readonly<Record<string, string>>
   typedName?: string
   typedEmail?: string
   /** Where the login leads. */
@@ -56,10 +58,12 @@ export interface PageValues {
   hasProviders?: boolean
   /** Whether a link to verify the address can be sent. */
   canVerify?: boolean
-  /** The actions that an API key can have, separated by spaces. */
-  keyActions?: string
+  /** The actions that an API key can have. */
+  keyActions?: readonly string[]
   /** Whether the mount has uploads. */
   hasFiles?: boolean
+  /** Whether the mount has posts. */
+  hasPosts?: boolean
   /** Whether the mount has a console. */
   hasConsole?: boolean
 }

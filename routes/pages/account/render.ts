@@ -1,4 +1,5 @@
 import type { Options } from '../../../schema/options/options.ts'
+import type { UserFields } from '../../../schema/users/user-fields.ts'
 import type { Provider } from '../../../schema/sign-in/providers.ts'
 import { TooManyRequests } from '../../../schema/http/errors.ts'
 import { failureTexts, REJECTED } from '../../../schema/options/page-texts.ts'
@@ -9,6 +10,8 @@ import { directionOf } from '../../../schema/translations/languages.ts'
 import { page as showPage } from '../components.ts'
 import { html, type Html } from '../html.ts'
 import type { Page } from './page-list.ts'
+import { accountFields, showHostFacts, showHostFields, signUpFields } from './host-fields.ts'
+import { markTemplates } from './provider-marks.ts'
 import { fieldErrors, type PageValues } from './page-values.ts'
 import { aroundMailLink } from './templates/mail-link.ts'
 
@@ -20,11 +23,11 @@ import { aroundMailLink } from './templates/mail-link.ts'
  * @param providers those with which users log in
  */
 export function createRenderer (
-  { pages: { productName, logo, appUrl, termsUrl, privacyUrl } }: Pick<Options, 'pages'>,
+  { pages: { productName, logo, appUrl, termsUrl, privacyUrl }, userFields }: Pick<Options, 'pages' | 'userFields'>,
   { assets, texts, providers }: {
     assets: (language: string) => string
     texts: ReadonlyMap<string, Texts>
-    providers: readonly Provider[]
+    providers: readonly (Provider & { mark: Html })[]
   }
 ) {
   // What depends on nothing but the language.
@@ -35,8 +38,15 @@ export function createRenderer (
     header: appUrl && html`<a class="end" href="${appUrl}">${formatText(t.backToApp, { product: productName }, language)}</a>`,
     footer: (termsUrl ?? privacyUrl) && html`${termsUrl && html`<a href="${termsUrl}">${t.terms}</a>`}${
       privacyUrl && html`<a href="${privacyUrl}">${t.privacy}</a>`}`,
-    choices: providers.map(({ id, name }) => ({ id, text: formatText(t.continueWith, { provider: name }, language) })),
+    choices: providers.map(({ id, name, mark }) => ({
+      id, mark, text: formatText(t.continueWith, { provider: name }, language),
+    })),
   }]))
+  const onSignUp = signUpFields(userFields)
+  const { written, shown } = accountFields(userFields)
+  const profileFields = showHostFields(written, {}, { 'data-kept': true, 'data-member': true })
+  const shownFields = showHostFacts(shown)
+  const providerMarks = markTemplates(providers)
 
   return {
     render (page: Page, language: string, values: PageValues): string {
@@ -44,12 +54,33 @@ export function createRenderer (
       const { path, template, script, mailLink, isWide = false } = page
       // URLs are relative to the page, so that it works below a prefix and behind a proxy that changes the path.
       const root = '../'.repeat(path.split('/').length - 2) || './'
-      const [title, folder] = [t[page.title], `${root}${files}`]
+      const [title, folder] = [t[values.challenge ? 'secondFactorTitle' : page.title], `${root}${files}`]
       const links = choices.length > 0 ? showProviders(t, choices, root, values.returnQuery) : undefined
       const mailSentText = values.typedEmail
         ? formatText(t.loginMailSentTo, { email: values.typedEmail }, language)
         : t.loginMailSent
-      const view = { t, v: { mailSentText, ...values, root, title, providers: links } }
+      const view = {
+        t,
+        f: (text: string, given: Readonly<Record<string, string>>) => formatText(text, given, language),
+        v: {
+          mailSentText,
+          ...values,
+          root,
+          title,
+          productName,
+          providers: links,
+          providerMarks,
+          profileFields,
+          shownFields,
+          signUpFields: onSignUp.length === 0
+            ? undefined
+            : showHostFields(onSignUp, {
+              values: values.typed ?? {},
+              errors: values.hostErrors ?? {},
+              labelOfOptional: (label) => formatText(t.optional, { label }, language),
+            }),
+        },
+      }
       const content = mailLink ? aroundMailLink(view, mailLink, template(view)) : template(view)
       return `${showPage({
         language,
@@ -71,11 +102,11 @@ export function createRenderer (
 }
 
 const showProviders = (
-  { or, providersTitle }: Texts, choices: readonly { id: string, text: string }[], root: string, query = ''
+  { or, providersTitle }: Texts, choices: readonly { id: string, mark: Html, text: string }[], root: string, query = ''
 ): Html => html`<p class="divider">${or}</p>
 <nav class="providers" aria-label="${providersTitle}">
-${choices.map(({ id, text }) =>
-  html`<a class="button plain wide" href="${root}api/auth/providers/${id}/start${query}">${text}</a>\n`)}</nav>`
+${choices.map(({ id, mark, text }) =>
+  html`<a class="button plain wide" href="${root}api/auth/providers/${id}/start${query}">${mark}${text}</a>\n`)}</nav>`
 
 type Failure = Error & { code?: string, errors?: readonly string[] }
 
@@ -84,9 +115,19 @@ export const explain = (error: Failure, texts: Texts, language: string): string 
   explainEach(error, texts, language).map(({ text }) => text).join(' ')
 
 /** Returns what a form shows of a failure: the texts of its fields at these, and the others at its top. */
-export function explainAtFields (error: Failure, texts: Texts, language: string): PageValues {
+export function explainAtFields (
+  error: Failure, texts: Texts, language: string, userFields: UserFields
+): PageValues {
   const values: PageValues = {}
-  for (const { field, text } of explainEach(error, texts, language)) {
+  const hostErrors: Record<string, string> = {}
+  const ofHost = userFields.map(({ name }) => name)
+  for (const { field, text, about, rule } of explainEach(error, texts, language)) {
+    if (about !== undefined && ofHost.includes(about)) {
+      hostErrors[about] = toSentence(rule)
+      values.hostErrors = hostErrors
+      values.hasFieldError = true
+      continue
+    }
     const name = field === undefined ? 'alert' : fieldErrors[field]
     values[name] = [values[name] ?? [], text].flat().join(' ')
     if (field !== undefined) values.hasFieldError = true
@@ -102,23 +143,25 @@ function relativeTime (seconds: number, language: string): string {
 // Each sentence, with the field that it is about.
 function explainEach (
   error: Failure, texts: Texts, language: string
-): { text: string, field: keyof typeof fieldErrors | undefined }[] {
+): { text: string, field: keyof typeof fieldErrors | undefined, about?: string | undefined, rule: string }[] {
   const textOf = (name: string | undefined) =>
     name !== undefined && Object.hasOwn(failureTexts, name) ? texts[failureTexts[name]!] : undefined
   if (error instanceof TooManyRequests) {
     const text = formatText(texts.tooManyWait, { when: relativeTime(error.retryAfter, language) }, language)
-    return [{ text, field: undefined }]
+    return [{ text, field: undefined, rule: '' }]
   }
   // A hook of the host may throw something that has no message.
   const sentences = error.errors ?? [error.message ?? texts.failed]
   return sentences.map((sentence) => {
-    const [, first = ''] = /^(\w+) /.exec(sentence) ?? []
+    const [, first = '', rule = ''] = /^(\w+) (.*)/.exec(sentence) ?? []
     const isField = Object.hasOwn(fieldErrors, first) && error.code === 'INVALID_INPUT'
     return {
       // What a hook of the host says is a better reason than that one has rejected something.
       text: (error.code === REJECTED ? undefined : textOf(error.code)) ?? textOf(sentence) ??
         inputText(sentence, texts, language) ?? toSentence(sentence),
       field: isField ? first as keyof typeof fieldErrors : undefined,
+      about: error.code === 'INVALID_INPUT' ? first : undefined,
+      rule,
     }
   })
 }

@@ -10,7 +10,9 @@ import { showBytes, showDuration, showNumber } from './shown.ts'
 const OLD_BACKUP_SECONDS = 36 * 3600
 
 /** Returns the page with the state of the service. */
-export function createOverview ({ usherAdmin: admin, usherOptions: { without } }: FastifyInstance): Render {
+export function createOverview (
+  { usherAdmin: admin, usherAccess: { policy }, usherOptions: { without } }: FastifyInstance
+): Render {
   return async ({ caller, path }) => {
     const overview = await admin.overview(caller)
     const { version, database, users, posts, uploads, deliveries, backupAgeSeconds: backupAge, days } = overview
@@ -55,6 +57,9 @@ ${card(facts([
   ['Last backup', backupAge === null
     ? html`none is known ${badge('run "backup" every night', 'warning')}`
     : html`${showDuration(backupAge)} ago ${backupAge > OLD_BACKUP_SECONDS && badge('old', 'warning')}`],
+  ...policy.isOpen('users:read-email')
+    ? [['Addresses', 'Anybody can read those of users. EMAILS_VISIBLE_TO=owners, or the rule users:read-email, hides them'] as const]
+    : [],
   ['Version', `Usher ${version}, Node.js ${process.versions.node}`],
 ]), { id: 'health', title: 'Health' })}`,
     }

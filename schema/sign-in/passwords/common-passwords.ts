@@ -10,6 +10,10 @@ export function isCommonPassword (password: string): boolean {
   return !line.includes('\n') && common.includes(Buffer.from(`\n${line}\n`))
 }
 
+/** Returns the most common passwords, in lower case. */
+export const mostCommonPasswords = (count: number): string[] =>
+  readFileSync(new URL('common-passwords.txt', import.meta.url), 'utf8').split('\n', count)
+
 // The list is read when the first password is set, because many nodes never need it. It is searched as bytes: a set of
 // its texts would take eight times as much memory, and passwords are set too rarely for that.
 // `common-passwords.LICENSE` says where it is from.

@@ -4,7 +4,7 @@ import { defineError, InvalidInput } from '../../http/errors.ts'
 import { ErrorsReply } from '../../http/reply.ts'
 import { MailToken } from '../../mail-links/mail-token.ts'
 import { credentialKinds, type CredentialKind } from '../ways.ts'
-import { exampleUser, Id, Instant, KnownEmail, NewPassword, Password } from '../../strings/text.ts'
+import { exampleUser, Id, Instant, KnownEmail, NewPassword, nullable, Password } from '../../strings/text.ts'
 
 export const WrongPassword = defineError('WRONG_PASSWORD', 'The current password is wrong', 403)
 export const PasswordIsSet = defineError('PASSWORD_IS_SET', 'The user already has a password', 409)
@@ -39,7 +39,7 @@ export const CheckReset = Type.Object({
   token: MailToken,
 }, { title: 'CheckPasswordReset', examples: [{ token: 'the-token-of-the-link' }] })
 
-/** The 200 response of POST /api/auth/password-reset/check: what the reset removes. */
+/** The 200 response of POST /api/auth/password-reset/check: whose account it is, and what the reset removes. */
 export const ResetCheck = Type.Object({
   removes: Type.Array(Type.Object({
     id: Id,
@@ -52,6 +52,9 @@ export const ResetCheck = Type.Object({
   mayKeep: Type.Boolean({
     description: 'Whether `keep` may name passkeys, identities and the app: the address was verified before',
   }),
+  email: Type.String({ description: 'The address of the account, to which the link was sent' }),
+  isInvitation: Type.Boolean({ description: 'Whether an admin has invited the user' }),
+  invitedBy: nullable('The name of the user who has invited; null if it is not known, or the account may not see it'),
 }, { title: 'PasswordResetCheck' })
 
 /** The body of POST /api/auth/email-verification/confirm (contract 11.3). */

@@ -211,7 +211,8 @@ t.test('4.6 and 4.7 changing, setting and resetting a password', async (t) => {
     const check = (payload: object) => inject('POST', '/api/auth/password-reset/check', { payload })
     for (let times = 0; times < 2; times++) {
       const { statusCode, body, headers } = await check({ token })
-      t.same([statusCode, body, headers['cache-control']], [200, '{"removes":[],"mayKeep":false}', 'no-store'])
+      t.same([statusCode, headers['cache-control']], [200, 'no-store'])
+      t.same(JSON.parse(body), { removes: [], mayKeep: false, email: user.email, isInvitation: false, invitedBy: null })
     }
     t.equal((await confirm(token)).statusCode, 204)
     for (const used of [token, 'x', '']) t.same((await check({ token: used })).json(), invalid)
@@ -252,6 +253,10 @@ t.test('4.6 and 4.7 changing, setting and resetting a password', async (t) => {
     const [mail] = await inbox.of(user.email, 1)
     t.equal(mail!.subject, 'You have an account: set its password')
     t.match(mail!.text, /within 7 days/)
+    const check = async (mail: Parameters<typeof tokenIn>[0]) =>
+      (await inject('POST', '/api/auth/password-reset/check', { payload: { token: tokenIn(mail) } })).json()
+    const { name } = (await inject('GET', `/api/users/${admin.id}`)).json()
+    t.match(await check(mail!), { email: user.email, isInvitation: true, invitedBy: name })
     t.equal((await confirm(tokenIn(mail!))).statusCode, 204)
     t.equal(await tries(user, NEXT), 200)
     t.same(await actions(user.id), ['user.create', 'user.invite', 'password.reset', 'login'])

@@ -322,6 +322,7 @@ nightly('14.6 a page of the file replaces that of the node at /', async (t) => {
   const cwd = t.testdir({ 'mine.mts': source })
   const node = await startNode(t, { cwd, settings: { DATABASE_URL: await createDatabase(t), CONFIG: 'mine.mts' } })
   t.equal(await (await node.fetch('/')).text(), 'My page')
+  t.match(node.stdout, 'Anybody can read the addresses of users, also without a login: EMAILS_VISIBLE_TO=owners hides them')
   t.equal((await node.fetch('/favicon.ico')).status, 200)
   t.equal(await stopNode(node), 0)
 })

@@ -1,11 +1,11 @@
-// The files of the account page: their visibility, their links, and their deletion.
+// The files of a user: their visibility, their links, and their deletion.
+import { openPage } from './account.js'
 import { announce, onSubmit, onUse, pageUrl, texts } from './page.js'
 import { call, confirm, readPage } from './session.js'
 
 const MISSING = 404
 const PAGE = 20
 const find = (selector) => document.querySelector(selector)
-const section = find('#files-section')
 const { lang } = document.documentElement
 const times = new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'short' })
 const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte']
@@ -14,9 +14,8 @@ const ignoreMissing = (error) => error.status === MISSING ? undefined : Promise.
 
 let next
 
-/** Shows the newest files, unless the service has none. */
-export async function showFiles () {
-  if (!section) return
+// Shows the newest files.
+async function showFiles () {
   find('#files').replaceChildren()
   next = undefined
   await showMore()
@@ -145,5 +144,6 @@ function addLinks (item, share, id, alert) {
   })
 }
 
-const more = find('#files-more')
-if (more) onUse(more, 'click', find('#files-alert'), showMore)
+onUse(find('#files-more'), 'click', find('#files-alert'), showMore)
+
+await openPage(showFiles)

@@ -1,4 +1,4 @@
-// The accounts at providers on the account page.
+// The accounts at providers.
 import { announce, failureText, onUse, texts } from './page.js'
 import { call, confirm } from './session.js'
 
@@ -32,7 +32,8 @@ export async function showIdentities () {
     const button = document.createElement('button')
     button.type = 'button'
     button.className = 'plain'
-    button.textContent = texts.identityLink.replace('{provider}', () => name)
+    const mark = markOf(id)
+    button.append(...mark ? [mark] : [], texts.identityLink.replace('{provider}', () => name))
     onUse(button, 'click', alert, () => link(id))
     return button
   }))
@@ -42,7 +43,8 @@ function toItem (identity, provider) {
   const item = find('#identity').content.cloneNode(true)
   const name = item.querySelector('[data-name]')
   name.id = `identity-${identity.id}`
-  name.textContent = identity.email === null ? provider : `${provider}: ${identity.email}`
+  const mark = markOf(identity.provider)
+  name.append(...mark ? [mark] : [], identity.email === null ? provider : `${provider}: ${identity.email}`)
   item.querySelector('[data-created]').textContent = days.format(new Date(identity.createdAt))
   const remove = item.querySelector('[data-remove]')
   remove.id = `remove-${identity.id}`
@@ -58,6 +60,9 @@ function toItem (identity, provider) {
   })
   return item
 }
+
+// A provider that the options no longer name has none.
+const markOf = (id) => find(`[data-mark="${id}"]`)?.content.cloneNode(true)
 
 /** Says why the provider that the user comes from has not done what was asked for, and forgets it. */
 export function explainReturn () {

@@ -1,4 +1,5 @@
-// The API keys on the account page.
+// The API keys of a user.
+import { openPage } from './account.js'
 import { announce, onSubmit, onUse, texts } from './page.js'
 import { call, confirm } from './session.js'
 
@@ -9,12 +10,20 @@ const days = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle:
 const dayOf = (instant) => instant === null ? texts.keyNever : days.format(new Date(instant))
 const form = find('#key-form')
 
-/** Shows the API keys of the user. */
-export async function showKeys () {
+let isEmpty = true
+
+async function showKeys () {
   const list = await call('GET', 'auth/keys')
   find('#keys').hidden = list.length === 0
-  find('#keys-none').hidden = list.length > 0
+  isEmpty = list.length === 0
+  find('#keys-none').hidden = !isEmpty
   find('#keys').replaceChildren(...list.map(toItem))
+}
+
+// An action that the policy has no more is shown as it is.
+function wordsOf (action) {
+  const box = [...document.querySelectorAll('#key-actions input')].find(({ value }) => value === action)
+  return box?.dataset.words ?? action
 }
 
 function toItem ({ id, name, actions, createdAt, lastUsedAt, expiresAt }) {
@@ -26,14 +35,14 @@ function toItem ({ id, name, actions, createdAt, lastUsedAt, expiresAt }) {
   item.querySelector('[data-used]').textContent = dayOf(lastUsedAt)
   item.querySelector('[data-expires]').textContent = dayOf(expiresAt)
   if (actions) {
-    item.querySelector('[data-actions]').append(document.createElement('br'), actions.join(', '))
+    item.querySelector('[data-actions]').append(document.createElement('br'), actions.map(wordsOf).join(', '))
   }
   const button = item.querySelector('[data-delete]')
   button.id = `delete-${id}`
   button.setAttribute('aria-labelledby', `${button.id} ${title.id}`)
   onUse(button, 'click', find('#keys-alert'), async () => {
     // A mount may have no files.
-    const option = find('#files-more') ? texts.keyRevokeLinks : undefined
+    const option = form.dataset.files === undefined ? undefined : texts.keyRevokeLinks
     const revokesLinks = await confirm(texts.keyDeleteConfirm, button.textContent, option)
     // Another page may have deleted it already.
     await call('DELETE', `auth/keys/${id}${revokesLinks ? '?revokeLinks=true' : ''}`)
@@ -47,20 +56,10 @@ function toItem ({ id, name, actions, createdAt, lastUsedAt, expiresAt }) {
 function open (isOpen) {
   form.hidden = !isOpen
   find('#key-start').hidden = isOpen
+  find('#keys-none').hidden = isOpen || !isEmpty
   form.reset()
   if (isOpen) find('#key-name').focus()
 }
-
-find('#key-actions').append(...form.dataset.actions.split(' ').map((action) => {
-  const [label, box] = [document.createElement('label'), document.createElement('input')]
-  label.className = 'check'
-  box.type = 'checkbox'
-  box.name = 'actions'
-  box.value = action
-  box.autocomplete = 'off'
-  label.append(box, ` ${action}`)
-  return label
-}))
 
 onUse(find('#key-new'), 'click', find('#keys-alert'), async () => {
   find('#keys-status').textContent = ''
@@ -98,5 +97,7 @@ onUse(find('#key-done'), 'click', find('#keys-alert'), async () => {
   find('#key-shown').hidden = true
   find('#key-text').textContent = ''
   find('#key-start').hidden = false
-  find('#keys-title').focus()
+  find('#title').focus()
 })
+
+await openPage(showKeys)

@@ -2,6 +2,7 @@ import { forgetToken, showState, takeToken } from './mail-token.js'
 import { announce, Failure, format, onSubmit, onUse, send, showRunning, texts } from './page.js'
 import { isConditional, isSupported, usePasskey } from './passkeys.js'
 import { offerAgain } from './send-again.js'
+import { takeLogin } from './pending-login.js'
 import { recallUsername, rememberUsername } from './username.js'
 
 const INVALID = 400
@@ -24,13 +25,22 @@ const leave = () => location.assign(passwordForm.dataset.returnTo)
 const fieldOf = { first: '#email', second: '#code', mail: '#mail-email', 'mail-code': '#mail-code' }
 const isShown = (name) => find(`[data-step=${name}]`)?.hidden === false
 
+const heading = find('h1')
+const firstTitle = [heading.textContent, document.title]
+
 function showStep (name) {
   for (const step of document.querySelectorAll('[data-step]')) step.hidden = step.dataset.step !== name
+  const { title } = find(`[data-step=${name}]`).dataset
+  heading.textContent = title ?? firstTitle[0]
+  document.title = title === undefined ? firstTitle[1] : document.title.replace(firstTitle[0], () => title)
   find(fieldOf[name]).focus()
 }
 
-function askForSecondFactor ({ challenge, methods = [] }) {
+function askForSecondFactor ({ challenge, methods = [] }, account) {
   offered?.abort()
+  const place = find('[data-account]')
+  place.querySelector('bdi').textContent = account
+  place.hidden = !account
   for (const field of document.querySelectorAll('[name=challenge]')) field.value = challenge
   find('#recovery').hidden = !methods.includes('recovery-code')
   if (secondPasskey) secondPasskey.hidden = !isSupported || !methods.includes('passkey')
@@ -87,17 +97,17 @@ async function offerPasskeys () {
 }
 
 /** Sends the first factor, and asks for the second one if there is one. */
-async function logIn (path, body) {
+async function logIn (path, body, account = '') {
   try {
     await send('POST', path, body)
   } catch (error) {
     if (error.code !== 'SECOND_FACTOR_REQUIRED') throw error
-    return askForSecondFactor(error.data)
+    return askForSecondFactor(error.data, account)
   }
   leave()
 }
 
-onSubmit(passwordForm, ({ email, password }) => logIn('auth/login', { email, password }))
+onSubmit(passwordForm, ({ email, password }) => logIn('auth/login', { email, password }, email))
 
 onSubmit(find('#code-form'), ({ challenge, code }) => sendSecondFactor({ challenge, code }))
 onSubmit(find('#recovery-form'), ({ challenge, recoveryCode }) => sendSecondFactor({ challenge, recoveryCode }))
@@ -123,6 +133,9 @@ if (passkey && isSupported) {
 }
 
 showRunning()
+// A password was set by a link of a mail, and a second factor is missing.
+const begun = find('[data-step=first]').hidden ? null : takeLogin()
+if (begun) askForSecondFactor(begun, begun.account)
 const whoIsHere = showWhoIsHere()
 
 // A visitor who has a session may go on with it. Only the service sees its cookie.

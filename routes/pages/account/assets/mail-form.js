@@ -1,7 +1,9 @@
 // The pages whose form makes the service send a mail.
 import { announce, format, onSubmit, send } from './page.js'
 import { offerAgain } from './send-again.js'
+import { showStrength } from './strength.js'
 import { recallUsername, rememberUsername } from './username.js'
+import { valuesOf } from './values.js'
 
 const form = document.querySelector('form')
 
@@ -18,7 +20,11 @@ if (form) {
     if (others) others.hidden = isSent
   }
 
-  onSubmit(form, async (values) => {
+  const { name, email } = form.elements
+  showStrength(() => [name.value, email.value])
+
+  onSubmit(form, async (typed) => {
+    const values = valuesOf(form, typed)
     await send('POST', form.dataset.sends, values)
     rememberUsername(values.email)
     show(true)

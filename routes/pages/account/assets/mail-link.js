@@ -1,6 +1,8 @@
 // The pages to which mails link, apart from that for logins.
 import { forgetToken, showState, takeToken } from './mail-token.js'
 import { Failure, onSubmit, request, send, showRunning } from './page.js'
+import { keepLogin } from './pending-login.js'
+import { showStrength } from './strength.js'
 import { recallUsername } from './username.js'
 
 const INVALID = 400
@@ -8,6 +10,11 @@ const NOT_FOUND = 404
 const form = document.querySelector('form')
 const username = form.querySelector('[data-username]')
 if (username) username.value = recallUsername()
+const isReset = form.dataset.action === 'auth/password-reset/confirm'
+const isSignUp = form.dataset.action === 'auth/sign-up/confirm'
+
+// Whose account it is, as the service says to whoever has the link.
+let account = ''
 
 // A sign-up that was not sent by this browser needs a password, and so does an address that nobody has proved, without
 // a session of its user.
@@ -23,6 +30,25 @@ function askForPassword (isNeeded) {
 function askForLogin () {
   form.querySelector('[data-login]').hidden = false
   form.querySelector('[data-submit]').hidden = true
+}
+
+function showAccount ({ email = '', isInvitation = false, invitedBy = null }) {
+  account = email
+  const place = form.querySelector('[data-account]')
+  if (place && email) {
+    place.querySelector('bdi').textContent = email
+    place.hidden = false
+  }
+  if (username && email) username.value = email
+  const invitation = form.querySelector('[data-invitation]')
+  if (!invitation || !isInvitation) return
+  const heading = document.querySelector('h1')
+  const { title, by } = invitation.dataset
+  document.title = document.title.replace(heading.textContent, () => title)
+  heading.textContent = title
+  if (invitedBy) invitation.querySelector('[data-inviter]').textContent = by.replace('{name}', () => invitedBy)
+  invitation.hidden = false
+  for (const element of form.querySelectorAll('[data-reset]')) element.hidden = true
 }
 
 // What a reset removes. Its owner may keep what is named, unless nobody has confirmed the address before.
@@ -58,6 +84,7 @@ async function open (token) {
     const { data, headers } = await request('POST', form.dataset.check, { token })
     askForPassword(headers.get('Password-Required') === 'true')
     if (headers.get('Login-Required') === 'true') askForLogin()
+    showAccount(data)
     showWays(data)
   } catch (error) {
     if (error instanceof Failure && error.status === INVALID) {
@@ -72,12 +99,33 @@ async function open (token) {
   form.querySelector('input[name]:enabled, button').focus()
 }
 
+// A session of the user whose password or account this is. Returns where the browser goes, or undefined if the user has
+// to log in: the reason is told there.
+async function logIn (values, reply) {
+  const { next, login } = form.dataset
+  try {
+    // The answer to a confirmation has set the cookie, unless the service did not let the new user in.
+    if (isSignUp) return (await send('POST', 'auth/refresh')).user.id === reply.id ? next : undefined
+    if (!isReset || !account) return undefined
+    await send('POST', 'auth/login', { email: account, password: values.password })
+    return next
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    if (error.code !== 'SECOND_FACTOR_REQUIRED') return undefined
+    keepLogin({ ...error.data, account })
+    return login
+  }
+}
+
 const token = takeToken()
 
 onSubmit(form, async (values) => {
+  let reply
   try {
     const keep = [...form.querySelectorAll('[data-keep]:checked')].map(({ value }) => value)
-    await send('POST', form.dataset.action, { token, ...values, ...keep.length > 0 && { keep } })
+    reply = await send('POST', form.dataset.action, {
+      token, ...values, ...keep.length > 0 && { keep }, ...isSignUp && { logIn: true },
+    })
   } catch (error) {
     // The browser has lost its cookie since the page was opened.
     if (error.code === 'PASSWORD_REQUIRED') askForPassword(true)
@@ -87,6 +135,11 @@ onSubmit(form, async (values) => {
     return showState('invalid')
   }
   forgetToken()
+  const next = await logIn(values, reply)
+  if (next !== undefined) {
+    location.assign(next)
+    return new Promise(() => {})
+  }
   showState('done')
   document.querySelector('[data-state=done] .status').focus()
 })
@@ -98,4 +151,5 @@ async function isValid () {
 }
 
 showRunning()
+showStrength(() => [form.elements.name?.value ?? '', account])
 await open(token)

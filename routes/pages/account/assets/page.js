@@ -87,6 +87,7 @@ function failureOf (response, data) {
     text: (code === 'REJECTED' ? undefined : textOf(code)) ?? textOf(sentence) ??
       inputText(sentence ?? '', texts, lang) ?? (sentence ? toSentence(sentence) : texts.failed),
     field: FIELDS[code] ?? (data.errors ? /^\w+/.exec(sentence)?.[0] : undefined),
+    rule: toSentence((sentence ?? '').replace(/^\w+ /, '')),
   }))
   if (response.status === TOO_MANY && wait > 0) parts.splice(0, parts.length, { text: waitText(wait) })
   const failure = new Failure(parts.map(({ text }) => text).join(' '), response.status, data)
@@ -156,10 +157,11 @@ function showError (field, text) {
 function showAtFields (form, { message, parts = [{ text: message }] }) {
   const others = []
   let first
-  for (const { text, field: name } of parts) {
+  for (const { text, field: name, rule } of parts) {
     const field = name && form.elements?.namedItem(name)
     if (field && !field.disabled && errorOf(field)) {
-      showError(field, text)
+      // A field of the host is not called by its name there.
+      showError(field, field.dataset.host === undefined ? text : rule)
       first ??= field
     } else others.push(text)
   }

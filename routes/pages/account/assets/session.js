@@ -1,4 +1,4 @@
-// The session of the account page: its token, its requests, and the dialog that authenticates the user once more.
+// The session of the pages of an account: its token, requests, and the dialog that authenticates the user once more.
 import { Cancelled, Failure, onSubmit, onUse, pageUrl, request, send, texts } from './page.js'
 import { isSupported, usePasskey } from './passkeys.js'
 
@@ -26,7 +26,7 @@ const TYPED = 'usher-typed'
 
 function keepTyped () {
   const typed = Array.from(document.querySelectorAll('[data-kept]'))
-    .filter(({ value, dataset }) => value !== dataset.kept).map(({ id, value }) => [id, value])
+    .filter(({ value, dataset, type }) => type !== 'checkbox' && value !== dataset.kept).map(({ id, value }) => [id, value])
   try {
     if (typed.length > 0) sessionStorage.setItem(TYPED, JSON.stringify([find('#profile').dataset.user, typed]))
   } catch {}

@@ -1,4 +1,4 @@
-// The ways to sign in on the account page: passkeys, and an authenticator app with its recovery codes.
+// Passkeys, and an authenticator app with its recovery codes.
 import { announce, format, onSubmit, onUse, texts } from './page.js'
 import { createPasskey, isSupported } from './passkeys.js'
 import { toImage } from './qr-code.js'
@@ -16,19 +16,14 @@ const codes = find('#recovery-codes')
 
 // Runs when a factor may have become enough for the rest of the page.
 let onFactor = async () => {}
-let onSessionsEnded = async () => {}
 
 // Another page may have removed it already.
 const ignoreMissing = (error) => error.status === NOT_FOUND ? undefined : Promise.reject(error)
 
 const dayOf = (instant) => days.format(new Date(instant))
 
-/**
- * Shows the passkeys and the authenticator app.
- * @param whenSessionsEnded runs when other sessions of the user have ended
- */
-export async function showWays (whenSessionsEnded) {
-  onSessionsEnded = whenSessionsEnded
+/** Shows the passkeys and the authenticator app. */
+export async function showWays () {
   await Promise.all([showPasskeys(), showTotp()])
 }
 
@@ -185,7 +180,6 @@ onSubmit(setUp, async ({ code }) => {
   closeSetUp()
   showCodes(recoveryCodes)
   totpStatus.textContent = texts.totpActive
-  await onSessionsEnded()
 })
 
 onUse(find('#totp-remove'), 'click', find('#totp-alert'), async () => {
@@ -222,5 +216,5 @@ onUse(find('#recovery-done'), 'click', find('#totp-alert'), async () => {
 onUse(find('#required-confirm'), 'click', find('#required-alert'), async () => {
   await stepUp({ isFactorNeeded: true })
   await endRequirement()
-  find('#ways-title').focus()
+  find('#title').focus()
 })

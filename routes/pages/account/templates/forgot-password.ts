@@ -15,5 +15,5 @@ ${!v.notice && html`<form method="post" data-sends="auth/password-reset" data-se
 <div class="actions" id="sent" hidden><button type="button" class="plain" id="send-again">${t.sendAgain}</button>
 <button type="button" class="plain" id="wrong-address">${t.wrongAddress}</button></div>`}
 ${v.notice && html`<p><a href="forgot-password${v.returnQuery}">${t.wrongAddress} ${t.sendAgain}</a></p>`}
-<p><a href="${v.loginUrl}">${t.backToLogin}</a></p>
+<p class="other"><a href="${v.loginUrl}">${t.backToLogin}</a></p>
 `

@@ -1,4 +1,5 @@
 import { html, type Html } from '../../html.ts'
+import { accountOf } from './account-of.ts'
 import type { View } from './view.ts'
 
 /** Returns the login, with its steps: the first factor, a mail, its code or link, and the second factor. */
@@ -25,17 +26,15 @@ const firstFactor = ({ t, v }: View): Html => html`<div data-step="first"${(v.ch
 <input id="password" name="password" type="password" autocomplete="current-password" required
   aria-describedby="password-error"${v.passwordError && html`${!v.emailError && html` autofocus`} aria-invalid="true"`}>
 <p class="field-error" role="alert" id="password-error">${v.passwordError}</p>
-<label class="check" hidden><input type="checkbox" data-shows-passwords autocomplete="off"> ${t.showPassword}</label></div>
+<div class="below"><label class="check" hidden><input type="checkbox" data-shows-passwords autocomplete="off"> ${t.showPassword}</label>
+<a href="${v.root}${v.forgotUrl}">${t.forgotTitle}</a></div></div>
 <button class="wide">${t.logIn}</button>
 </form>
 ${v.canUsePasskeys && html`<button type="button" class="plain wide" id="passkey"
   hidden>${t.passkeyLogIn}</button>`}
+${v.loginMailUrl && html`<a class="button plain wide" href="${v.root}${v.loginMailUrl}" id="by-mail">${t.loginMailLink}</a>`}
 ${v.providers}
-<div class="links">
-${v.loginMailUrl && html`<a href="${v.root}${v.loginMailUrl}" id="by-mail">${t.loginMailLink}</a>`}
-<a href="${v.root}${v.forgotUrl}">${t.forgotTitle}</a>
-${v.signUpUrl && html`<a href="${v.root}${v.signUpUrl}">${t.signUpTitle}</a>`}
-</div>
+${v.signUpUrl && html`<p class="other"><a href="${v.root}${v.signUpUrl}">${t.signUpTitle}</a></p>`}
 </div>
 `
 
@@ -50,7 +49,7 @@ const askForMail = ({ t, v }: View): Html => html`<div data-step="mail"${!v.show
 <p class="field-error" role="alert" id="mail-email-error"></p></div>
 <button class="wide">${t.loginMailButton}</button>
 </form>
-<p><a href="${v.root}${v.loginUrl}">${t.loginMailOther}</a></p>
+<p class="other"><a href="${v.root}${v.loginUrl}">${t.loginMailOther}</a></p>
 </div>
 `
 
@@ -70,7 +69,7 @@ const mailCode = ({ t, v }: View): Html => html`<div data-step="mail-code"${!v.s
 <p role="status" class="status" id="mail-again-status"></p>
 <div class="actions"><button type="button" class="plain" id="send-again" hidden>${t.sendAgain}</button>
 <a class="button plain" href="${v.root}${v.loginMailUrl}" id="wrong-address">${t.wrongAddress}</a></div>
-<p><a href="${v.root}${v.loginUrl}">${t.loginMailOther}</a></p>
+<p class="other"><a href="${v.root}${v.loginUrl}">${t.loginMailOther}</a></p>
 </div>
 `
 
@@ -93,10 +92,12 @@ ${v.showsMailLink && html`<noscript><p class="alert error">${t.loginMailNeedsJav
 <p class="alert warning" id="mail-removes" hidden>${t.loginMailRemoves}</p>
 <button class="wide" aria-describedby="mail-account">${t.logIn}</button>
 </form>
-<p><a href="${v.root}${v.loginUrl}">${t.loginMailOther}</a></p>
+<p class="other"><a href="${v.root}${v.loginUrl}">${t.loginMailOther}</a></p>
 </div>`
 
-const secondFactor = ({ t, v }: View): Html => html`<div data-step="second"${!v.challenge && html` hidden`}>
+const secondFactor = ({ t, v, f }: View): Html => html`<div data-title="${t.secondFactorTitle}" data-step="second"${!v.challenge && html` hidden`}>
+<p class="lead">${f(t.secondFactorHint, { product: v.productName })}</p>
+${accountOf(t, v.typedEmail)}
 <form method="post" action="${v.root}${v.secondFactorUrl}" id="code-form">
 <input type="hidden" name="challenge" value="${v.challenge}">
 <div class="field"><label for="code">${t.code}</label>
@@ -124,6 +125,6 @@ ${v.canUsePasskeys && html`<button type="button" class="plain wide" id="second-p
 <button class="plain wide">${t.logIn}</button>
 </form>
 </details>
-<p><a href="${v.root}${v.loginUrl}">${t.loginAgain}</a></p>
+<p class="other"><a href="${v.root}${v.loginUrl}">${t.loginAgain}</a></p>
 </div>
 `

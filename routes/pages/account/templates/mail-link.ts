@@ -29,7 +29,7 @@ export const aroundMailLink = (
 <a class="button plain" href="${v.root}${helpPath}">${t[helpText]}</a></div>
 </div>
 </div>
-<form data-state="form" data-check="${check}" data-action="${action}" hidden>
+<form data-state="form" data-check="${check}" data-action="${action}" data-next="${v.returnTo}" data-login="${v.root}${v.loginUrl}" hidden>
 <p role="alert" class="alert error" id="alert"></p>
 ${content}</form>
 <div role="status">

@@ -1,10 +1,18 @@
 import { html, type Html } from '../../html.ts'
 import type { Texts } from '../../../../schema/translations/en.ts'
 
-/** Returns the field for a new password, which its owner may look at. */
-export const newPassword = (t: Texts, label: string): Html => html`<div class="field"><label for="password">${label}</label>
+/**
+ * Returns the field for a new password, which its owner may look at, with how strong it is. Scripts show both.
+ * @param error what is wrong with what was sent
+ * @param hasFocus whether the field has the focus when the page opens
+ */
+export const newPassword = (
+  t: Texts, label: string, { error, hasFocus }: { error?: string | undefined, hasFocus?: boolean } = {}
+): Html => html`<div class="field"><label for="password">${label}</label>
 <p class="hint" id="rules">${t.passwordRules}</p>
-<input id="password" name="password" type="password" autocomplete="new-password" minlength="8" required
+<input id="password" name="password" type="password" data-new-password autocomplete="new-password" minlength="8" required${hasFocus && html` autofocus`}${error && html` aria-invalid="true"`}
   aria-describedby="rules password-error">
-<p class="field-error" role="alert" id="password-error"></p>
-<label class="check"><input type="checkbox" data-shows-passwords autocomplete="off"> ${t.showPassword}</label></div>`
+<div class="strength" id="strength" hidden><meter min="0" max="4" low="2" high="3" optimum="4" value="0" aria-label="${t.strengthTitle}"></meter>
+<p class="hint" id="strength-text" aria-live="polite"></p></div>
+<p class="field-error" role="alert" id="password-error">${error}</p>
+<label class="check" hidden><input type="checkbox" data-shows-passwords autocomplete="off"> ${t.showPassword}</label></div>`

@@ -3,7 +3,8 @@ import { newPassword } from './new-password.ts'
 import type { View } from './view.ts'
 
 /** Returns the form to verify an address by a link. */
-export const showVerifyEmail = ({ t, v }: View): Html => html`<fieldset data-foreign hidden disabled>
+export const showVerifyEmail = ({ t, v }: View): Html => html`<p class="lead">${t.verifyHint}</p>
+<fieldset data-foreign hidden disabled>
 <p>${t.verifyForeign}</p>
 <input type="email" autocomplete="username" data-username hidden>
 ${newPassword(t, t.newPassword)}

@@ -1,0 +1,44 @@
+// What a user logs in with: a password, passkeys, an authenticator app, and accounts at providers.
+import { logOut, openPage } from './account.js'
+import { explainReturn, showIdentities } from './identities.js'
+import { onSubmit, onUse, texts } from './page.js'
+import { call } from './session.js'
+import { showStrength } from './strength.js'
+import { requireFactor, showWays } from './ways.js'
+
+const find = (selector) => document.querySelector(selector)
+const form = find('#password-form')
+
+let user
+
+onSubmit(form, async ({ currentPassword, password }) => {
+  form.querySelector('[role=status]').textContent = ''
+  await call('PUT', 'auth/password', { currentPassword, password })
+  form.reset()
+  for (const field of form.querySelectorAll('[name]')) field.type = 'password'
+  for (const field of document.querySelectorAll('[data-username]')) field.value = user.email ?? ''
+  form.querySelector('[role=status]').textContent = texts.passwordChanged
+})
+
+onUse(find('#required-log-out'), 'click', find('#required-alert'), logOut)
+
+// Whoever must have a second factor sees only how to get one, until then.
+function showRest (isShown) {
+  for (const section of document.querySelectorAll('[data-rest]')) section.hidden = !isShown
+}
+
+async function showAll () {
+  await Promise.all([showWays(), showIdentities()])
+  showRest(true)
+}
+
+showStrength(() => [user.name, user.email ?? ''])
+await openPage(async (given) => {
+  user = given
+  await showAll().catch((error) => {
+    if (error.code !== 'SECOND_FACTOR_MISSING') throw error
+    showRest(false)
+    return requireFactor(showAll)
+  })
+})
+explainReturn()

@@ -1,0 +1,56 @@
+import type { PageText } from '../../../schema/options/page-texts.ts'
+import type { Texts } from '../../../schema/translations/en.ts'
+import { html, type Html } from '../html.ts'
+
+// What actions of the policy are about, and what they do, in words. Those of a host are shown as they are.
+const subjects: Readonly<Record<string, PageText>> = {
+  users: 'ofUsers',
+  sessions: 'sessionsTitle',
+  passkeys: 'passkeysTitle',
+  identities: 'identitiesTitle',
+  'api-keys': 'keysTitle',
+  posts: 'ofPosts',
+  uploads: 'filesTitle',
+  audit: 'ofAudit',
+  deliveries: 'ofDeliveries',
+  service: 'ofService',
+}
+const verbs: Readonly<Record<string, PageText>> = {
+  list: 'mayList',
+  'list-of-another': 'mayListOfOthers',
+  read: 'mayRead',
+  'read-email': 'mayReadEmail',
+  'read-private': 'mayReadPrivate',
+  filter: 'mayFilter',
+  create: 'mayCreate',
+  'create-for-another': 'mayCreateForOthers',
+  update: 'mayChange',
+  replace: 'mayChange',
+  delete: 'fileDelete',
+  share: 'mayShare',
+  invite: 'mayInvite',
+  disable: 'mayDisable',
+  'grant-role': 'mayGrantRole',
+  'verify-email': 'mayVerifyEmail',
+  end: 'mayEnd',
+  retry: 'sendAgain',
+  discard: 'mayDiscard',
+}
+
+/** Returns a box for each action that an API key can have, by what they are about. */
+export function showKeyActions (actions: readonly string[], t: Texts): Html {
+  const groups = Map.groupBy(actions, (action) => action.split(':', 1)[0]!)
+  return html`${[...groups].sort(([one], [other]) => orderOf(one) - orderOf(other)).map(([subject, actions]) => {
+    const title = Object.hasOwn(subjects, subject) ? t[subjects[subject]!] : subject
+    return html`<fieldset><legend>${title}</legend>
+${actions.map((action) => {
+  const verb = action.slice(subject.length + 1)
+  const label = Object.hasOwn(subjects, subject) && Object.hasOwn(verbs, verb) ? t[verbs[verb]!] : undefined
+  return html`<label class="check"><input type="checkbox" name="actions" value="${action}" autocomplete="off"
+  data-words="${label ? `${title}: ${label}` : action}"> <span>${label ?? action}${label && html` <code class="muted">${action}</code>`}</span></label>\n`
+})}</fieldset>\n`
+  })}`
+}
+
+const order = Object.keys(subjects)
+const orderOf = (subject: string): number => order.includes(subject) ? order.indexOf(subject) : order.length
