@@ -3,13 +3,13 @@
 //     node scripts/screenshots.ts FOLDER http://localhost:3000/console/design [URL…]
 //
 // It needs Chromium (scripts/install-browser.sh) and a running node. With LANGUAGE=ar, the pages are in that language.
-// With EMAIL and PASSWORD, it logs in at /login, or at LOGIN=console, before. VARIANTS=phone-light,desktop-dark takes
-// only these, and VIEWPORT=yes only what a window shows.
+// With EMAIL and PASSWORD, it logs in before. VARIANTS=phone-light,desktop-dark takes only these, and VIEWPORT=yes only
+// what a window shows.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
 
-const { EMAIL, PASSWORD, LOGIN = 'login', VARIANTS, VIEWPORT } = process.env
+const { EMAIL, PASSWORD, VARIANTS, VIEWPORT } = process.env
 const [folder, ...urls] = process.argv.slice(2)
 if (folder === undefined || urls.length === 0) throw new Error('usage: node scripts/screenshots.ts FOLDER URL…')
 mkdirSync(folder, { recursive: true })
@@ -21,7 +21,7 @@ try {
   const context = await browser.newContext({ locale: process.env.LANGUAGE ?? 'en', reducedMotion: 'reduce' })
   const page = await context.newPage()
   if (EMAIL !== undefined && PASSWORD !== undefined) {
-    await page.goto(new URL(LOGIN, urls[0]).href)
+    await page.goto(new URL('/login', urls[0]).href)
     const form = page.locator('form:has(input[type=password])').first()
     await form.locator('[name=email]').fill(EMAIL)
     await form.locator('[name=password]').fill(PASSWORD)
