@@ -106,7 +106,9 @@ function FirstStep (
   const { client, texts } = useProvided()
   const { data: providers = [] } = useProviders()
   const [status, setStatus] = useState<string>()
-  const offered = useOfferedPasskey(hasPasskeys, (credential) => logIn(() => client.loginWithPasskey(credential)))
+  const { offered, isMissing } = useOfferedPasskey(hasPasskeys, (credential) =>
+    logIn(() => client.loginWithPasskey(credential)))
+  const isShown = hasPasskeys && !isMissing
   const { act, isBusy, error } = useAction()
 
   async function logInByPasskey (): Promise<void> {
@@ -136,8 +138,8 @@ function FirstStep (
       })),
     }, h(EmailField, { more: { autoComplete: 'username webauthn' } }), h(PasswordField)),
     part('div', 'others', { role: 'group' },
-      (hasPasskeys || providers.length > 0) && part('p', 'or', {}, texts.or),
-      hasPasskeys && h(Button, { onUse: () => act(logInByPasskey), isBusy }, texts.passkeyLogIn),
+      (isShown || providers.length > 0) && part('p', 'or', {}, texts.or),
+      isShown && h(Button, { onUse: () => act(logInByPasskey), isBusy }, texts.passkeyLogIn),
       h(Status, null, status),
       providers.map(({ id, name }) => part('a', 'provider', {
         key: id,
@@ -156,11 +158,15 @@ function FirstStep (
 
 type Credential = Awaited<ReturnType<typeof usePasskey>>
 
-/** Lets the browser offer passkeys in the field for the address. Returns what ends that. */
+/**
+ * Lets the browser offer passkeys in the field for the address. Returns what ends that, and whether the service has no
+ * passkeys at this address.
+ */
 function useOfferedPasskey (isOffered: boolean, logIn: (credential: Credential) => Promise<void>) {
   const { client } = useProvided()
   const aborter = useRef<AbortController>(undefined)
   const [round, setRound] = useState(0)
+  const [isMissing, setMissing] = useState(false)
   const latest = useRef(logIn)
   useEffect(() => { latest.current = logIn })
 
@@ -174,7 +180,7 @@ function useOfferedPasskey (isOffered: boolean, logIn: (credential: Credential) 
       aborter.current?.abort()
     }
   }, [isOffered, round, client])
-  return aborter
+  return { offered: aborter, isMissing }
 
   async function offer (signal: AbortSignal): Promise<void> {
     try {
@@ -184,8 +190,9 @@ function useOfferedPasskey (isOffered: boolean, logIn: (credential: Credential) 
       if (signal.aborted) return
       const credential = await usePasskey(options, { mediation: 'conditional', signal })
       if (!signal.aborted) await latest.current(credential)
-    } catch {
-      // Nobody has asked for it, and the button says what is wrong.
+    } catch (error) {
+      // Nobody has asked for it. The button says what else is wrong.
+      if (!signal.aborted && error instanceof UsherError && error.status === 409) setMissing(true)
     }
   }
 }
