@@ -208,12 +208,13 @@ function useSection (title: string, hint?: string) {
   }, [notice])
 
   /** Runs an action of a button. */
-  const perform = (action: () => Promise<unknown>, { done = '', question, label = '' }: Doing = {}) => act(async () => {
+  const perform = (action: () => Promise<unknown>, { done, question, label = '' }: Doing = {}) => act(async () => {
     setNotice('')
     if (question !== undefined && !await ask(question, label)) return
     try {
       await run(action)
-      setNotice(done)
+      // Some actions say it themselves.
+      if (done !== undefined) setNotice(done)
     } catch (error) {
       if (!needsStepUp(error)) throw error
     }
