@@ -2,7 +2,7 @@ import compat from 'eslint-plugin-compat'
 import neostandard from 'neostandard'
 import { newFeatures } from './scripts/new-features.ts'
 
-const pageScripts = ['**/pages/*.js', 'routes/**/assets/*.js', 'examples/browser/*.js']
+const pageScripts = ['**/pages/*.js', 'routes/**/assets/*.js', 'examples/{browser,html}/*.js']
 
 // Static members, which the plugin does not know.
 const newMembers = newFeatures.filter(({ length }) => length === 2).map(([object, name]) => ({
@@ -19,7 +19,7 @@ export default [
   {
     ...compat.configs['flat/recommended'],
     files: [
-      ...pageScripts, 'client/*.ts', 'schema/strings/user-agent.ts', 'schema/translations/{describe-input,format}.ts',
+      ...pageScripts, 'client/**/*.ts', 'schema/strings/user-agent.ts', 'schema/translations/{describe-input,format}.ts',
     ],
     settings: { lintAllEsApis: true },
     rules: { ...compat.configs['flat/recommended'].rules, 'no-restricted-properties': ['error', ...newMembers] },

@@ -1,4 +1,5 @@
 // Generated from the OpenAPI document by `npm run codegen`; do not edit.
+import type { ChangedFieldValues, ShownFieldValues } from "./register.ts";
 export interface paths {
     "/health/live": {
         parameters: {
@@ -1410,7 +1411,7 @@ export interface components {
              * @description RFC 3339, UTC
              */
             updatedAt: string;
-        };
+        } & ShownFieldValues;
         /**
          * LoginReply
          * @description The login succeeded; the cookie establishes the session
@@ -1961,7 +1962,7 @@ export interface components {
             password?: string;
             /** @description False for a client that keeps no cookies: the response has `signUpId` instead of a cookie */
             cookie?: boolean;
-        };
+        } & ChangedFieldValues;
         /**
          * SignUpReply
          * @description Accepted; what happens depends on the address, and only its mailbox learns it
@@ -1993,7 +1994,7 @@ export interface components {
             logIn?: boolean;
             name?: string;
             password?: string;
-        };
+        } & ChangedFieldValues;
         /**
          * ConfirmationErrors
          * @description The input is invalid
@@ -2101,7 +2102,7 @@ export interface components {
              * @description RFC 3339, UTC
              */
             updatedAt?: string;
-        };
+        } & ShownFieldValues;
         /** CreateUser */
         CreateUser: {
             name: string;
@@ -2112,7 +2113,7 @@ export interface components {
             password?: string;
             /** @enum {string} */
             kind?: "person" | "service";
-        };
+        } & ChangedFieldValues;
         /** ReplaceUser */
         ReplaceUser: {
             name: string;
@@ -2120,7 +2121,7 @@ export interface components {
             email: string;
             /** @enum {string} */
             role?: "admin" | "user";
-        };
+        } & ChangedFieldValues;
         /** PatchUser */
         PatchUser: {
             name?: string;
@@ -2130,7 +2131,7 @@ export interface components {
             role?: "admin" | "user";
             /** @description Whether the user is disabled. Only an admin may set it */
             disabled?: boolean;
-        };
+        } & ChangedFieldValues;
         /**
          * UploadLink
          * @description A link that serves an upload

@@ -1,28 +1,21 @@
-import { useEffect, useState, useSyncExternalStore } from 'react'
-import type { SessionState, User, UsherClient } from './index.ts'
+'use client'
 
-// What a server renders, which has no session.
-const UNKNOWN: SessionState = Object.freeze({ state: 'unknown', user: undefined })
-
-/** The state of the session, and why the first attempt to continue it has failed, such as a network that is down. */
-export interface UsedSession extends SessionState {
-  readonly error?: unknown
-}
-
-/**
- * Returns the state of the session of a client, and renders again when it changes, in every tab. The first use
- * continues the session of the browser's cookie. Until the server has answered, `state` is `unknown`.
- */
-export function useSession ({ session }: Pick<UsherClient, 'session'>): UsedSession {
-  const [error, setError] = useState<unknown>()
-  const state = useSyncExternalStore(
-    (listener) => session.subscribe(listener), () => session.current, () => UNKNOWN
-  )
-  useEffect(() => {
-    session.restore().catch(setError)
-  }, [session])
-  return error === undefined || state.state !== 'unknown' ? state : { ...state, error }
-}
-
-/** Returns the user who has logged in, or undefined, like `useSession`. */
-export const useUser = (client: Pick<UsherClient, 'session'>): User | undefined => useSession(client).user
+export { UsherProvider, useUsherClient, type UsherProviderProps } from './react/context.ts'
+export { useSession, useUser, type UsedSession } from './react/session.ts'
+export {
+  useAccount, useApiKeys, useFiles, useIdentities, usePassword, usePasskeys, useProfile, useProviders, useSecondFactor,
+  useSessions,
+  type AccountActions, type ApiKey, type ApiKeyActions, type CreatedApiKey, type FileActions, type FileRecord,
+  type Identity, type IdentityActions, type Passkey, type PasskeyActions, type PasswordActions, type Profile,
+  type ProfileActions, type Provider, type SecondFactor, type SecondFactorActions, type SessionActions,
+  type SessionRecord,
+} from './react/hooks.ts'
+export type { Loaded, Used } from './react/resource.ts'
+export { needsStepUp, useStepUp, type StepUpActions } from './react/step-up.ts'
+export type { UploadOptions } from './react/upload.ts'
+export { readFields, readValues, type FieldSchema, type FieldsSchema, type HostField } from './react/fields.ts'
+export type { Texts } from './react/texts.ts'
+export { SignIn, type SignInProps } from './react/sign-in.ts'
+export { SignUp, type SignUpProps } from './react/sign-up.ts'
+export { UserButton, type UserButtonProps } from './react/user-button.ts'
+export { Account, type AccountProps, type AccountSection } from './react/account.ts'

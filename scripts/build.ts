@@ -1,7 +1,7 @@
 // Builds dist/, the content of the package: JavaScript, the declarations of its entry point, the SDL, pages and their
 // files, templates, and the libraries that have hundreds of modules. Builds dist-client/, the package of the client.
 import { execFileSync } from 'node:child_process'
-import { chmodSync, cpSync, existsSync, globSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, relative, resolve } from 'node:path'
 import { build } from 'esbuild'
@@ -17,7 +17,7 @@ rmSync(dist, { recursive: true, force: true })
 const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
 execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], { stdio: 'inherit' })
 const read = [
-  'schema/graphql/schema.graphql', 'schema/sign-in/passwords/common-passwords.{txt,LICENSE}',
+  'client/react.css', 'schema/graphql/schema.graphql', 'schema/sign-in/passwords/common-passwords.{txt,LICENSE}',
   '{node,routes}/pages/*.{css,graphql,html,ico,js,svg}', 'routes/pages/account/assets/*',
   'routes/pages/console/assets/*', 'plugins/outbox/mails/templates/*',
 ]
@@ -43,8 +43,7 @@ checkImports()
 // Writes usher-client, a package of its own for pages: the modules of the client, and a manifest with the same version.
 function buildClient (folder: string): void {
   rmSync(folder, { recursive: true, force: true })
-  const modules = readdirSync(join(dist, 'client'))
-  for (const name of modules) cpSync(join(dist, 'client', name), join(folder, name))
+  cpSync(join(dist, 'client'), folder, { recursive: true })
   cpSync(join(root, 'client/README.md'), join(folder, 'README.md'))
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'))
   const { version, license, author, engines, dependencies } = manifest
@@ -56,14 +55,15 @@ function buildClient (folder: string): void {
     license,
     author,
     type: 'module',
-    sideEffects: false,
+    sideEffects: ['*.css'],
     exports: {
       ...Object.fromEntries(Object.entries(entries)
         .map(([path, name]) => [path, { types: `./${name}.d.ts`, default: `./${name}.js` }])),
+      './react.css': './react.css',
       './package.json': './package.json',
     },
     types: './index.d.ts',
-    files: ['*.js', '*.d.ts'],
+    files: ['**/*.js', '**/*.d.ts', '*.css'],
     engines,
     dependencies: { 'openapi-fetch': dependencies['openapi-fetch'] },
     peerDependencies: { react: '>=18' },

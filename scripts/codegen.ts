@@ -7,10 +7,19 @@ import * as typescript from '@graphql-codegen/typescript'
 import * as resolvers from '@graphql-codegen/typescript-resolvers'
 import { parse } from 'graphql'
 import openapiTypescript, { astToString } from 'openapi-typescript'
+import ts from 'typescript'
 import { createTestUsher } from '../testing/index.ts'
 import { lintApi } from './lint-api.ts'
 
 const sdl = new URL('../schema/graphql/schema.graphql', import.meta.url)
+
+// Where the fields of a host are: in users, and in requests about them.
+const shown = ['User', 'UserPart']
+const changed = ['CreateUser', 'ReplaceUser', 'PatchUser', 'SignUp', 'ConfirmSignUp']
+const typesOfFields = new Map<string, string>([
+  ...shown.map((name) => [`#/components/schemas/${name}`, 'ShownFieldValues'] as const),
+  ...changed.map((name) => [`#/components/schemas/${name}`, 'ChangedFieldValues'] as const),
+])
 
 await write('routes/graphql/types.ts', 'schema/graphql/schema.graphql', await generateResolvers())
 await write('client/api.ts', 'the OpenAPI document', await generateApi())
@@ -48,7 +57,14 @@ async function generateApi (): Promise<string> {
     const document = (await app.inject('/docs/json')).json()
     const problems = await lintApi(document)
     if (problems.length > 0) throw new Error(`The OpenAPI document is not as it should be:\n${problems.join('\n')}`)
-    return astToString(await openapiTypescript(document))
+    return astToString(await openapiTypescript(document, {
+      inject: "import type { ChangedFieldValues, ShownFieldValues } from './register.ts';\n",
+      postTransform (type, { path = '' }) {
+        const name = typesOfFields.get(path)
+        if (name === undefined) return undefined
+        return ts.factory.createIntersectionTypeNode([type, ts.factory.createTypeReferenceNode(name)])
+      },
+    }))
   } finally {
     await close()
   }

@@ -27,8 +27,11 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   t.ok(paths.includes('docs/settings.md'), 'to which `npx fastify-usher --help` refers')
   t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), [
     'dist/app.d.ts',
-    ...['api', 'cache', 'error', 'graphql', 'index', 'passkeys', 'posts', 'react', 'retry', 'session']
-      .map((name) => `dist/client/${name}.d.ts`),
+    ...[
+      'api', 'cache', 'error', 'graphql', 'index', 'passkeys', 'posts', 'react', 'react/account', 'react/context',
+      'react/elements', 'react/fields', 'react/hooks', 'react/resource', 'react/session', 'react/sign-in', 'react/sign-up',
+      'react/step-up', 'react/texts', 'react/upload', 'react/user-button', 'register', 'retry', 'session',
+    ].map((name) => `dist/client/${name}.d.ts`),
     'dist/plugins/database/migrate.d.ts',
     ...[
       'access/claims', 'admin/admin', 'graphql/host-graphql', 'options/config', 'options/deadlines', 'options/hooks', 'options/limits',
@@ -47,7 +50,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   const others = paths.filter((path) =>
     path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path) && !templates.includes(path.slice('dist/'.length)))
   t.strictSame(others.sort(), [
-    'dist/node/pages/favicon.ico',
+    'dist/client/react.css', 'dist/node/pages/favicon.ico',
     'dist/routes/graphql/graphiql/page.LICENSE', 'dist/routes/graphql/graphiql/page.html.gz',
     'dist/routes/pages/design.css', 'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
     'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css',

@@ -16,6 +16,7 @@ declare function askForCode (): Promise<string>
 declare function show (...values: unknown[]): void
 declare function showMember (user: { name: string }): void
 declare function showLogin (text: string): void
+declare module '*.css' {}
 `
 const CLIENT = "import { createUsherClient, unwrap, UsherError } from 'usher-client'\n"
 
@@ -23,9 +24,9 @@ t.test('15.4 every snippet of docs/client.md compiles', async (t) => {
   const document = readFileSync(join(root, 'docs/client.md'), 'utf8')
   const snippets = [...document.matchAll(/^( *)```(?:js|ts|tsx)\n([^]*?)^\1```$/gm)]
     .map(([, indent, code]) => code!.replaceAll(new RegExp(`^${indent}`, 'gm'), ''))
-    // Those of the server, and the recipe for Vite, are run with the package.
+    // Those of the server, and the recipes for Vite and Next.js, are run with the package.
     .filter((code) => !/fastify/.test(code.replaceAll('fastify-usher/client', '')) &&
-      !/app\.register|from 'vite'/.test(code))
+      !/app\.register|from 'vite'|from 'next\//.test(code))
   t.ok(snippets.length > 8, `${snippets.length}`)
   // In the repository, for the packages.
   const folder = join(root, 'test/client/.snippets')

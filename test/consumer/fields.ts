@@ -2,6 +2,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import Fastify from 'fastify'
 import usher, { type Actor, type UsherOptions, type UsherUser } from 'fastify-usher'
+import type { components, User } from 'fastify-usher/client'
 
 const userFields = Type.Object({
   bio: Type.Optional(Type.String({ 'x-write': 'owner', 'x-read': 'anyone' })),
@@ -13,6 +14,11 @@ declare module 'fastify-usher' {
     userFields: typeof userFields
     claims: { plan: 'free' | 'pro' }
   }
+}
+
+// The client, which may be that of another project.
+declare module 'fastify-usher/client' {
+  interface Register { userFields: typeof userFields }
 }
 
 const options: UsherOptions = {
@@ -39,3 +45,11 @@ export const missing: UsherOptions = { claims: () => ({}) }
 export const change = ({ claims }: Actor) => { claims.plan = 'pro' }
 // @ts-expect-error not a schema
 export const text: UsherOptions = { userFields: 'bio' }
+
+type Patch = components['schemas']['PatchUser']
+export const shown = ({ bio, plan }: User): [string | undefined, 'free' | 'pro' | undefined] => [bio, plan]
+export const removed: Patch = { bio: null, plan: 'pro' }
+// @ts-expect-error a value that there is not
+export const gold: Patch = { plan: 'gold' }
+// @ts-expect-error a reader may not see it
+export const always = (user: User): 'free' | 'pro' => user.plan

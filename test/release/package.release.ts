@@ -7,12 +7,18 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
-import t from 'tap'
+import fastifyStatic from '@fastify/static'
+import type { Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import usher from '../../app.ts'
 import manifest from '../../package.json' with { type: 'json' }
 import { createTestUsher } from '../../testing/index.ts'
+import { openPage, violationsIn } from '../helpers/browser.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { mountOptions, openHost } from '../helpers/host.ts'
 import { messagesIn } from '../helpers/node.ts'
 import { install, installInHost, pack, run as runProgram, runHost, sessionResponses } from '../helpers/package.ts'
+import { findPort } from '../helpers/port.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 const run = promisify(execFile)
@@ -129,7 +135,8 @@ t.test('14.6 the installed package loads usher.config.ts, also in a project with
 t.test('15.4 usher-client is a package of its own that needs nothing of the server', async (t) => {
   const { path: client, files: content, size: bytes } = await pack(folder, './dist-client')
   const names = content.map(({ path }) => path)
-  t.strictSame(names.filter((name) => !/^[a-z-]+\.(js|d\.ts)$/.test(name)).sort(), ['LICENSE', 'README.md', 'package.json'])
+  t.strictSame(names.filter((name) => !/^(react\/)?[a-z-]+\.(js|d\.ts)$/.test(name)).sort(),
+    ['LICENSE', 'README.md', 'package.json', 'react.css'])
   t.ok(['index.js', 'index.d.ts', 'posts.js', 'react.js', 'react.d.ts'].every((name) => names.includes(name)))
   t.ok(bytes < 150_000, `${bytes} bytes`)
   const project = t.testdir({ 'package.json': '{ "private": true, "type": "module" }' })
@@ -207,6 +214,101 @@ t.test('15.4 the recipe for Vite builds a page with the hooks, and passes on wha
       t.match([response.status, response.headers.get('content-type')], [200, type], file.pathname)
     }
   }
+})
+
+// Copies an example, and installs what it needs, with the packed client.
+async function installExample (t: Test, name: string): Promise<string> {
+  const project = t.testdir()
+  await cp(join(root, 'examples', name), project, { recursive: true })
+  const { path: client } = await pack(folder, './dist-client')
+  await install(project, client)
+  return project
+}
+
+// Serves files and Usher from the same origin. Every other path leads to the page.
+async function serveExample (t: Test, files: string): Promise<string> {
+  const app = openHost(t)
+  await app.register(fastifyStatic, { root: files })
+  app.setNotFoundHandler((_, reply) => reply.sendFile('index.html'))
+  await app.register(usher, await mountOptions(t))
+  return app.listen({ port: 0, host: '127.0.0.1' })
+}
+
+async function logIn (page: Page): Promise<void> {
+  await page.getByLabel('E-mail address').fill('admin@example.com')
+  await page.getByLabel('Password').fill('horse battery staple')
+  await page.getByRole('button', { name: 'Log in', exact: true }).click()
+}
+
+t.test('15.4 examples/html needs no build', async (t) => {
+  const { page } = await openPage(t, await serveExample(t, await installExample(t, 'html')))
+  await logIn(page)
+  await page.getByText('127.0.0.1 (this one)').waitFor()
+  t.equal(await page.locator('#name').textContent(), 'Admin')
+  t.strictSame(await violationsIn(page), [])
+  await page.getByRole('button', { name: 'Log out' }).click()
+  await page.getByLabel('Password').waitFor()
+})
+
+t.test('15.6 examples/react compiles with React 19, and Vite builds a page that works', async (t) => {
+  const project = await installExample(t, 'react')
+  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
+  t.equal(await runProgram(project, process.execPath, [tsc, '-p', '.']), '')
+  t.match(await runProgram(project, process.execPath, [join(project, 'node_modules/vite/bin/vite.js'), 'build']), /dist\/index\.html/)
+  const { page, problems } = await openPage(t, await serveExample(t, join(project, 'dist')))
+  await page.getByRole('link', { name: 'Log in' }).click()
+  await logIn(page)
+  await page.getByRole('heading', { name: 'Sessions of Admin' }).waitFor()
+  await page.getByText('127.0.0.1 (this one)').waitFor()
+  await page.goto(new URL('/account', page.url()).href)
+  const profile = page.getByRole('region', { name: 'Profile' })
+  await profile.getByLabel('Name').fill('Ada')
+  await profile.getByRole('button', { name: 'Save' }).click()
+  await profile.getByText('Your profile is saved.').waitFor()
+  t.strictSame(await violationsIn(page), [])
+  // A visitor has no session, and there are no passkeys at this address.
+  t.strictSame(problems.filter((problem) => !/status of 40[19]/.test(problem)), [])
+})
+
+t.test('15.6 examples/next: server components know the user, and reject an ended session', async (t) => {
+  const project = await installExample(t, 'next')
+  const port = await findPort()
+  const { app, close } = await createTestUsher({
+    databaseUrl: await testDatabaseUrl(),
+    publicUrl: `http://localhost:${port}/accounts`,
+    admin: { email: 'admin@example.com', password: 'horse battery staple' },
+  })
+  t.teardown(close)
+  const next = join(project, 'node_modules/next/dist/bin/next')
+  const env = { USHER_URL: await app.listen({ host: '127.0.0.1', port: 0 }), NEXT_TELEMETRY_DISABLED: '1' }
+  await runProgram(project, process.execPath, [next, 'build'], env)
+  const server = spawn(
+    'env', ['-u', 'NODE_OPTIONS', process.execPath, next, 'start', '--port', `${port}`],
+    { cwd: project, env: { ...process.env, ...env } }
+  )
+  t.teardown(() => server.kill())
+  for await (const line of createInterface(server.stdout)) if (line.includes('Ready in')) break
+  const { page, problems } = await openPage(t, `http://localhost:${port}/notes`)
+  t.equal(page.url(), `http://localhost:${port}/sign-in?returnTo=%2Fnotes`)
+  await logIn(page)
+  await page.getByRole('heading', { name: 'Notes of Admin' }).waitFor()
+  const cookies = await page.context().cookies(`http://localhost:${port}/notes`)
+  t.match(cookies, [{ name: 'app_token', httpOnly: true, sameSite: 'Lax' }])
+  t.equal(cookies.length, 1)
+  await page.goto(`http://localhost:${port}/account`)
+  await page.getByRole('region', { name: 'Sessions' }).getByText('this device').waitFor()
+  t.strictSame(await violationsIn(page), [])
+  const elsewhere = await page.context().request.get(
+    `http://localhost:${port}/accounts/api/auth/continue?returnTo=//example.com`, { maxRedirects: 0 })
+  t.equal(elsewhere.headers()['location'], '/')
+
+  const { id } = await app.usher.users.find('admin@example.com') as { id: string }
+  await app.usher.sessions.endAll(id)
+  await page.goto(`http://localhost:${port}/`)
+  await page.getByRole('main').getByRole('link', { name: 'Log in' }).click()
+  await page.getByLabel('Password').waitFor()
+  t.equal(page.url(), `http://localhost:${port}/sign-in?returnTo=%2Fnotes`)
+  t.strictSame(problems.filter((problem) => !/status of 40[14]/.test(problem)), [])
 })
 
 t.test('9 a bundled host works if the bundle leaves out the package', async (t) => {

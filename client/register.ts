@@ -1,0 +1,16 @@
+/** What the host adds to users, for the types of the client. An app extends it by declaration merging. */
+export interface Register {}
+
+/**
+ * The values of the fields of the host: those of a schema of TypeBox, or the members of any other type, as the app has
+ * registered them.
+ */
+export type FieldValues = Register extends { userFields: infer Fields }
+  ? Fields extends { static: infer Values } ? Values : Fields
+  : unknown
+
+/** What responses have of them. What the reader may not see, and what has no value, is absent. */
+export type ShownFieldValues = { [Name in keyof FieldValues]?: FieldValues[Name] }
+
+/** Values of these fields in requests. Null removes one. */
+export type ChangedFieldValues = { [Name in keyof FieldValues]?: FieldValues[Name] | null | undefined }
