@@ -152,6 +152,8 @@ t.test('16.2 a user without a password confirms by a code of a mail; who has one
   await ask(watched.page, user.email)
   await watched.page.getByLabel('Code from the e-mail').fill((await received(user.email)).code)
   await watched.page.keyboard.press('Enter')
+  await watched.page.waitForURL(`${url}/account`)
+  await watched.page.goto(`${url}/account/security`)
   const setUp = button(watched.page, 'Set up an authenticator app')
   await setUp.waitFor()
   await sql`update sessions set auth_time = now() - interval '1 day'`
@@ -187,6 +189,8 @@ t.test('16.2 a user who has nothing to confirm with is led to the login', async 
   await email(page).fill(user.email)
   await page.getByLabel('Password', { exact: true }).fill(user.password)
   await button(page, 'Log in').click()
+  await page.waitForURL(`${url}/account`)
+  await page.goto(`${url}/account/security`)
   await button(page, 'Set up an authenticator app').waitFor()
   await sql`update users set password_hash = null where id = ${user.id}`
   await sql`update sessions set auth_time = now() - interval '1 day'`

@@ -65,8 +65,9 @@ export async function openPage (show) {
 // On phones, the current part may be beyond the edge.
 function showCurrent () {
   const list = find('.tabs ul')
-  const { offsetLeft, offsetWidth } = find('.tabs [aria-current]')
-  list.scrollLeft = offsetLeft - list.offsetLeft - (list.clientWidth - offsetWidth) / 2
+  const [whole, current] = [list, find('.tabs [aria-current]')].map((element) => element.getBoundingClientRect())
+  // In either direction of writing.
+  list.scrollLeft += current.left + current.width / 2 - (whole.left + whole.width / 2)
 }
 
 const here = () => new URLSearchParams({ returnTo: location.pathname })
