@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { cp } from 'node:fs/promises'
+import { access, cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import manifest from '../../package.json' with { type: 'json' }
@@ -44,8 +44,11 @@ export async function run (
 }
 
 /** Installs packages into a folder with npm, without running their scripts. */
-export const install = (cwd: string, ...packages: string[]): Promise<string> =>
-  run(cwd, 'npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts', ...packages])
+export async function install (cwd: string, ...packages: string[]): Promise<string> {
+  // Without one, npm would install them in the nearest folder above that has one.
+  await access(join(cwd, 'package.json'))
+  return run(cwd, 'npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts', ...packages])
+}
 
 /** Copies the hosts of test/consumer into a folder, and installs the packed Usher there with what every host has. */
 export async function installInHost (folder: string, packed: string): Promise<void> {
