@@ -10,6 +10,7 @@ import { restoreBackup, verifyBackup, type Destination, type Restored } from '..
 import { readTar } from '../../node/backup/tar.ts'
 import { createFolder } from '../../plugins/uploads/folder.ts'
 import type { TestUsher } from './app.ts'
+import { socketOf } from './database.ts'
 
 /** A database and a folder of uploads. */
 export interface Place { readonly database: string, readonly uploadsDir: string }
@@ -54,7 +55,9 @@ export async function restore (
 
 /** Runs a function on a connection to a database, in the schema of Usher. */
 export async function withSql<Value> (database: string, run: (sql: postgres.Sql) => Promise<Value>): Promise<Value> {
-  const sql = postgres(database, { max: 1, onnotice: () => {}, connection: { search_path: schema } })
+  const sql = postgres(database, {
+    ...socketOf(database), max: 1, onnotice: () => {}, connection: { search_path: schema },
+  })
   return run(sql).finally(() => sql.end({ timeout: 0 }))
 }
 

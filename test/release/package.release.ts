@@ -175,7 +175,9 @@ t.test('15.4 the recipe for Vite builds a page with the hooks, and passes on wha
   const document = await readFile(join(root, 'docs/client.md'), 'utf8')
   const [, recipe = ''] = /```ts\n(import \{ defineConfig \} from 'vite'\n[^]*?)```/.exec(document) ?? []
   const [, component = ''] = /```tsx\n([^]*?)```/.exec(document) ?? []
-  const { app, close } = await createTestUsher({ databaseUrl: await testDatabaseUrl() })
+  const { app, close } = await createTestUsher({
+    databaseUrl: await testDatabaseUrl(), signUp: true, mailer: async () => {}, publicUrl: 'http://localhost:3000',
+  })
   t.teardown(close)
   const target = await app.listen({ host: '127.0.0.1', port: 0 })
   const project = t.testdir({

@@ -3,7 +3,7 @@ import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import t from 'tap'
-import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { createDatabase, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { install, pack, run, sessionResponses } from '../helpers/package.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
@@ -45,7 +45,7 @@ console.log(JSON.stringify([login.status, mine.status, (await fetch(url + '/mine
 await app.close()`)
   t.not(measured, source)
   await writeFile(join(host, name), measured)
-  const output = await run(host, 'sh', ['-c', start.replace(/DATABASE_URL=\S+/, '')], { DATABASE_URL: await testDatabaseUrl() })
+  const output = await run(host, 'sh', ['-c', start.replace(/DATABASE_URL=\S+/, '')], { DATABASE_URL: await createDatabase(t, { empty: true }) })
   t.equal(output, '[200,200,401,200]\n')
 })
 

@@ -5,6 +5,7 @@ import usher, { migrate } from '../../app.ts'
 import { createUsher } from '../helpers/app.ts'
 import { schema } from '../helpers/backup.ts'
 import { runCommand } from '../helpers/command.ts'
+import { slow } from '../helpers/deadlines.ts'
 import { openEvents } from '../helpers/events.ts'
 import { createPost, openSocket, post, titles } from '../helpers/graphql.ts'
 import { startReplicas } from '../helpers/replicas.ts'
@@ -93,7 +94,7 @@ t.test('1.10 a start waits for a standby to be promoted, whether there are table
       logger: { level: 'warn', stream: { write: (line: string) => { lines.push(JSON.parse(line).msg) } } },
     })
     t.teardown(() => app.close())
-    const options = { databaseUrl, schema, uploadsDir: folder, admin, poolSize: 2 }
+    const options = { databaseUrl, schema, uploadsDir: folder, admin, poolSize: 2, deadlines: slow }
     const register = async () => { await app.register(usher, options) }
     const start = async () => { await app.register(usher, options).ready() }
     return { app, register, start }
