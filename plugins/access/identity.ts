@@ -22,6 +22,8 @@ import type { Writers } from './writers.ts'
 
 // How often sockets and event streams are verified while this node receives no notifications.
 const VERIFY_MS = 1000
+// The account log has no entries of reads by nobody, so where they come from is not looked up.
+const NOWHERE = { address: '', userAgent: '' } as const
 // The longest time that a timer can wait for.
 const MAX_TIMER_MS = 2 ** 31 - 1
 
@@ -185,7 +187,9 @@ export function createIdentity (
    */
   function readerOf (request: FastifyRequest): Caller {
     const actor = actors.in(request)
-    return callerOf(request, { actor: actor && writers.isOurs(actor) ? actor : null })
+    if (actor && writers.isOurs(actor)) return callerOf(request)
+    const { socket: client, log } = request
+    return new Caller({ actor: null, client, log, via: 'rest', ...NOWHERE }, access)
   }
 
   // Calls `onEnd` when a session ends, and when something does not hold. Returns a function that stops watching.

@@ -45,7 +45,8 @@ function createReader (context: GraphQLContext, actor: Actor | null): Caller {
     client: new ReadClient(context),
     via: 'graphql',
     log: request?.log ?? log,
-    ...request ? clientInfoOf(request) : { address: '', userAgent: '' },
+    // The account log has no entries of reads by nobody.
+    ...actor && request ? clientInfoOf(request) : { address: '', userAgent: '' },
     // The error handler of REST routes records rejections, but errors of resolvers do not reach it.
     onDenied: actor && request ? (caller) => audit.addRejection(caller, 403) : undefined,
   })
