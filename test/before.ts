@@ -16,7 +16,7 @@ await writeFile(`${folder}runs/${process.ppid}`, '')
 
 async function start () {
   await prepare()
-  const settings = { fsync: 'off', full_page_writes: 'off', max_connections: '400' }
+  const settings = { fsync: 'off', full_page_writes: 'off', max_connections: '600' }
   return startEmbedded({ dataDir: folder, tcp: true, settings, deadlines: slowNode })
 }
 

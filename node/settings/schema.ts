@@ -38,8 +38,9 @@ const { properties: s3 } = S3
 const MIN_MEMORY_KIB = 7 * 1024
 
 /** A setting that sets an option of the plugin, which has this place in the options. */
-const sets = <const Path extends string, Schema extends TSchema>(option: Path, schema: Schema) =>
-  ({ ...schema, option })
+const sets = <const Path extends string, Schema extends TSchema>(
+  option: Path, schema: Schema
+): Schema & { readonly option: Path } => ({ ...schema, option })
 
 const schemaOf = (option: string): TSchema =>
   option.split('.').reduce<TSchema>((schema, name) => schema['properties'][name], Options)
@@ -89,8 +90,8 @@ export const Settings = Type.Object({
     default: 1,
     description: 'a whole number of processes from 1 to 256, or auto for one per core',
   }),
-  DATABASE_URL: sets('databaseUrl', Type.Optional(DatabaseUrl)),
-  NOTIFICATIONS_URL: sets('notificationsUrl', Type.Optional(DatabaseUrl)),
+  DATABASE_URL: Type.Optional(sets('databaseUrl', DatabaseUrl)),
+  NOTIFICATIONS_URL: Type.Optional(sets('notificationsUrl', DatabaseUrl)),
   REPLICA_URLS: sets('replicaUrls', Type.Array(Type.String({ format: 'postgres' }), {
     default: [],
     maxItems: 16,
@@ -102,11 +103,11 @@ export const Settings = Type.Object({
   CONFIG: Type.Optional(Type.String({ description: 'a file such as usher.config.ts' })),
   DEADLINE_FACTOR: Type.Integer({ default: 1, minimum: 1, maximum: 100, description: 'a whole number from 1 to 100' }),
   DATA_DIR: Type.String({ default: './data', description: 'a folder' }),
-  PUBLIC_URL: sets('publicUrl', Type.Optional(Type.String({ format: 'web', description: PUBLIC_URL_FORMAT }))),
-  ADMIN_EMAIL: sets('admin.email', Type.Optional(
+  PUBLIC_URL: Type.Optional(sets('publicUrl', Type.String({ format: 'web', description: PUBLIC_URL_FORMAT }))),
+  ADMIN_EMAIL: Type.Optional(sets('admin.email',
     Type.String({ format: 'email', maxLength: 254, description: 'an email address of at most 254 characters' })
   )),
-  ADMIN_PASSWORD: sets('admin.password', Type.Optional(
+  ADMIN_PASSWORD: Type.Optional(sets('admin.password',
     Type.String({ minLength: 8, maxLength: 256, description: 'a password of 8 to 256 characters' })
   )),
   LOG_LEVEL: Type.Unsafe<Level>({
@@ -121,7 +122,7 @@ export const Settings = Type.Object({
     maximum: 1,
     description: 'a number from 0 (no requests) to 1 (all), such as 0.01',
   }),
-  SLOW_STATEMENT_MS: sets('slowStatementMs', Type.Optional(Type.Integer({
+  SLOW_STATEMENT_MS: Type.Optional(sets('slowStatementMs', Type.Integer({
     minimum: 1,
     maximum: 3_600_000,
     description: 'a whole number of milliseconds from 1 to 3600000',
@@ -135,10 +136,10 @@ export const Settings = Type.Object({
     default: [],
     description: 'true, false, or a comma-separated list of addresses and ranges such as 10.0.0.0/8',
   }),
-  SECRET: sets('secret', Type.Optional(
+  SECRET: Type.Optional(sets('secret',
     Type.String({ minLength: 16, maxLength: 1024, description: 'a secret of 16 to 1024 characters' })
   )),
-  FORMER_SECRET: sets('formerSecret', Type.Optional(
+  FORMER_SECRET: Type.Optional(sets('formerSecret',
     Type.String({ minLength: 16, maxLength: 1024, description: 'a secret of 16 to 1024 characters' })
   )),
   SMTP_URL: Type.Optional(
@@ -148,12 +149,12 @@ export const Settings = Type.Object({
     format: 'mailbox',
     description: 'an email address, or one with a name such as Usher <usher@example.com>',
   })),
-  PASSWORD_URL: sets('passwordUrl', Type.Optional(Type.String({
+  PASSWORD_URL: Type.Optional(sets('passwordUrl', Type.String({
     format: 'page',
     description: 'an address without a fragment, such as https://app.example.com/set-password',
   }))),
-  SIGN_UP: sets('signUp', Type.Optional(Type.Boolean({ description: 'true or false' }))),
-  LOGIN_MAIL: sets('loginMail', Type.Optional(Type.Boolean({ description: 'true or false' }))),
+  SIGN_UP: Type.Optional(sets('signUp', Type.Boolean({ description: 'true or false' }))),
+  LOGIN_MAIL: Type.Optional(sets('loginMail', Type.Boolean({ description: 'true or false' }))),
   MAIL_TEMPLATES: Type.Optional(Type.String({ description: 'a folder of mail templates' })),
   PRODUCT_NAME: sets('pages.productName', Type.String({
     default: 'Usher',
@@ -161,15 +162,15 @@ export const Settings = Type.Object({
     format: 'name',
     description: 'a name of up to 100 characters',
   })),
-  PRODUCT_COLOR: sets(
-    'pages.color', Type.Optional(Type.String({ format: 'color', description: 'a color such as #1d4ed8' }))
-  ),
-  PRODUCT_LOGO: sets('pages.logo', Type.Optional(
+  PRODUCT_COLOR: Type.Optional(sets(
+    'pages.color', Type.String({ format: 'color', description: 'a color such as #1d4ed8' })
+  )),
+  PRODUCT_LOGO: Type.Optional(sets('pages.logo',
     Type.String({ pattern: PATH, maxLength: 2048, description: 'the path of an image on the same origin, such as /logo.svg' })
   )),
-  APP_URL: sets('pages.appUrl', Type.Optional(pageAddress('https://app.example.com'))),
-  TERMS_URL: sets('pages.termsUrl', Type.Optional(pageAddress('https://example.com/terms'))),
-  PRIVACY_URL: sets('pages.privacyUrl', Type.Optional(pageAddress('https://example.com/privacy'))),
+  APP_URL: Type.Optional(sets('pages.appUrl', pageAddress('https://app.example.com'))),
+  TERMS_URL: Type.Optional(sets('pages.termsUrl', pageAddress('https://example.com/terms'))),
+  PRIVACY_URL: Type.Optional(sets('pages.privacyUrl', pageAddress('https://example.com/privacy'))),
   CONSOLE: sets('console', Type.Boolean({ default: true, description: 'true or false' })),
   PRINT_SECRETS: Type.Optional(Type.Boolean({ description: 'true or false' })),
   WEBHOOK_URL: Type.Optional(Type.String({ description: 'an address such as https://example.com/events' })),
@@ -195,37 +196,37 @@ export const Settings = Type.Object({
     maximum: Number.MAX_SAFE_INTEGER,
     description: 'a whole number of bytes, at least 1',
   })),
-  S3_ENDPOINT: sets('s3.endpoint', Type.Optional(Type.String({
+  S3_ENDPOINT: Type.Optional(sets('s3.endpoint', Type.String({
     maxLength: 500,
     pattern: s3.endpoint.pattern!,
     description: 'an address without a user and a query, such as https://s3.eu-central-1.amazonaws.com',
   }))),
-  S3_BUCKET: sets('s3.bucket', Type.Optional(Type.String({
+  S3_BUCKET: Type.Optional(sets('s3.bucket', Type.String({
     pattern: s3.bucket.pattern!, description: 'the name of a bucket of 3 to 63 letters, digits, dots and hyphens',
   }))),
   S3_REGION: sets('s3.region', Type.String({
     default: s3.region.default, pattern: s3.region.pattern!, description: 'the name of a region such as eu-central-1',
   })),
-  S3_ACCESS_KEY_ID: sets('s3.accessKeyId', Type.Optional(Type.String({
+  S3_ACCESS_KEY_ID: Type.Optional(sets('s3.accessKeyId', Type.String({
     maxLength: 200, pattern: s3.accessKeyId.pattern!, description: 'the id of an access key',
   }))),
-  S3_SECRET_ACCESS_KEY: sets('s3.secretAccessKey', Type.Optional(Type.String({
+  S3_SECRET_ACCESS_KEY: Type.Optional(sets('s3.secretAccessKey', Type.String({
     maxLength: 500, pattern: s3.secretAccessKey.pattern!, description: 'the secret of an access key',
   }))),
-  S3_PREFIX: sets('s3.prefix', Type.Optional(Type.String({
+  S3_PREFIX: Type.Optional(sets('s3.prefix', Type.String({
     maxLength: 200,
     pattern: s3.prefix.pattern!,
     description: 'a path of letters, digits, dots and hyphens such as usher/uploads, which keys begin with',
   }))),
-  S3_PATH_STYLE: sets('s3.pathStyle', Type.Optional(Type.Boolean({ description: 'true or false' }))),
+  S3_PATH_STYLE: Type.Optional(sets('s3.pathStyle', Type.Boolean({ description: 'true or false' }))),
   S3_REDIRECT_SECONDS: integer('s3.redirectSeconds', { of: 'seconds' }),
-  UPLOADS_TO: sets('uploadsTo', Type.Optional(Type.Unsafe<StorageName>({
+  UPLOADS_TO: Type.Optional(sets('uploadsTo', Type.Unsafe<StorageName>({
     type: 'string', enum: storages, description: storages.join(' or '),
   }))),
   UPLOAD_QUOTA_BYTES: sets('uploadQuotaBytes', limit(1024 * MIB, 'of bytes')),
   UPLOAD_QUOTA_FILES: sets('uploadQuotaFiles', limit(10_000, 'of files')),
   POSTS_PER_HOUR: sets('postsPerHour', limit(10_000, 'of posts')),
-  SIGNING_ALGORITHM: sets('signingAlgorithm', Type.Optional(Type.Unsafe<SigningAlgorithm>({
+  SIGNING_ALGORITHM: Type.Optional(sets('signingAlgorithm', Type.Unsafe<SigningAlgorithm>({
     type: 'string',
     enum: signingAlgorithms,
     description: signingAlgorithms.join(' or '),
@@ -238,7 +239,7 @@ export const Settings = Type.Object({
   })),
   ACCESS_TOKEN_SECONDS: seconds('accessTokenSeconds', 60),
   STEP_UP_SECONDS: seconds('stepUpSeconds', 60),
-  SECOND_FACTOR: sets('secondFactor', Type.Optional(secondFactor)),
+  SECOND_FACTOR: Type.Optional(sets('secondFactor', secondFactor)),
   SESSION_SECONDS: seconds('sessionSeconds', 600),
   SESSION_IDLE_SECONDS: seconds('sessionIdleSeconds', 600),
   SIGNING_KEY_SECONDS: seconds('signingKeySeconds', 3600),
@@ -247,7 +248,7 @@ export const Settings = Type.Object({
   PASSWORD_HASH_MEMORY_KIB: integer('passwordHash.memoryKiB', { of: 'KiB', min: MIN_MEMORY_KIB }),
   PASSWORD_HASH_PASSES: integer('passwordHash.passes'),
   // Its default depends on `WORKERS`.
-  POOL_SIZE: sets('poolSize', Type.Optional(Type.Integer({
+  POOL_SIZE: Type.Optional(sets('poolSize', Type.Integer({
     minimum: poolSize.minimum!,
     maximum: poolSize.maximum!,
     description: `a whole number of connections from ${poolSize.minimum} to ${poolSize.maximum}`,
