@@ -37,7 +37,8 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
       'access/claims', 'admin/admin', 'graphql/host-graphql', 'options/config', 'options/deadlines', 'options/hooks', 'options/limits',
       'options/mail', 'options/mail-texts', 'options/metrics', 'options/options', 'options/page-texts',
       'options/pages', 'options/password-hash', 'options/policy', 'options/providers', 'options/register', 'options/s3',
-      'options/usher', 'options/webhooks', 'outbox/events', 'translations/languages', 'translations/mails/en', 'translations/mails/index',
+      'options/usher', 'options/webhooks', 'outbox/events', 'sign-in/ways', 'translations/languages', 'translations/mails/en',
+      'translations/mails/index',
       'uploads/upload', 'uploads/upload-link', 'users/members', 'users/users', 'users/user-fields', 'users/user-list',
     ].map((name) => `dist/schema/${name}.d.ts`).sort(),
     'dist/testing/index.d.ts',
@@ -63,7 +64,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     paths.filter((path) => /\/pages\/[^/]*\.js$/.test(path)).sort(),
     [
       'node/pages/design', 'node/pages/home', 'node/pages/missing',
-      ...['components', 'design-page', 'docs', 'graphiql', 'html', 'pages', 'reference', 'sign-in', 'ui']
+      ...['components', 'design-page', 'docs', 'graphiql', 'home', 'html', 'pages', 'reference', 'sign-in', 'ui']
         .map((name) => `routes/pages/${name}`),
     ]
       .map((name) => `dist/${name}.js`)
