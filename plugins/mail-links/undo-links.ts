@@ -3,7 +3,8 @@ import { insertMail, type NewMail } from '../../db/outbox/mails.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { StoredWay } from '../../db/sign-in/ways.ts'
 import type { ChangeContext } from '../../db/users/update-user.ts'
-import type { CredentialKind } from '../../schema/sign-in/ways.ts'
+import { admittedWays, type AdmittedWays } from '../../schema/options/mail.ts'
+import { credentialKinds, type CredentialKind } from '../../schema/sign-in/ways.ts'
 import type { RenderedMail } from '../outbox/mails/render.ts'
 import type { LinkDependencies, MailLink } from './mail-link.ts'
 
@@ -141,10 +142,7 @@ export function createUndoLinks (
       const prepared = prepare(() => renderMail(mail, language, {
         page: links.pageOf('/set-password'),
         ways: ways.length > 0 ? 'yes' : '',
-        passkeys: list('passkey'),
-        app: list('totp'),
-        identities: list('identity'),
-        keys: list('api-key'),
+        ...Object.fromEntries(credentialKinds.map((kind) => [admittedWays[kind], list(kind)])) as AdmittedWays,
       }), undefined)
       if (prepared) await insertMail(trx, prepared, email, userId)
     },

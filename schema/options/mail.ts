@@ -1,3 +1,5 @@
+import type { CredentialKind } from '../sign-in/ways.ts'
+
 /** A mail that Usher wants to be sent. */
 export interface Mail extends MailContent { to: string }
 
@@ -8,15 +10,18 @@ export interface MailContent {
   html?: string | undefined
 }
 
+/** The values of mails about an admission that list what can log in, by its kind. */
+export const admittedWays = {
+  passkey: 'passkeys', totp: 'app', identity: 'identities', 'api-key': 'keys',
+} as const satisfies Readonly<Record<CredentialKind, string>>
+
+export type AdmittedWays = { [Kind in CredentialKind as typeof admittedWays[Kind]]: string }
+
 /** What is known to the templates about a user who can do more than before. */
-interface AdmittedValues extends CommonValues {
+interface AdmittedValues extends CommonValues, AdmittedWays {
   page: string
   /** `yes` if anything but a password can log in. */
   ways: string
-  passkeys: string
-  app: string
-  identities: string
-  keys: string
 }
 
 /** What is known to the template of every mail. */
@@ -99,7 +104,7 @@ export type MailName = keyof MailValues
 
 /** The names of the values that every mail has. */
 export const commonMailValues = ['productName', 'color', 'textColor', 'language', 'direction'] as const
-const admittedValues = [...commonMailValues, 'page', 'ways', 'passkeys', 'app', 'identities', 'keys'] as const
+const admittedValues = [...commonMailValues, 'page', 'ways', ...Object.values(admittedWays)] as const
 
 /** The names of the values of each mail. */
 export const mailValues: { readonly [Name in MailName]: readonly (keyof MailValues[Name])[] } = {

@@ -1,4 +1,4 @@
-import type { MailName } from '../../../schema/options/mail.ts'
+import type { AdmittedWays, MailName } from '../../../schema/options/mail.ts'
 import type { MailTexts } from '../../../schema/translations/mails/index.ts'
 import { escapeHtml } from '../../support/template.ts'
 
@@ -56,7 +56,7 @@ export function composeMail (name: MailName, texts: MailTexts): MailSources {
 function admitted (
   { waysIntro, waysPasskeys, waysApp, waysIdentities, waysKeys, waysNone, waysForeign }: MailTexts['common']
 ): Block[] {
-  const lines = { passkeys: waysPasskeys, app: waysApp, identities: waysIdentities, keys: waysKeys }
+  const lines: AdmittedWays = { passkeys: waysPasskeys, app: waysApp, identities: waysIdentities, keys: waysKeys }
   return [
     paragraph(waysIntro),
     ...Object.entries(lines).map(([value, text]) => either(value, [paragraph(text)], [])),
