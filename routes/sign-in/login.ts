@@ -55,7 +55,7 @@ const schemas = {
 const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherUsers: users, usherAudit: audit, usherOptions: options,
-    usherAccess: { actors, authenticate, authenticateAny, callerOf, claims, sessions },
+    usherAccess: { actors, authenticate, authenticateAny, callerOf, claims, readerOf, sessions },
     usherSignIn: { login }, usherThrottle: throttle,
   } = app
   const cookies = await createSessionCookie(app)
@@ -112,7 +112,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onReadProtected (request: RequestOf<typeof schemas.protected>) {
-    const caller = callerOf(request)
+    const caller = readerOf(request)
     const user = await users.getOwn(caller)
     // The user was deleted after the token was verified.
     if (!user) throw new InvalidToken()
