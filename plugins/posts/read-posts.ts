@@ -14,7 +14,7 @@ export function createReadPosts (records: PostRecords['costly']) {
     /** Returns a post, or undefined if the id is unknown or malformed. */
     async get (caller: Caller, id: string): Promise<PostRow | undefined> {
       const post = await records.read(id, caller.client)
-      if (caller.actor) await caller.confirm()
+      await caller.confirm()
       caller.authorize('posts:read', { ownerId: post?.authorId })
       return post
     },
@@ -23,7 +23,7 @@ export function createReadPosts (records: PostRecords['costly']) {
     async list (caller: Caller, query: ListPostsQuery): Promise<Page<ListedPost>> {
       caller.authorize('posts:read', { ownerId: query.authorId })
       const page = await records.list(query, caller.client)
-      if (caller.actor) await caller.confirm()
+      await caller.confirm()
       return page
     },
 
@@ -31,7 +31,7 @@ export function createReadPosts (records: PostRecords['costly']) {
     async listOfAuthor (caller: Caller, authorId: string, key: AuthorPostsKey): Promise<ListedPost[]> {
       caller.authorize('posts:read', { ownerId: authorId })
       const posts = await records.listOfAuthor(key, caller.client)
-      if (caller.actor) await caller.confirm()
+      await caller.confirm()
       return posts
     },
 

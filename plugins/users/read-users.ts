@@ -2,7 +2,7 @@ import { EVERYBODY, placeOf, type ListUsersQuery, type UserPage } from '../../db
 import type { UserVersion } from '../../db/users/users.ts'
 import type { UserRow } from '../../db/tables/index.ts'
 import { InvalidInput } from '../../schema/http/errors.ts'
-import { User, UserNotFound } from '../../schema/users/users.ts'
+import { User } from '../../schema/users/users.ts'
 import {
   decodeUserCursor, encodeUserCursor, filtersAccounts, readMembers, type UserFilters,
 } from '../../schema/users/user-list.ts'
@@ -44,10 +44,8 @@ export function createUserReads ({ records, options: { userFields } }: Dependenc
     /** Returns a user. Throws `UserNotFound`, also for a malformed id. */
     async get (caller: Caller, id: string): Promise<UserRow> {
       caller.authorize('users:read', { ownerId: id.toLowerCase() })
-      const user = await records.read(id, caller.client)
-      // Nobody has nothing to confirm, and a list of GraphQL may read hundreds of authors.
-      if (caller.actor) await caller.confirm()
-      if (!user) throw new UserNotFound()
+      const user = await records.get(id, caller.client)
+      await caller.confirm()
       return user
     },
 

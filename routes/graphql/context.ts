@@ -50,6 +50,8 @@ export interface GraphQLContext extends ResultSize, Failures {
   verified?: Actor
   /** The reader, see `readerOf`. */
   reader?: Promise<Caller>
+  /** The caller of reads that was identified last. */
+  identified?: Caller
   /** The caller of reads that do not depend on the reader, see `readerOf`. */
   anybody?: Caller
 }

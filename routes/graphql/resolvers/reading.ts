@@ -35,7 +35,9 @@ export function identifiedReaderOf (context: GraphQLContext): Promise<Caller> {
 async function identify (context: GraphQLContext): Promise<Caller> {
   const actor = await context.actor()
   if (actor) context.verified = actor
-  return createReader(context, actor)
+  // One caller has one error for all fields that it may not read, and one entry in the account log.
+  if (context.identified?.actor !== actor) context.identified = createReader(context, actor)
+  return context.identified
 }
 
 function createReader (context: GraphQLContext, actor: Actor | null): Caller {
