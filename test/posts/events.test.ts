@@ -231,9 +231,12 @@ nightly('7.7 subscribers are not rejected while the database is slow to return t
 
 t.test('1.10 clients that subscribe while the database is unavailable are told to reconnect', async (t) => {
   const socket = await subscribe(t)
-  const [{ cursor }] = (await post(
-    usher, { query: 'mutation { createPost(input: { title: "Before", content: "" }) { cursor } }' }, usher.admin
-  ).then(({ data }) => [data.createPost])) as [{ cursor: string }]
+  // The other node writes, since this one has the deadlines of production, which a busy machine exceeds.
+  const { data, errors } = await post(
+    writer, { query: 'mutation { createPost(input: { title: "Before", content: "" }) { cursor } }' }, writer.admin
+  )
+  t.equal(errors, undefined)
+  const { cursor } = data.createPost as { cursor: string }
   t.same(await titles(socket, 1), ['Before'])
   await proxy.refuse()
   await until('the database is away', async () => (await usher.inject('GET', '/health/ready')).statusCode === 503)
