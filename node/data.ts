@@ -4,12 +4,13 @@ import postgres from 'postgres'
 import { readPlace } from '../db/driver/client.ts'
 import { isReadOnly, StartError } from '../db/driver/start-errors.ts'
 import { DatabaseUnavailable } from '../schema/http/errors.ts'
+import { placeOfStore, storeNames } from '../schema/options/stores.ts'
 import { multiplyNodeDeadlines } from './process/deadlines.ts'
 import type { Settings } from './settings/settings.ts'
 import { explainOption } from './config/config-file.ts'
 import { settingOf } from './settings/config-values.ts'
 import { optionOfSetting } from './settings/schema.ts'
-import { dataDirOf } from './settings/service-options.ts'
+import { dataDirOf, givenStores, storesOf } from './settings/service-options.ts'
 import { maxConnectionsFor, workersOf } from './workers/count.ts'
 
 /** The database and the files that the settings name. */
@@ -65,7 +66,7 @@ export async function openData (settings: Settings, log: (line: string) => void)
     deadlines: multiplyNodeDeadlines(settings.DEADLINE_FACTOR),
   })
   try {
-    const uploads = settings.S3_BUCKET ? `, uploads in ${placeOfUploads(settings)}` : ''
+    const uploads = givenStores(settings).length > 0 ? `, uploads in ${placeOfUploads(settings)}` : ''
     return { url, location: `${folder} (embedded PostgreSQL)${uploads}`, secret: SECRET ?? await readSecret(folder), stop }
   } catch (error) {
     await stop()
@@ -75,8 +76,8 @@ export async function openData (settings: Settings, log: (line: string) => void)
 
 // Returns where new uploads are stored, for people.
 function placeOfUploads (settings: Settings): string {
-  const { S3_BUCKET, S3_PREFIX, UPLOADS_TO } = settings
-  return S3_BUCKET && UPLOADS_TO !== 'folder' ? `s3://${S3_BUCKET}/${S3_PREFIX ?? ''}` : dataDirOf(settings)
+  const { UPLOADS_TO = givenStores(settings).at(-1) ?? 'folder' } = settings
+  return (UPLOADS_TO === 'folder' ? undefined : placeOfStore(UPLOADS_TO, storesOf(settings))) ?? dataDirOf(settings)
 }
 
 /**
@@ -108,11 +109,11 @@ export function explain (error: Error, { DATABASE_URL, file, given = [] }: Setti
 
 /** Returns a message of the plugin with settings in place of options. */
 export function toSettings (message: string): string {
-  const isOfStore = message.startsWith('usher: s3.')
+  const store = storeNames.find((name) => message.startsWith(`usher: ${name}.`))
   return Object.entries(optionNames).reduce((text, [option, setting]) => {
     const named = text.replace(`usher: ${option} `, `${setting} `)
     // These sentences name several options.
-    return isOfStore && option.startsWith('s3.') ? named.replaceAll(option, setting) : named
+    return store && option.startsWith(`${store}.`) ? named.replaceAll(option, setting) : named
   }, message)
 }
 

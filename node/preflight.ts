@@ -10,7 +10,8 @@ import { openMailTemplates } from './mail/templates.ts'
 import { explainPasswordMemory } from './process/password-memory.ts'
 import { explainStorage } from './storage.ts'
 import { dataDirOf } from './settings/service-options.ts'
-import { settingNames, type Settings } from './settings/settings.ts'
+import { storageSettings } from './settings/schema.ts'
+import type { Settings } from './settings/settings.ts'
 import type { Shell } from './terminal/shell.ts'
 
 // The type of the file system of /proc.
@@ -18,14 +19,14 @@ const PROC = 0x9fa0
 
 /**
  * Returns the settings for a start, from the environment and from `.env`. Before anything is created, it checks all of
- * them, and whether the node can listen, has its folder and can use its S3 (contract 14.5). Throws an `Error` with a
- * sentence for each problem, one per line.
+ * them, and whether the node can listen, has its folder and can use its stores of uploads (contract 14.5). Throws an
+ * `Error` with a sentence for each problem, one per line.
  */
 export async function readStartSettings (shell: Shell): Promise<Settings> {
   const { settings, errors, warnings } = await checkEnvironment(shell)
   if (warnings.length > 0) shell.messages.printWarning(...warnings)
   const isValid = (...names: string[]) => !errors.some((error) => names.some((name) => error.startsWith(`${name} `)))
-  const isStorageValid = isValid('DATA_DIR', ...settingNames.filter((name) => name.startsWith('S3_')))
+  const isStorageValid = isValid(...storageSettings)
   const checks = [
     isValid('HOST', 'PORT') && checkPort(settings),
     isValid('METRICS_HOST', 'METRICS_PORT') && checkMetricsPort(settings),

@@ -1,15 +1,16 @@
 import type { StorageBackend } from '../plugins/uploads/backend.ts'
-import { joinBackends, openBackends, type Backends } from '../plugins/uploads/open-backend.ts'
+import { closeBackends, joinBackends, openBackends, type Backends } from '../plugins/uploads/open-backend.ts'
 import { multiplyDeadlines, type Deadlines } from '../schema/options/deadlines.ts'
 import { readOptions } from '../schema/options/read-options.ts'
 import { StorageFailed, StorageFull, StorageUnavailable } from '../schema/uploads/upload.ts'
 import { explain } from './data.ts'
-import { pathIn, storageOf } from './settings/service-options.ts'
+import { givenStores, pathIn, storageOf } from './settings/service-options.ts'
+import { settingsOfStore } from './settings/schema.ts'
 import type { Settings } from './settings/settings.ts'
 
 /**
  * Returns the storage of uploads that the settings select, for commands. Throws an `Error` with a sentence that names
- * the setting if its S3 cannot be used.
+ * the setting if a store cannot be used.
  * @param folder is used in place of the folder of the settings
  */
 export async function openStorage (settings: Settings, folder?: string): Promise<StorageBackend> {
@@ -20,14 +21,14 @@ export async function openStorage (settings: Settings, folder?: string): Promise
 }
 
 /**
- * Returns the folder and the S3 of the settings; no `s3` if they have none.
+ * Returns the folder and the stores of the settings.
  * @param deadlines replace those of the options
  */
 export function openStorages (settings: Settings, deadlines?: Partial<Deadlines>): Promise<Backends> {
   return openBackends(optionsOf(settings, { deadlines }))
 }
 
-/** Returns a sentence that names the setting if the settings have an S3 that cannot be used. */
+/** Returns a sentence that names the setting if the settings have a store that cannot be used. */
 export async function explainStorage (settings: Settings): Promise<string | undefined> {
   const backends = await openStorages(settings)
   try {
@@ -35,25 +36,24 @@ export async function explainStorage (settings: Settings): Promise<string | unde
   } catch (error) {
     return (error as Error).message
   } finally {
-    backends.s3?.close()
+    closeBackends(backends)
   }
 }
 
-async function requireStore ({ s3 }: Backends, settings: Settings): Promise<void> {
+// The folder is checked where it is used.
+async function requireStore (backends: Backends, settings: Settings): Promise<void> {
   try {
-    await s3?.check()
+    for (const [name, backend] of backends) if (name !== 'folder') await backend.check()
   } catch (error) {
-    s3?.close()
+    closeBackends(backends)
     throw new Error(`${explain(error as Error, settings)}.`, { cause: error })
   }
 }
 
 /** Returns a sentence for an error of the storage, or undefined for another one. */
-export function explainFailure (error: unknown, { root }: StorageBackend): string | undefined {
-  const { code, message } = ((error as Error).cause ?? error) as NodeJS.ErrnoException
-  // The sentence of a store says more than its code.
-  const why = root.startsWith('s3:') ? message : code
-  const advice = root.startsWith('s3:') ? 'check the store' : 'check the folder, its disk and its permissions'
+export function explainFailure (error: unknown, backend: StorageBackend): string | undefined {
+  const { root } = backend
+  const { why, advice } = backend.explain(((error as Error).cause ?? error) as NodeJS.ErrnoException)
   if (error instanceof StorageFull) return `The uploads cannot be written to ${root} (${why}): free some space.`
   if (error instanceof StorageFailed) return `The uploads cannot be written to ${root} (${why}): ${advice}.`
   if (error instanceof StorageUnavailable) return `The uploads cannot be read from ${root} (${why}): ${advice}.`
@@ -73,5 +73,7 @@ function optionsOf (
 }
 
 /** Returns the settings that say where uploads are, for a message. */
-export const settingsOfStorage = ({ S3_BUCKET }: Pick<Settings, 'S3_BUCKET'>): string =>
-  S3_BUCKET ? 'S3_BUCKET, S3_PREFIX and DATA_DIR' : 'DATA_DIR'
+export function settingsOfStorage (settings: Settings): string {
+  const ofStores = givenStores(settings).flatMap(settingsOfStore)
+  return ofStores.length > 0 ? `DATA_DIR, ${ofStores.join(', ')}` : 'DATA_DIR'
+}

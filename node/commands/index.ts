@@ -91,7 +91,7 @@ export const commands: Commands = {
     () => import('./uploads-clean.ts')
   ),
   'uploads move': command(
-    'Move the files of uploads between the folder and the S3.',
+    'Move the files of uploads from one storage to another.',
     () => import('./uploads-move.ts')
   ),
   backup: command('Write the database and the uploads to a file.', () => import('./backup.ts')),

@@ -1,7 +1,10 @@
 import { installationOf } from '../../db/uploads/uploads.ts'
-import { storages } from '../../schema/options/s3.ts'
+import { closeBackends } from '../../plugins/uploads/open-backend.ts'
+import { createMoving } from '../../plugins/uploads/moving.ts'
+import { storages, storeNames } from '../../schema/options/stores.ts'
 import { describeBytes } from '../backup/format.ts'
 import { moveUploads } from '../move-uploads.ts'
+import { requiredSettingsOf } from '../settings/service-options.ts'
 import { openStorages } from '../storage.ts'
 import { showProgress } from '../terminal/progress.ts'
 import { WrongArguments, type Command } from './command.ts'
@@ -9,25 +12,30 @@ import { confirm } from './confirm.ts'
 import { withDatabase } from './with-database.ts'
 
 export default {
-  details: '  --to <folder|s3>  where to\n' +
+  details: `  --to <${storages.join('|')}>  where to\n` +
     '  --yes             do not ask for confirmation\n\n' +
-    'Nodes may run meanwhile, if all of them have been started with the settings of the S3. A file is removed from its old place\n' +
+    'Nodes may run meanwhile, if all of them have been started with the settings of both. A file is removed from its old place\n' +
     'when its SHA-256 was verified at the new one. If the command is interrupted, repeat it.',
   json: '{ from, to, files: number, bytes: number, left: number, damagedIds: [string] }',
   options: { to: { type: 'string' }, yes: { type: 'boolean' } },
 
   async run ({ to: name, yes }, _, shell) {
     const target = storages.find((storage) => storage === name)
-    if (!target) throw new WrongArguments('--to must be folder or s3')
+    if (!target) throw new WrongArguments(`--to must be ${storages.join(' or ')}`)
     return withDatabase(shell, async ({ db, options, settings }) => {
-      const { folder, s3 } = await openStorages(settings)
-      if (!s3) throw new Error('The settings have no S3: set S3_ENDPOINT, S3_BUCKET and the key, for all nodes as well.')
-      const [from, to] = target === 's3' ? [folder, s3] : [s3, folder]
+      const backends = await openStorages(settings)
+      const to = backends.get(target)
+      const [first, ...others] = [...backends.values()].filter((backend) => backend !== to)
+      if (!to || !first) {
+        const names = storeNames.map((store) => requiredSettingsOf(store).join(', ')).join(', or ')
+        throw new Error(`The settings have only the folder: set ${names}, for all nodes as well.`)
+      }
+      const from = others.reduce(createMoving, first)
       try {
         if (!await to.isClaimed(await installationOf(db, options.schema))) {
           throw new Error(`No node has used ${to.root} yet: start all nodes with the settings of both first.`)
         }
-        const isConfirmed = yes || await confirm(shell, `Have all nodes been started with the settings of ${s3.root}?`)
+        const isConfirmed = yes || await confirm(shell, `Have all nodes been started with the settings of ${from.root} and ${to.root}?`)
         if (!isConfirmed) return { text: 'Nothing was moved.', json: jsonOf(from.root, to.root) }
         const progress = showProgress(shell.messages, 'Moving', describeBytes)
         let done = 0
@@ -56,7 +64,7 @@ export default {
           progress.end()
         }
       } finally {
-        s3.close()
+        closeBackends(backends)
       }
     })
   },

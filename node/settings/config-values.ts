@@ -1,4 +1,5 @@
 import type { UsherConfig } from '../../schema/options/config.ts'
+import { storeNames } from '../../schema/options/stores.ts'
 import { optionOfSetting } from './schema.ts'
 
 /** The settings that say who may read something, with the actions of the policy that they decide. */
@@ -32,7 +33,7 @@ const ofNode = ['routes', 'mailer', 'mailTemplates', 'webhooks', 'emitter', 'upl
  * the fields of users. Of groups such as `throttle`, other members than those of settings are included.
  */
 export function ownOptions (config: UsherConfig) {
-  const names = new Set([...ofNode, ...Object.values(optionOfSetting).filter((path) => !path.includes('.')), 'admin', 's3'])
+  const names = new Set([...ofNode, ...Object.values(optionOfSetting).filter((path) => !path.includes('.')), 'admin', ...storeNames])
   return Object.fromEntries(Object.entries(config).filter(([name]) => !names.has(name))) as
     Omit<UsherConfig, typeof ofNode[number]>
 }

@@ -1,11 +1,11 @@
 import { join, resolve } from 'node:path'
 import type { UsherOptions } from '../../schema/options/options.ts'
-import type { GivenS3 } from '../../schema/options/s3.ts'
+import { requiredOf, storeNames, type GivenStores, type StoreName } from '../../schema/options/stores.ts'
 import { multiplyDeadlines } from '../../schema/options/deadlines.ts'
 import { audiences, type GivenPolicy } from '../../schema/options/policy.ts'
 import { actionsOfSetting, ownOptions } from './config-values.ts'
 import { providersOf } from './providers.ts'
-import { optionOfSetting } from './schema.ts'
+import { optionOfSetting, settingsOfStore, type StoreSetting } from './schema.ts'
 import type { Settings } from './settings.ts'
 
 type Name = keyof typeof optionOfSetting
@@ -18,12 +18,10 @@ const ofNodes = [
 // Whatever opens the data decides about these, and `storageOf` about the storage.
 const decided = [
   'DATABASE_URL', 'SECRET', 'POOL_SIZE', 'ADMIN_EMAIL', 'ADMIN_PASSWORD', 'UPLOAD_MAX_BYTES', 'UPLOADS_TO',
-  'S3_ENDPOINT', 'S3_BUCKET', 'S3_REGION', 'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY', 'S3_PREFIX', 'S3_PATH_STYLE',
-  'S3_REDIRECT_SECONDS',
 ] as const satisfies Name[]
 
-type OfAll = Exclude<Name, typeof ofNodes[number] | typeof decided[number]>
-const others: ReadonlySet<string> = new Set([...ofNodes, ...decided])
+type OfAll = Exclude<Name, typeof ofNodes[number] | typeof decided[number] | StoreSetting>
+const others: ReadonlySet<string> = new Set([...ofNodes, ...decided, ...storeNames.flatMap(settingsOfStore)])
 const ofAll = Object.keys(optionOfSetting).filter((name): name is OfAll => !others.has(name))
 
 /**
@@ -83,19 +81,26 @@ export const dataDirOf = (settings: Pick<Settings, 'DATA_DIR' | 'place'>): strin
 export function storageOf (settings: Settings) {
   return {
     uploadsDir: pathIn(settings, settings.file?.options.uploadsDir ?? join(settings.DATA_DIR, 'uploads')),
-    s3: s3Of(settings),
+    ...storesOf(settings),
     uploadsTo: settings.UPLOADS_TO,
     uploadMaxBytes: settings.UPLOAD_MAX_BYTES,
   } satisfies UsherOptions
 }
 
-/** Returns the option `s3`, or undefined without a bucket. Settings that were checked have all members or none. */
-export function s3Of ({
-  S3_ENDPOINT: endpoint, S3_BUCKET: bucket, S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey,
-  S3_REGION: region, S3_PREFIX: prefix, S3_PATH_STYLE: pathStyle, S3_REDIRECT_SECONDS: redirectSeconds,
-}: Settings): GivenS3 | undefined {
-  if (!endpoint || !bucket || !accessKeyId || !secretAccessKey) return undefined
-  return { endpoint, bucket, accessKeyId, secretAccessKey, region, prefix, pathStyle, redirectSeconds }
+/** Returns the options of the stores whose settings are given. Settings that were checked have all members or none. */
+export function storesOf (settings: Settings): GivenStores {
+  return Object.assign({}, ...givenStores(settings).map((store) => optionsOf(settings, settingsOfStore(store))))
+}
+
+/** Returns the stores whose settings are given. */
+export function givenStores (settings: Settings): StoreName[] {
+  return storeNames.filter((store) => requiredSettingsOf(store).every((name) => settings[name]))
+}
+
+/** Returns the settings without which a store cannot be used. */
+export function requiredSettingsOf (store: StoreName): StoreSetting[] {
+  const required = new Set(requiredOf(store).map((member) => `${store}.${member}`))
+  return settingsOfStore(store).filter((name) => required.has(optionOfSetting[name]))
 }
 
 /**

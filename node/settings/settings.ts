@@ -1,6 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
 import { explainDatabaseUrl } from '../../schema/options/database-url.ts'
+import { storeNames } from '../../schema/options/stores.ts'
 import { MINIMUM_KIB, RECOMMENDED } from '../../schema/options/password-hash.ts'
 import type { ConfigFile } from '../config/config-file.ts'
 import { settingsOf, withoutDecided } from './config-values.ts'
@@ -9,7 +10,8 @@ import { printsMails } from './printing.ts'
 import { checkProviders, findProviderSettings, type ProviderSettings } from './providers.ts'
 import { webhooksOf } from '../webhooks.ts'
 import { connectionsOfNode } from '../workers/count.ts'
-import { Settings } from './schema.ts'
+import { Settings, settingsOfStore } from './schema.ts'
+import { requiredSettingsOf } from './service-options.ts'
 
 // The cost of a password hash is its memory times its passes. The greatest one takes about a second.
 const MAX_COST_KIB = 1024 * 1024
@@ -154,7 +156,7 @@ export function checkSettings (
   // Links in mails need a public address. The address at which the node listens is usually not reachable for their
   // readers.
   if (SMTP_URL && !PUBLIC_URL && !PASSWORD_URL) errors.push('PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.')
-  errors.push(...checkS3(settings, [...given, ...Object.keys(ofFile)]))
+  errors.push(...checkStores(settings, [...given, ...Object.keys(ofFile)]))
   const { ACCESS_LOG, LOG_LEVEL } = settings
   if (ACCESS_LOG > 0 && ['fatal', 'error', 'warn', 'silent'].includes(LOG_LEVEL)) {
     errors.push('ACCESS_LOG needs LOG_LEVEL info, debug or trace.')
@@ -197,12 +199,13 @@ function * checkEffects (settings: Settings, isGiven: (name: Name) => boolean): 
   }
 }
 
-const ofS3 = ['S3_ENDPOINT', 'S3_BUCKET', 'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY'] as const
-
-function * checkS3 ({ UPLOADS_TO }: Settings, given: readonly string[]): Generator<string> {
-  const first = given.find((name) => name.startsWith('S3_')) ?? (UPLOADS_TO === 's3' ? 'UPLOADS_TO s3' : undefined)
-  if (first === undefined) return
-  for (const name of ofS3) if (!given.includes(name)) yield `${name} is required with ${first}.`
+function * checkStores ({ UPLOADS_TO }: Settings, given: readonly string[]): Generator<string> {
+  for (const store of storeNames) {
+    const names: readonly string[] = settingsOfStore(store)
+    const first = given.find((name) => names.includes(name)) ?? (UPLOADS_TO === store ? `UPLOADS_TO ${store}` : undefined)
+    if (first === undefined) continue
+    for (const name of requiredSettingsOf(store)) if (!given.includes(name)) yield `${name} is required with ${first}.`
+  }
 }
 
 function checkWebhooks (settings: Settings): string[] {

@@ -4,8 +4,10 @@ import { checkEnvironment } from '../settings/environment.ts'
 import { explain } from '../data.ts'
 import { multiplyNodeDeadlines } from '../process/deadlines.ts'
 import { dataDirOf } from '../settings/service-options.ts'
+import { storageSettings } from '../settings/schema.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Shell } from '../terminal/shell.ts'
+import { closeBackends } from '../../plugins/uploads/open-backend.ts'
 import { openStorages } from '../storage.ts'
 import { requireAnswer } from '../wait-for-database.ts'
 import { check, failed, ok, skipped, warning, type Check } from './check.ts'
@@ -20,7 +22,7 @@ const TOO_FEW_BYTES = GIB / 10
 export async function checkAll (shell: Shell): Promise<Check[]> {
   const { settings, errors, warnings } = await checkEnvironment(shell)
   const isValid = (name: string) => !errors.some((error) => error.startsWith(`${name} `))
-  const isStorageValid = isValid('DATA_DIR') && !errors.some((error) => error.startsWith('S3_'))
+  const isStorageValid = storageSettings.every(isValid)
   const [disk, uploads, mail, database] = await Promise.all([
     isValid('DATA_DIR') ? checkDisk(settings) : [],
     isStorageValid ? checkUploads(settings) : [],
@@ -65,23 +67,25 @@ function checkDisk (settings: Settings): Promise<Check> {
   })
 }
 
-// An S3 that is silent fails before the check does, with a sentence that names it.
+// A store that is silent fails before the check does, with a sentence that names it.
 const STORE_MS = { storage: 5000, storageConnect: 5000 }
 
 function checkUploads (settings: Settings): Promise<Check> {
   return check('uploads', async () => {
     if (settings.file?.options.without?.includes('uploads')) return skipped('uploads are left out')
-    const { folder, s3 } = await openStorages(settings, STORE_MS)
+    const backends = await openStorages(settings, STORE_MS)
     try {
-      const began = performance.now()
-      await s3?.check({ isRepeated: false })
-      const answer = `${s3?.root} answers in ${Math.ceil(performance.now() - began)} ms`
-      await folder.check()
-      return ok(s3 ? answer : `${folder.root} can be used`)
+      const answers: string[] = []
+      for (const [name, backend] of backends) {
+        const began = performance.now()
+        await backend.check({ isRepeated: false })
+        if (name !== 'folder') answers.push(`${backend.root} answers in ${Math.ceil(performance.now() - began)} ms`)
+      }
+      return ok(answers.length > 0 ? answers.join(', ') : `${backends.get('folder')!.root} can be used`)
     } catch (error) {
       return failed(explain(error as Error, settings))
     } finally {
-      s3?.close()
+      closeBackends(backends)
     }
   })
 }

@@ -1,4 +1,6 @@
 import type { Readable } from 'node:stream'
+import type { Metrics } from '../../db/telemetry/metrics.ts'
+import type { Options } from '../../schema/options/options.ts'
 
 /** A range of bytes. Both ends are included. */
 export interface ByteRange { start: number, end: number }
@@ -92,12 +94,22 @@ export interface StorageBackend {
    */
   listOld (stage: Stage, forMs: number, signal: AbortSignal): AsyncIterable<StoredBytes[]>
   /**
-   * Returns an address at which anybody can read published bytes for `seconds`, without this node, with these headers.
-   * Undefined if there are none with this id. A backend without addresses does not have it.
+   * Returns an address at which anybody can read published bytes for a while, without this node, with these headers.
+   * Undefined if there are none with this id. A backend without addresses, or whose options want none, lacks this.
    */
-  addressOf? (id: string, headers: AddressHeaders, seconds: number): Promise<string | undefined>
+  addressOf? (id: string, headers: AddressHeaders): Promise<string | undefined>
+  /** Returns why something has failed, and what can be done, for people: `cannot be read (why): advice`. */
+  explain (error: NodeJS.ErrnoException): { why: string, advice: string }
   /** Closes its connections. */
   close (): void
+}
+
+/** What every store is opened with. */
+export interface BackendOptions extends Pick<
+  Options, 'uploadsDir' | 'uploadMaxBytes' | 'uploadMinBytesPerSecond' | 'deadlines'
+> {
+  /** Where it counts its requests, if somebody reads that. */
+  readonly metrics?: Metrics | undefined
 }
 
 /** How a backend is checked. */

@@ -44,6 +44,8 @@ export function createFolder (path: string): StorageBackend {
       }
     },
 
+    explain: ({ code }) => ({ why: `${code}`, advice: 'check the folder, its disk and its permissions' }),
+
     exists: () => stat(root).then(() => true, () => false),
 
     isClaimed: (database) => stat(join(databases, database)).then(() => true, () => false),

@@ -65,11 +65,12 @@ export function createMoving (target: StorageBackend, source: StorageBackend): S
 
     // Bytes that the first one does not have are served by this node.
     ...target.addressOf && {
-      async addressOf (id, headers, seconds) {
-        return await target.has(id) ? target.addressOf!(id, headers, seconds) : undefined
+      async addressOf (id, headers) {
+        return await target.has(id) ? target.addressOf!(id, headers) : undefined
       },
     } satisfies Pick<StorageBackend, 'addressOf'>,
 
+    explain: target.explain,
     has: async (id) => await target.has(id) || source.has(id),
 
     close () {

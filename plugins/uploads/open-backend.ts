@@ -1,39 +1,52 @@
 import type { Options } from '../../schema/options/options.ts'
-import type { StorageName } from '../../schema/options/s3.ts'
-import type { StorageBackend } from './backend.ts'
+import { storeNames, type StorageName, type StoreName, type StoreOptions } from '../../schema/options/stores.ts'
+import type { BackendOptions, StorageBackend } from './backend.ts'
 import { createFolder } from './folder.ts'
-import type { S3BackendOptions } from './s3/index.ts'
 
-type BackendOptions = Omit<S3BackendOptions, 's3'> & Pick<Options, 's3' | 'uploadsTo'>
+// How each store is opened. Its code is only loaded with its option.
+const open: {
+  readonly [Name in StoreName]: (own: StoreOptions<Name>, options: BackendOptions) => Promise<StorageBackend>
+} = {
+  s3: async (own, options) => (await import('./s3/index.ts')).createS3(own, options),
+}
 
-/** The backends of the options; no `s3` without that option. */
-export interface Backends { readonly folder: StorageBackend, readonly s3: StorageBackend | undefined }
+type OpenOptions = BackendOptions & Pick<Options, StoreName>
+
+/** The backends of the options by their names: the folder, and the stores whose options are given. */
+export type Backends = ReadonlyMap<StorageName, StorageBackend>
 
 /**
- * Returns the storage backend that the options select. It writes nothing before `claim` is called. With an S3 and a
+ * Returns the storage backend that the options select. It writes nothing before `claim` is called. With a store and a
  * folder that this database uses, bytes are read from either, so that they can be moved while nodes run.
  */
-export async function openBackend (options: BackendOptions): Promise<StorageBackend> {
+export async function openBackend (options: OpenOptions & Pick<Options, 'uploadsTo'>): Promise<StorageBackend> {
   return joinBackends(await openBackends(options), options)
 }
 
-/** Returns both backends. That of an S3 is only loaded with this option. */
-export async function openBackends ({ s3, ...options }: Omit<BackendOptions, 'uploadsTo'>): Promise<Backends> {
-  const folder = createFolder(options.uploadsDir)
-  if (!s3) return { folder, s3: undefined }
-  const { createS3 } = await import('./s3/index.ts')
-  return { folder, s3: createS3({ ...options, s3 }) }
+/** Returns all backends of the options. */
+export async function openBackends (options: OpenOptions): Promise<Backends> {
+  const backends = new Map<StorageName, StorageBackend>([['folder', createFolder(options.uploadsDir)]])
+  for (const name of storeNames) {
+    const own = options[name]
+    if (own) backends.set(name, await open[name](own, options))
+  }
+  return backends
 }
 
-/** Returns the backend that stores where the options say, and reads what either of these has. */
+/**
+ * Returns the backend that stores new bytes where the options say, by default in the last one, and reads what any of
+ * these has.
+ */
 export async function joinBackends (
-  { folder, s3 }: Backends, options: Pick<Options, 's3' | 'uploadsTo'>
+  backends: Backends, { uploadsTo = [...backends.keys()].at(-1)! }: Pick<Options, 'uploadsTo'>
 ): Promise<StorageBackend> {
-  if (!s3) return folder
+  const target = backends.get(uploadsTo)!
+  if (backends.size === 1) return target
   const { createMoving } = await import('./moving.ts')
-  return targetOf(options) === 's3' ? createMoving(s3, folder) : createMoving(folder, s3)
+  return [...backends.values()].filter((backend) => backend !== target).reduce(createMoving, target)
 }
 
-/** Returns where new uploads are stored. */
-export const targetOf = ({ s3, uploadsTo }: Pick<Options, 's3' | 'uploadsTo'>): StorageName =>
-  uploadsTo ?? (s3 ? 's3' : 'folder')
+/** Closes the connections of backends that were not joined. */
+export function closeBackends (backends: Backends): void {
+  for (const backend of backends.values()) backend.close()
+}

@@ -21,7 +21,6 @@ import { measure, type Measures } from './measure.ts'
 import { exactly } from './exactly.ts'
 import { openBackend } from './open-backend.ts'
 import { createQuota, type SizeLimit } from './quota.ts'
-import type { RequestCounts } from './s3/requests.ts'
 import { listStrayFiles, STRAY_AFTER_MS } from './stray-files.ts'
 
 // Of several databases that use a backend, each knows its own parts only. No upload may be unfinished for this long.
@@ -46,9 +45,9 @@ export type Storage = Awaited<ReturnType<typeof createStorage>>
 
 /** Stores uploads: their bytes in a storage backend, their records in the database (contract 5). */
 export async function createStorage (core: Core) {
-  const { lifecycle: { log }, database: { db, newId, atStart }, telemetry: { batch }, options } = core
-  const { schema, s3: { redirectSeconds = 0 } = {} } = options
-  const backend = await openBackend({ ...options, counts: await countRequests(core) })
+  const { lifecycle: { log }, database: { db, newId, atStart }, telemetry: { batch, metrics }, options } = core
+  const { schema } = options
+  const backend = await openBackend({ ...options, metrics })
   const quota = createQuota(core)
   const installation = atStart.installation ?? await installationOf(db, schema)
   await backend.claim(installation).catch((error: unknown) => {
@@ -300,7 +299,7 @@ export async function createStorage (core: Core) {
      * options say so and the storage has such addresses.
      */
     addressOf: async (id: string, headers: AddressHeaders): Promise<string | undefined> =>
-      redirectSeconds > 0 ? backend.addressOf?.(id, headers, redirectSeconds) : undefined,
+      backend.addressOf?.(id, headers),
 
     async close (): Promise<void> {
       closing.abort()
@@ -309,18 +308,4 @@ export async function createStorage (core: Core) {
       backend.close()
     },
   }
-}
-
-// Counts the requests to an S3.
-async function countRequests (
-  { telemetry: { metrics }, options: { s3 } }: Core
-): Promise<RequestCounts | undefined> {
-  if (!s3) return undefined
-  const { OPERATIONS } = await import('./s3/requests.ts')
-  const label = { label: 'operation', values: OPERATIONS }
-  const attempts = metrics.counter('usher_storage_requests_total', 'Requests to the S3 of uploads', label)
-  const failures = metrics.counter(
-    'usher_storage_request_failures_total', 'Requests to the S3 of uploads that have failed, with those that were repeated', label
-  )
-  return { attempt: (operation) => attempts.add(1, operation), failure: (operation) => failures.add(1, operation) }
 }

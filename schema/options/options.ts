@@ -12,7 +12,7 @@ import { Without } from './parts.ts'
 import type { GivenPolicy, Policy } from './policy.ts'
 import type { GivenProviders, ProviderOption } from './providers.ts'
 import { PasswordHash, type GivenPasswordHash } from './password-hash.ts'
-import { S3, storages, type GivenS3, type StorageName } from './s3.ts'
+import { storages, stores, type GivenStores, type StorageName, type StoreName } from './stores.ts'
 import { signingAlgorithms, type SigningAlgorithm } from './signing-algorithm.ts'
 import { Email, NewPassword } from '../strings/text.ts'
 import type { ShownSetting } from '../admin/admin.ts'
@@ -128,11 +128,11 @@ export const Settings = Type.Object({
   uploadsDir: Type.String({
     default: './data/uploads', minLength: 1, description: 'The folder of uploaded files; all nodes share it',
   }),
-  s3: Type.Optional(S3),
+  ...stores,
   uploadsTo: Type.Optional(Type.Unsafe<StorageName>({
     type: 'string',
     enum: storages,
-    description: 'Where new uploads are stored, while others are moved; by default `s3` if that option is given',
+    description: 'Where new uploads are stored, while others are moved; by default in the store whose option is given',
   })),
   uploadMaxBytes: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   uploadQuotaBytes: Type.Integer({
@@ -180,18 +180,16 @@ export const Settings = Type.Object({
 
 export type Given = Static<typeof Settings>
 
-type GroupName = 's3' | 'throttle' | 'live' | 'graphql' | 'pages' | 'passwordHash' | 'deadlines'
+type GroupName = StoreName | 'throttle' | 'live' | 'graphql' | 'pages' | 'passwordHash' | 'deadlines'
 
 /** The options of the plugin. Registering it with an unknown option fails. */
-export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>, RegisterOptions {
+export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>, GivenStores, RegisterOptions {
   /** The cost of password hashes. A member that is absent keeps its default, which OWASP recommends. */
   passwordHash?: GivenPasswordHash | undefined
   /** Limits of logins, refreshes and password links. A limit that is absent keeps its default. */
   throttle?: GivenLimits<typeof ThrottleLimits> | undefined
   /** Limits of sockets, event streams and subscriptions of one node. A limit that is absent keeps its default. */
   live?: GivenLimits<typeof LiveLimits> | undefined
-  /** The bucket of an S3 in which uploads are stored. A member that is absent keeps its default. */
-  s3?: GivenS3 | undefined
   /** How long Usher waits for what may not come, in milliseconds. A member that is absent keeps its default. */
   deadlines?: PartialOrUndefined<Deadlines> | undefined
   /**

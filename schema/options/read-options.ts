@@ -63,7 +63,8 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
       'without wildcards, or *')
   }
   const parsed = parseLimits({ ...rest, graphql: limits })
-  if (parsed.uploadsTo === 's3' && !parsed.s3) throw optionError('uploadsTo s3 needs the option s3')
+  const { uploadsTo = 'folder' } = parsed
+  if (uploadsTo !== 'folder' && !parsed[uploadsTo]) throw optionError(`uploadsTo ${uploadsTo} needs the option ${uploadsTo}`)
   const path = readPrefix(prefix)
   return Object.freeze({
     ...parsed,

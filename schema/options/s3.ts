@@ -40,6 +40,6 @@ type Required = 'endpoint' | 'bucket' | 'accessKeyId' | 'secretAccessKey'
 export type GivenS3 =
   Pick<S3Options, Required> & { [Name in Exclude<keyof S3Options, Required>]?: S3Options[Name] | undefined }
 
-/** Where new uploads are stored. */
-export const storages = ['folder', 's3'] as const
-export type StorageName = typeof storages[number]
+/** Returns the place of the objects whose keys begin with the prefix, for people. */
+export const placeOfS3 = ({ bucket, prefix = '' }: Pick<GivenS3, 'bucket' | 'prefix'>): string =>
+  `s3://${bucket}/${prefix === '' ? '' : `${prefix.replace(/\/$/, '')}/`}`

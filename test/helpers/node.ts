@@ -167,13 +167,9 @@ async function printed (node: TestNode, stream: 'stdout' | 'stderr', isSo: () =>
   stop.abort()
 }
 
-// A test may take longer on a busy machine than a token is valid by default, which is at most as long as a session.
-const longTokens = (settings: Record<string, string> = {}): Record<string, string> =>
-  Object.keys(settings).some((name) => name.startsWith('SESSION_')) ? {} : { ACCESS_TOKEN_SECONDS: '86400' }
-
 /** Starts a node and resolves when it listens. */
-export async function startNode (t: Test, { settings, ...options }: NodeOptions): Promise<ServingNode> {
-  const node = spawnNode(t, { ...options, settings: { ...longTokens(settings), ...settings } })
+export async function startNode (t: Test, options: NodeOptions): Promise<ServingNode> {
+  const node = spawnNode(t, options)
   const [, shown = ''] = await node.said(/listens on (\S+)/)
   // Clients of all kinds connect to it, and not all of them try the second address of a name.
   const url = shown.replace('//localhost:', '//127.0.0.1:')

@@ -48,8 +48,8 @@ async function openBucket (t: Test) {
   const counts = { attempt () {}, failure () {} }
   const requests = createRequests({ s3, timeoutMs: 10_000, connectMs: 5000, counts })
   await requests.send({ operation: 'put', method: 'PUT' }, () => {})
-  const backend = createS3({
-    s3, uploadsDir: temporaryFolder(), uploadMaxBytes: 1, uploadMinBytesPerSecond: 1024, deadlines: DEADLINES,
+  const backend = createS3(s3, {
+    uploadsDir: temporaryFolder(), uploadMaxBytes: 1, uploadMinBytesPerSecond: 1024, deadlines: DEADLINES,
   })
   t.teardown(() => {
     requests.close()

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { moveUploads } from '../../node/move-uploads.ts'
-import { openBackends } from '../../plugins/uploads/open-backend.ts'
+import { closeBackends, openBackends } from '../../plugins/uploads/open-backend.ts'
 import { PART_BYTES } from '../../plugins/uploads/s3/writing.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
@@ -19,12 +19,13 @@ async function open (t: Test) {
   const toFolder = await createUsher(t, { ...given, uploadsTo: 'folder' })
   const toS3 = await createUsher(t, given)
   const { core: { database: { db } } } = await openCore(t, { schema })
-  const { folder, s3 } =
+  const backends =
     await openBackends(readOptions({ ...given, deadlines: slow, databaseUrl: 'postgres://localhost/usher' }))
-  t.teardown(() => s3!.close())
+  t.teardown(() => closeBackends(backends))
+  const [folder, s3] = [backends.get('folder')!, backends.get('s3')!]
   const files = () => readdirSync(`${uploadsDir}/files`).sort()
   const objects = () => [...store.objects.keys()].flatMap((key) => /^files\/(.*)/.exec(key)?.[1] ?? []).sort()
-  return { store, uploadsDir, toFolder, toS3, db, folder, s3: s3!, files, objects }
+  return { store, uploadsDir, toFolder, toS3, db, folder, s3, files, objects }
 }
 
 const remove = ({ inject, admin }: TestUsher, id: string) =>

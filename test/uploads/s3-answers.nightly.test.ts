@@ -78,7 +78,7 @@ async function open (t: Test) {
     deadlines: slow,
     databaseUrl: 'postgres://localhost/usher',
   })
-  const backend = createS3({ ...options, s3: options.s3! })
+  const backend = createS3(options.s3!, options)
   t.teardown(() => backend.close())
   await backend.claim('database')
   const faults = new Map<string, (request: FakeRequest) => Fault | undefined>()

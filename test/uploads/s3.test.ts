@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs'
 import { request as sendRequest } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { openBackends } from '../../plugins/uploads/open-backend.ts'
+import { closeBackends, openBackends } from '../../plugins/uploads/open-backend.ts'
 import { MAX_DOWNLOADS, MAX_OTHERS } from '../../plugins/uploads/s3/requests.ts'
 import { PART_BYTES } from '../../plugins/uploads/s3/writing.ts'
 import type { UsherOptions } from '../../schema/options/options.ts'
@@ -306,8 +306,8 @@ t.test('13.3 a start fails with one sentence that names the option', async (t) =
   // What a start does first with a backend.
   const start = async (of: Partial<UsherOptions['s3']>, uploadsDir = temporaryFolder()) => {
     const s3 = { ...store.options, ...of } as GivenS3
-    const { s3: backend } = await openBackends(readOptions({ s3, uploadsDir, deadlines, databaseUrl: 'postgres://localhost/x' }))
-    await backend!.claim('database').finally(() => backend!.close())
+    const backends = await openBackends(readOptions({ s3, uploadsDir, deadlines, databaseUrl: 'postgres://localhost/x' }))
+    await backends.get('s3')!.claim('database').finally(() => closeBackends(backends))
   }
   await t.rejects(createUsher(t, { s3: { ...store.options, bucket: 'nowhere' } }), {
     message: /^usher: s3\.bucket nowhere does not exist/,

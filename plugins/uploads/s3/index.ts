@@ -1,30 +1,21 @@
 import { createHash } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import { Overloaded } from '../../../schema/http/errors.ts'
-import type { Options } from '../../../schema/options/options.ts'
-import type { S3Options } from '../../../schema/options/s3.ts'
+import { placeOfS3, type S3Options } from '../../../schema/options/s3.ts'
 import { StorageFailed, StorageFull, StorageUnavailable } from '../../../schema/uploads/upload.ts'
 import { isExhausted } from '../../support/exhausted.ts'
-import type { SizedRange, Stage, StorageBackend, StoredBytes } from '../backend.ts'
+import type { BackendOptions, SizedRange, Stage, StorageBackend, StoredBytes } from '../backend.ts'
 import { createFolders, describeFailure, otherOwnerOf } from '../folder.ts'
+import { countRequests } from './counts.ts'
 import { openDownload, type Download } from './download.ts'
 import { ChecksumsIgnored, explainStore } from './explain.ts'
 import { listObjects, listParts, listUploads } from './lists.ts'
 import { copyObject, deleteObject, exists, isNoSuchKey, putObject, sizeOf } from './objects.ts'
-import { createRequests, InvalidAnswer, MAX_DOWNLOADS, NoAnswer, StoreError, type RequestCounts } from './requests.ts'
+import { createRequests, InvalidAnswer, MAX_DOWNLOADS, NoAnswer, StoreError } from './requests.ts'
 import { sealBytes } from './spool.ts'
 import { abortUpload, complete, isNoSuchUpload, partBytesFor, uploadsOf, Writing } from './writing.ts'
 
 const MAX_ENTRIES_PER_BATCH = 100
-
-export interface S3BackendOptions extends Pick<
-  Options, 'uploadsDir' | 'uploadMaxBytes' | 'uploadMinBytesPerSecond' | 'deadlines'
-> {
-  readonly s3: S3Options
-  readonly counts?: RequestCounts | undefined
-}
-
-const uncounted: RequestCounts = { attempt () {}, failure () {} }
 
 // A store copies at most this by one request.
 const MAX_COPY_BYTES = 5 * 1024 ** 3
@@ -34,11 +25,13 @@ const MAX_COPY_BYTES = 5 * 1024 ** 3
  * has those whose other bytes arrive in later requests. What is temporary is on this node, if one request can send it,
  * or at the store, in pieces that nobody can read. The folder `sending` of `uploadsDir` has what this node receives.
  */
-export function createS3 ({
-  s3, uploadsDir, uploadMaxBytes, uploadMinBytesPerSecond, deadlines, counts = uncounted,
-}: S3BackendOptions): StorageBackend {
+export function createS3 (
+  s3: S3Options, { uploadsDir, uploadMaxBytes, uploadMinBytesPerSecond, deadlines, metrics }: BackendOptions
+): StorageBackend {
   const idleMs = deadlines.storage
+  const counts = countRequests(metrics)
   const store = createRequests({ s3, timeoutMs: idleMs, connectMs: deadlines.storageConnect, counts })
+  const { redirectSeconds } = s3
   const base = s3.prefix === '' ? '' : `${s3.prefix.replace(/\/$/, '')}/`
   const files = `${base}files/`
   const parts = `${base}parts/`
@@ -86,8 +79,8 @@ export function createS3 ({
   }
 
   return {
-    root: store.placeOf(base),
-    location: store.placeOf(files),
+    root: placeOfS3(s3),
+    location: `${placeOfS3(s3)}files/`,
     // A part takes at most this long to arrive.
     maxPauseMs: Math.ceil(partBytes / uploadMinBytesPerSecond) * 1000,
 
@@ -214,11 +207,16 @@ export function createS3 ({
       ? listOldUploads(forMs, signal)
       : listOldObjects(keyOf('', stage), forMs, signal),
 
-    addressOf: async (id, { type, disposition, cacheControl }, seconds) => store.presign(keyOf(id), {
-      'response-content-type': type,
-      'response-content-disposition': disposition,
-      'response-cache-control': cacheControl,
-    }, seconds),
+    ...redirectSeconds > 0 && {
+      addressOf: async (id, { type, disposition, cacheControl }) => store.presign(keyOf(id), {
+        'response-content-type': type,
+        'response-content-disposition': disposition,
+        'response-cache-control': cacheControl,
+      }, redirectSeconds),
+    } satisfies Pick<StorageBackend, 'addressOf'>,
+
+    // The sentence of a store says more than its code.
+    explain: ({ message }) => ({ why: message, advice: 'check the store' }),
 
     close: store.close,
   }

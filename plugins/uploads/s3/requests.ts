@@ -235,7 +235,6 @@ export function createRequests ({ s3, timeoutMs, connectMs, counts }: RequestsOp
 
   return {
     /** The place of a key, for people. */
-    placeOf: (key: string): string => `s3://${s3.bucket}/${key}`,
 
     /**
      * Sends a request, reads its response, and resolves with what that proves. `wasUncertain` is told that an attempt
