@@ -10,8 +10,8 @@ import { openMailTemplates } from './mail/templates.ts'
 import { explainPasswordMemory } from './process/password-memory.ts'
 import { explainStorage } from './storage.ts'
 import { dataDirOf } from './settings/service-options.ts'
-import { storageSettings } from './settings/schema.ts'
 import type { Settings } from './settings/settings.ts'
+import { storageSettings } from './settings/stores.ts'
 import type { Shell } from './terminal/shell.ts'
 
 // The type of the file system of /proc.

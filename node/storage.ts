@@ -5,8 +5,8 @@ import { readOptions } from '../schema/options/read-options.ts'
 import { StorageFailed, StorageFull, StorageUnavailable } from '../schema/uploads/upload.ts'
 import { explain } from './data.ts'
 import { givenStores, pathIn, storageOf } from './settings/service-options.ts'
-import { settingsOfStore } from './settings/schema.ts'
 import type { Settings } from './settings/settings.ts'
+import { settingsOfStore } from './settings/stores.ts'
 
 /**
  * Returns the storage of uploads that the settings select, for commands. Throws an `Error` with a sentence that names

@@ -2,7 +2,7 @@ import { Type, type TSchema } from '@sinclair/typebox'
 import { Settings as Options } from '../../schema/options/options.ts'
 import { ADDRESS, PATH } from '../../schema/options/pages.ts'
 import { PUBLIC_URL_FORMAT } from '../../schema/options/public-url.ts'
-import { storages, storeNames, stores, type StorageName, type StoreName } from '../../schema/options/stores.ts'
+import { storages, stores, type StorageName } from '../../schema/options/stores.ts'
 import { signingAlgorithms, type SigningAlgorithm } from '../../schema/options/signing-algorithm.ts'
 
 // Each setting of a node, once: its name, what it must be, its default, and the option of the plugin that it sets. What
@@ -288,15 +288,3 @@ export const optionOfSetting = Object.fromEntries(
   readonly [Name in keyof Declared as Declared[Name] extends { option: string } ? Name : never]:
   Declared[Name] extends { option: infer Path } ? Path : never
 }
-
-/** The names of the settings of stores, which set members of their options. */
-export type StoreSetting = {
-  [Name in keyof typeof optionOfSetting]: typeof optionOfSetting[Name] extends `${StoreName}.${string}` ? Name : never
-}[keyof typeof optionOfSetting]
-
-/** Returns the names of the settings that set members of a store's option. */
-export const settingsOfStore = (store: StoreName): StoreSetting[] =>
-  Object.entries(optionOfSetting).flatMap(([name, path]) => path.startsWith(`${store}.`) ? [name as StoreSetting] : [])
-
-/** The names of the settings that say where uploads are. */
-export const storageSettings: readonly string[] = ['DATA_DIR', 'UPLOADS_TO', ...storeNames.flatMap(settingsOfStore)]

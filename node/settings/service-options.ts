@@ -1,12 +1,13 @@
 import { join, resolve } from 'node:path'
 import type { UsherOptions } from '../../schema/options/options.ts'
-import { requiredOf, storeNames, type GivenStores, type StoreName } from '../../schema/options/stores.ts'
+import { storeNames, type GivenStores, type StoreName } from '../../schema/options/stores.ts'
 import { multiplyDeadlines } from '../../schema/options/deadlines.ts'
 import { audiences, type GivenPolicy } from '../../schema/options/policy.ts'
 import { actionsOfSetting, ownOptions } from './config-values.ts'
 import { providersOf } from './providers.ts'
-import { optionOfSetting, settingsOfStore, type StoreSetting } from './schema.ts'
+import { optionOfSetting } from './schema.ts'
 import type { Settings } from './settings.ts'
+import { requiredSettingsOf, settingsOfStore, type StoreSetting } from './stores.ts'
 
 type Name = keyof typeof optionOfSetting
 
@@ -95,12 +96,6 @@ export function storesOf (settings: Settings): GivenStores {
 /** Returns the stores whose settings are given. */
 export function givenStores (settings: Settings): StoreName[] {
   return storeNames.filter((store) => requiredSettingsOf(store).every((name) => settings[name]))
-}
-
-/** Returns the settings without which a store cannot be used. */
-export function requiredSettingsOf (store: StoreName): StoreSetting[] {
-  const required = new Set(requiredOf(store).map((member) => `${store}.${member}`))
-  return settingsOfStore(store).filter((name) => required.has(optionOfSetting[name]))
 }
 
 /**

@@ -10,8 +10,8 @@ import { printsMails } from './printing.ts'
 import { checkProviders, findProviderSettings, type ProviderSettings } from './providers.ts'
 import { webhooksOf } from '../webhooks.ts'
 import { connectionsOfNode } from '../workers/count.ts'
-import { Settings, settingsOfStore } from './schema.ts'
-import { requiredSettingsOf } from './service-options.ts'
+import { Settings } from './schema.ts'
+import { requiredSettingsOf, settingsOfStore } from './stores.ts'
 
 // The cost of a password hash is its memory times its passes. The greatest one takes about a second.
 const MAX_COST_KIB = 1024 * 1024
