@@ -3,7 +3,7 @@ import { compared } from './load.ts'
 
 /** The parts besides the comparison, in the order in which they run. */
 export const parts = [
-  'revalidate', 'fanout', 'flow', 'comeback', 'idle', 'scale', 'lists', 'overload', 'outbox', 'keyed', 'quotas',
+  'floor', 'revalidate', 'fanout', 'flow', 'comeback', 'idle', 'scale', 'lists', 'overload', 'outbox', 'keyed', 'quotas',
   'metrics', 'api-keys', 'database-socket', 'postgraphile', 'uploads', 'soak', 'long-run',
 ] as const
 export type Part = typeof parts[number]
@@ -23,6 +23,7 @@ export function readOptions (args: string[]) {
       works: { type: 'string', default: usual.join(',') },
       rounds: { type: 'string', default: '3' },
       seconds: { type: 'string', default: '5' },
+      requests: { type: 'string', default: '20000' },
       connections: { type: 'string', default: '64' },
       users: { type: 'string', default: '100000' },
       posts: { type: 'string', default: '500000' },

@@ -9,6 +9,7 @@ import { comeback } from './comeback.ts'
 import { compare } from './compare.ts'
 import { databaseSocket } from './database-socket.ts'
 import { fanout, flow } from './fanout.ts'
+import { floor } from './floor.ts'
 import { idle } from './idle.ts'
 import { compared, type Compared } from './load.ts'
 import { keyed } from './keyed.ts'
@@ -28,6 +29,7 @@ import { openStage, type Stage } from './stage.ts'
 import { uploads } from './uploads.ts'
 
 const run: Record<Part, (stage: Stage) => Promise<Report>> = {
+  floor,
   revalidate,
   fanout,
   flow,

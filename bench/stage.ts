@@ -19,7 +19,7 @@ export interface Stage {
   readonly tcpDatabaseUrl: string
   /** Starts a server of this folder. It uses the given PostgreSQL schema, or the one that `users` fills. */
   start (
-    name: 'ceiling' | 'baseline' | 'files-ceiling' | 'files-baseline' | 'postgraphile-server' | 'usher',
+    name: 'ceiling' | 'baseline' | 'floor-server' | 'files-ceiling' | 'files-baseline' | 'postgraphile-server' | 'usher',
     given?: { schema?: string, nodeOptions?: string[], env?: Record<string, string> }
   ): Promise<Server>
   /** Makes Usher create its tables in a schema and fills them. Returns the path of a file with ids of users. */
