@@ -36,6 +36,7 @@ import passwordRoutes from './routes/sign-in/passwords.ts'
 import providerRoutes from './routes/sign-in/providers.ts'
 import redirect from './routes/http/redirect.ts'
 import sessionRoutes from './routes/access/sessions.ts'
+import settingsRoute from './routes/sign-in/settings.ts'
 import signUpRoutes from './routes/mail-links/sign-ups.ts'
 import secondFactorRoutes from './routes/sign-in/second-factor.ts'
 import totpRoutes from './routes/sign-in/totp.ts'
@@ -196,6 +197,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(totpRoutes)
     await api.register(signUpRoutes)
     await api.register(loginMailRoutes)
+    await api.register(settingsRoute)
     await api.register(accountSafetyRoutes)
     await api.register(userRoutes)
     await api.register(auditRoutes)

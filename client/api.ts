@@ -895,6 +895,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read what a login and a sign-up consist of, for pages of one's own */
+        get: operations["readSignInSettings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/users/{id}/email-verification": {
         parameters: {
             query?: never;
@@ -2059,6 +2076,26 @@ export interface components {
             message: string;
             /** @description What the code of the mail has to be sent with */
             id: string;
+        };
+        /**
+         * SignInSettings
+         * @description What a login and a sign-up consist of in this service
+         */
+        SignInSettings: {
+            /** @description Whether anybody may sign up */
+            signUp: boolean;
+            /** @description Whether a link and a code in a mail log users in */
+            loginMail: boolean;
+            /** @description The providers, in the order of the options */
+            providers: components["schemas"]["Provider"][];
+            /** @description The fields of the host that users may write themselves, in the order of its options */
+            fields: {
+                properties: {
+                    [key: string]: {
+                        [key: string]: unknown;
+                    };
+                };
+            };
         };
         /** UseToken */
         UseToken: {
@@ -5689,6 +5726,37 @@ export interface operations {
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    readSignInSettings: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Entity tags that the client has. If one of them is the current one, the response is 304 without a body */
+                "If-None-Match"?: string;
+                /** @description Entity tags. The response is 412 if none of them is the current one */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What a login and a sign-up consist of in this service */
+            200: {
+                headers: {
+                    /** @description The entity tag of the current version */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInSettings"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            412: components["responses"]["PreconditionFailed"];
             500: components["responses"]["InternalServerError"];
             503: components["responses"]["ServiceUnavailable"];
         };

@@ -4,11 +4,11 @@ export { UsherProvider, useUsherClient, type UsherProviderProps } from './react/
 export { useSession, useUser, type UsedSession } from './react/session.ts'
 export {
   useAccount, useApiKeys, useFiles, useIdentities, usePassword, usePasskeys, useProfile, useProviders, useSecondFactor,
-  useSessions,
+  useSessions, useSignInSettings,
   type AccountActions, type ApiKey, type ApiKeyActions, type CreatedApiKey, type FileActions, type FileRecord,
   type Identity, type IdentityActions, type Passkey, type PasskeyActions, type PasswordActions, type Profile,
   type ProfileActions, type Provider, type SecondFactor, type SecondFactorActions, type SessionActions,
-  type SessionRecord,
+  type SessionRecord, type SignInSettings,
 } from './react/hooks.ts'
 export type { Loaded, Used } from './react/resource.ts'
 export { needsStepUp, useStepUp, type StepUpActions } from './react/step-up.ts'

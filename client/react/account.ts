@@ -9,7 +9,7 @@ import {
   Alert, Button, CodeField, Dialog, EmailField, failureText, Field, Form, h, HostFields, isAbandoned, NewPasswordField,
   part, PasswordField, Status, useAction, usePasskeySupport, type CommonProps,
 } from './elements.ts'
-import { readFields, readValues } from './fields.ts'
+import { readFields, readValues, useFields } from './fields.ts'
 import {
   useAccount, useApiKeys, useFiles, useIdentities, usePassword, usePasskeys, useProfile, useProviders, useSecondFactor,
   useSessions, type FileRecord, type Passkey,
@@ -258,7 +258,7 @@ const timeOf = (instant: string): string =>
   new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(instant))
 
 function ProfileSection (): ReactElement | null {
-  const { fields } = useProvided()
+  const fields = useFields()
   const profile = useProfile()
   const { texts, submit, perform, show, setNotice, isBusy } = useSection(useProvided().texts.profileTitle)
   const { data: user } = profile

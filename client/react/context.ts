@@ -7,7 +7,7 @@ import { english, type Texts } from './texts.ts'
 interface Provided {
   readonly client: UsherClient
   readonly texts: Texts
-  readonly fields: FieldsSchema
+  readonly fields: FieldsSchema | undefined
 }
 
 export interface UsherProviderProps {
@@ -17,12 +17,14 @@ export interface UsherProviderProps {
   baseUrl?: string
   /** Texts in place of the English ones, all or some. */
   texts?: Partial<Texts>
-  /** The fields of the host: a JSON schema, or the object of TypeBox that the host passes as `userFields`. */
+  /**
+   * The fields of the host, in place of those that the service says: a JSON schema, or the object of TypeBox that the
+   * host passes as `userFields`.
+   */
   fields?: FieldsSchema
   children?: ReactNode
 }
 
-const NO_FIELDS: FieldsSchema = { properties: {} }
 const Context = createContext<Provided | undefined>(undefined)
 
 // A page has one client for each address, because each of them asks other tabs for the session.
@@ -37,7 +39,7 @@ function clientOf (baseUrl: string): UsherClient {
 
 /** Gives the hooks and components below it a client, texts, and the fields of the host. */
 export function UsherProvider (
-  { client: given, baseUrl = '', texts, fields = NO_FIELDS, children }: UsherProviderProps
+  { client: given, baseUrl = '', texts, fields, children }: UsherProviderProps
 ): ReactElement {
   const [own] = useState(() => given ? undefined : clientOf(baseUrl))
   const client = given ?? own ?? clientOf(baseUrl)

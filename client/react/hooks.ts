@@ -15,6 +15,7 @@ export type FileRecord = Schemas['UploadRecord']
 export type FileLink = Schemas['UploadLink']
 export type Identity = Schemas['Identity']
 export type Provider = Schemas['Provider']
+export type SignInSettings = Schemas['SignInSettings']
 export type Profile = Schemas['User']
 
 const define = <Data, Actions>(definition: Definition<Data, Actions>): Definition<Data, Actions> => definition
@@ -349,6 +350,15 @@ const providers = define<Provider[], object>({
   load: (client, signal) => unwrap(client.get('/api/auth/providers', { signal })),
   actions: () => ({}),
 })
+
+const settings = define<SignInSettings, object>({
+  isPublic: true,
+  load: (client, signal) => unwrap(client.get('/api/auth/settings', { signal })),
+  actions: () => ({}),
+})
+
+/** Returns what a login and a sign-up consist of: providers, mails, sign-up, and the fields of the host. */
+export const useSignInSettings = (client?: UsherClient): Used<SignInSettings> => useResource(settings, client)
 
 /** Returns the providers with which users sign in. */
 export const useProviders = (client?: UsherClient): Used<Provider[]> => useResource(providers, client)

@@ -8,7 +8,7 @@ import {
   Alert, Button, CodeField, EmailField, failureText, Form, h, isAbandoned, part, PasswordField, Status, useAction,
   usePasskeySupport, type CommonProps,
 } from './elements.ts'
-import { useProviders } from './hooks.ts'
+import { useSignInSettings } from './hooks.ts'
 import { useSession } from './session.ts'
 import { format } from './texts.ts'
 
@@ -17,9 +17,9 @@ export interface SignInProps extends CommonProps {
   onSignIn?: (user: User) => void
   /** Where a provider leads back to. Default: the page itself. */
   returnTo?: string
-  /** Where users sign up. Default: no link. */
+  /** Where users sign up. There is no link if the service has no sign-up. Default: none. */
   signUpUrl?: string
-  /** Whether users can log in by mail: as the option `loginMail` of the service. */
+  /** Whether the login by mail is offered, where the service has it. Default: true. */
   loginMail?: boolean
   /** Whether users can log in by passkey, where the browser can. Default: true. */
   passkeys?: boolean
@@ -36,7 +36,7 @@ const CONDITIONAL_MS = 4 * 60 * 1000
 
 /** A login: by password, passkey, provider and mail, with the second factor, and with a link to set a password. */
 export function SignIn (props: SignInProps): ReactElement {
-  const { className, onSignIn, passkeys = true, loginMail = false } = props
+  const { className, onSignIn, passkeys = true, loginMail = true } = props
   const { texts } = useProvided()
   const { user } = useSession()
   const [step, setStep] = useState<Step>(FIRST)
@@ -104,7 +104,8 @@ function FirstStep (
   StepProps & SignInProps & { hasPasskeys: boolean, notice: string | undefined }
 ): ReactElement {
   const { client, texts } = useProvided()
-  const { data: providers = [] } = useProviders()
+  const { data: settings } = useSignInSettings()
+  const providers = settings?.providers ?? []
   const [status, setStatus] = useState<string>()
   const { offered, isMissing } = useOfferedPasskey(hasPasskeys, (credential) =>
     logIn(() => client.loginWithPasskey(credential)))
@@ -150,9 +151,9 @@ function FirstStep (
         },
       }, format(texts.continueWith, { provider: name })))),
     part('div', 'links', {},
-      loginMail && h(Button, { kind: 'link', onUse: () => setStep({ name: 'mail' }) }, texts.loginMailLink),
+      loginMail && settings?.loginMail && h(Button, { kind: 'link', onUse: () => setStep({ name: 'mail' }) }, texts.loginMailLink),
       h(Button, { kind: 'link', onUse: () => setStep({ name: 'forgot' }) }, texts.forgotTitle),
-      signUpUrl && part('a', 'link', { href: signUpUrl }, texts.signUpTitle))
+      signUpUrl && settings?.signUp !== false && part('a', 'link', { href: signUpUrl }, texts.signUpTitle))
   )
 }
 

@@ -5,7 +5,7 @@ import { useProvided } from './context.ts'
 import {
   Button, EmailField, Field, Form, h, HostFields, NewPasswordField, part, Status, type CommonProps,
 } from './elements.ts'
-import { readFields, readValues } from './fields.ts'
+import { readFields, readValues, useFields } from './fields.ts'
 import { format } from './texts.ts'
 
 export interface SignUpProps extends CommonProps {
@@ -20,7 +20,8 @@ export interface SignUpProps extends CommonProps {
  * service needs the option `signUp`.
  */
 export function SignUp ({ className, onSignUp, signInUrl }: SignUpProps): ReactElement {
-  const { client, texts, fields } = useProvided()
+  const { client, texts } = useProvided()
+  const fields = useFields()
   const [sentTo, setSentTo] = useState<string>()
 
   async function signUp (form: FormData): Promise<void> {

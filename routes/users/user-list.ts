@@ -29,10 +29,11 @@ const schema = {
   response: { 200: UserList, 304: NotModified, ...failures(400, 401, 403, 406, 412) },
 }
 
-// In characters. A larger page is encoded once and sent to all as the same bytes. Node would encode its text again for
-// each response, and hundreds of them for a single batch, which are sent in the same turn of the event loop, would
-// stall the node. A smaller page is cheaper as text, because Node writes it together with the head.
-const LARGE = 32 * 1024
+// In characters. A larger page is encoded once it is sent a second time, and then sent to all as the same bytes. Node
+// would encode its text again for each response, and hundreds of them for a batch, which are sent in the same turn
+// of the event loop, would stall the node. A smaller page is cheaper as text, because Node writes it together with the
+// head.
+const LARGE = 2 * 1024
 
 /** A page as it is sent to all who see the same of it. */
 interface Rendered { readonly etag: string, payload?: string | Buffer }
@@ -73,7 +74,9 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
     }
     const { list, view, isCurrent } = await read()
     if (isCurrent) return notModified()
-    view.payload ??= encode(serialize(list, limit, type, reader, reply))
+    view.payload = typeof view.payload === 'string'
+      ? encode(view.payload)
+      : view.payload ?? serialize(list, limit, type, reader, reply)
     // Fastify would add the charset to text only.
     return reply.type(`${type}; charset=utf-8`).send(view.payload as never)
 

@@ -58,6 +58,13 @@ interface Primitives { string: string, integer: number, number: number, boolean:
 /** An actor, or a user. */
 interface Person { readonly id: string, readonly role: string }
 
+/** Returns what people call a field: its title, or its name in words. `favoriteColor` is “Favorite color”. */
+export function labelOf ({ name, title }: Pick<UserField, 'name' | 'title'>): string {
+  if (title !== undefined) return title
+  const words = name.replace(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase()
+  return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`
+}
+
 /** Values of these fields for a new user. */
 export type NewFieldValues = { [Name in keyof FieldValues]?: FieldValues[Name] | undefined }
 

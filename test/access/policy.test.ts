@@ -315,6 +315,7 @@ const rows: Record<string, Send> = {
     return inject('POST', '/api/auth/step-up/mail', { headers })
   },
   'GET /api/auth/providers': rest('GET', '/api/auth/providers'),
+  'GET /api/auth/settings': rest('GET', '/api/auth/settings'),
   'GET /api/auth/providers/{id}/start': rest('GET', '/api/auth/providers/fake/start'),
   'GET /api/auth/providers/{id}/callback': rest('GET', '/api/auth/providers/fake/callback?error=access_denied'),
   'POST /api/auth/providers/{id}/callback': async (headers) => inject('POST', '/api/auth/providers/fake/callback', {

@@ -1,6 +1,7 @@
 /// <reference lib="dom" />
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Type } from '@sinclair/typebox'
 import { build } from 'esbuild'
 import type { Page } from 'playwright-core'
 import type { Test } from 'tap'
@@ -9,7 +10,7 @@ import { createUsher } from './app.ts'
 import { openPage } from './browser.ts'
 import { createMailer } from './mail.ts'
 import { openSql } from './sql.ts'
-import { userFields } from './user-fields.ts'
+import { userFields as others } from './user-fields.ts'
 
 const root = join(import.meta.dirname, '../..')
 const css = readFileSync(join(root, 'client/react.css'), 'utf8')
@@ -33,6 +34,13 @@ export async function bundlePage (contents: string, loader: 'js' | 'tsx' = 'js')
   return script!.text
 }
 
+const userFields = Type.Object({
+  ...others.properties,
+  bio: Type.Optional(Type.String({
+    title: 'About you', description: 'Everybody can read it', maxLength: 200, 'x-write': 'owner', 'x-read': 'anyone',
+  })),
+})
+
 // An app in Strict Mode, with a page for each component.
 const app = `
 import { createElement as h, StrictMode } from 'react'
@@ -41,19 +49,14 @@ import { createUsherClient } from 'usher-client'
 import { Account, SignIn, SignUp, UserButton, UsherProvider } from 'usher-client/react'
 
 const client = createUsherClient({ baseUrl: '/accounts' })
-const fields = { properties: {
-  bio: { type: 'string', title: 'About you', description: 'Everybody can read it', maxLength: 200, 'x-write': 'owner' },
-  newsletter: { type: 'boolean', title: 'Newsletter', 'x-write': 'owner' },
-  plan: { anyOf: [{ const: 'free' }, { const: 'pro' }] },
-} }
 const pages = {
-  '/app/sign-in': () => h(SignIn, { signUpUrl: '/app/sign-up', loginMail: true }),
+  '/app/sign-in': () => h(SignIn, { signUpUrl: '/app/sign-up' }),
   '/app/sign-up': () => h(SignUp, { signInUrl: '/app/sign-in' }),
   '/app/account': () => h(Account, { keyActions: ['users:list'] }),
 }
 Object.assign(globalThis, { client })
 const main = createRoot(document.querySelector('main'))
-main.render(h(StrictMode, null, h(UsherProvider, { client, fields },
+main.render(h(StrictMode, null, h(UsherProvider, { client },
   h('h1', null, 'Notes'),
   h(UserButton, { signInUrl: '/app/sign-in', accountUrl: '/app/account' }),
   h(pages[location.pathname]),

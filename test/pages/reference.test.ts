@@ -107,6 +107,7 @@ t.test('8 GET /docs/json', async (t) => {
       'GET /api/users/{id}/keys/{keyId}': '200 401 403 404 500 503 bearer',
       'DELETE /api/users/{id}/keys/{keyId}': '204 400 401 403 404 408 413 415 500 503 bearer',
       'GET /api/auth/providers': '200 304 412 500 503 ',
+      'GET /api/auth/settings': '200 304 412 500 503 ',
       'GET /api/auth/providers/{id}/start': '303 400 401 404 429 500 503 ',
       'GET /api/auth/providers/{id}/callback': '303 400 401 403 404 409 429 500 503 ',
       'POST /api/auth/providers/{id}/callback': '303 400 401 404 408 413 415 500 503 ',

@@ -1,10 +1,6 @@
-// The fields that the host adds to users (`userFields`), for the forms and for the types.
-export const fields = {
-  properties: {
-    bio: { type: 'string', title: 'About you', maxLength: 500, 'x-write': 'owner' },
-  },
-} as const
-
+// The types of the fields that the host adds to users (`userFields`). The forms read from the service what to show.
 declare module 'usher-client' {
   interface Register { userFields: { bio: string } }
 }
+
+export {}

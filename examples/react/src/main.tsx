@@ -2,7 +2,7 @@ import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { Account, SignIn, SignUp, UserButton, UsherProvider, useSession } from 'usher-client/react'
 import 'usher-client/react.css'
-import { fields } from './fields.ts'
+import './fields.ts'
 import { Sessions } from './sessions.tsx'
 
 const pages: Record<string, () => React.ReactNode> = {
@@ -21,7 +21,7 @@ function Home () {
 function App () {
   const Page = pages[location.pathname] ?? (() => <p>There is no such page.</p>)
   return (
-    <UsherProvider baseUrl='/accounts' fields={fields}>
+    <UsherProvider baseUrl='/accounts'>
       <header>
         <h1>Notes</h1>
         <UserButton signInUrl='/sign-in' accountUrl='/account' />

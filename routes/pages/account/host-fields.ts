@@ -1,17 +1,10 @@
-import { writableFields, type UserField, type UserFields } from '../../../schema/users/user-fields.ts'
+import { labelOf, writableFields, type UserField, type UserFields } from '../../../schema/users/user-fields.ts'
 import { checkbox, field } from '../components.ts'
 import { membersOf } from '../console/user-form.ts'
 import { attributes, html, type Html } from '../html.ts'
 
 // JSON is for programs: no form shows it.
 const isShown = ({ type }: UserField): boolean => type !== 'json'
-
-// Its title, or its name in words: `favoriteColor` is “Favorite color”.
-export function labelOf ({ name, title }: Pick<UserField, 'name' | 'title'>): string {
-  if (title !== undefined) return title
-  const words = name.replace(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase()
-  return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`
-}
 
 /** Returns the fields of the host that somebody may set who signs up. */
 export const signUpFields = (fields: UserFields): UserFields => writableFields(fields, 'owner').filter(isShown)
