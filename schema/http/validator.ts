@@ -183,11 +183,21 @@ function problem ({ keyword, params, parentSchema, message, data }: ErrorObject)
     case 'uncommon': return 'is too common'
     case 'format': return `must be ${formats[params.format] ?? `a valid ${params.format}`}`
     case 'minimum':
-    case 'maximum': return `must be between ${parentSchema!.minimum} and ${parentSchema!.maximum}`
+    case 'maximum': return `must be ${rangeOf(parentSchema as Range)}`
     case 'additionalProperties': return `has no member ${params.additionalProperty}`
     case 'enum': return `must be one of ${params.allowedValues.filter((value: unknown) => value !== null).join(', ')}`
     default: return message!
   }
+}
+
+interface Range { minimum?: number, maximum?: number }
+
+// Integers of hosts are bounded by those that JavaScript can have, which says nothing where another bound does.
+function rangeOf ({ minimum = -Infinity, maximum = Infinity }: Range): string {
+  const [hasMinimum, hasMaximum] = [minimum > Number.MIN_SAFE_INTEGER, maximum < Number.MAX_SAFE_INTEGER]
+  if (hasMinimum && !hasMaximum) return `at least ${minimum}`
+  if (hasMaximum && !hasMinimum) return `at most ${maximum}`
+  return `between ${minimum} and ${maximum}`
 }
 
 const formats: Readonly<Record<string, string>> = {

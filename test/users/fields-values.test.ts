@@ -274,3 +274,19 @@ t.test('12.2 the API reference and the SDL describe the fields', async (t) => {
   const plain = await createUsher(t, { userFields: Type.Object({ bio: Type.Optional(Type.String()) }) })
   t.notMatch((await plain.inject('GET', '/docs/schema.graphql')).body, 'JSON')
 })
+
+t.test('12.2 a field with one bound is told that one', async (t) => {
+  const fields = Type.Object({
+    age: Type.Optional(Type.Integer({ minimum: 18 })),
+    shoeSize: Type.Optional(Type.Integer({ maximum: 60 })),
+    weight: Type.Optional(Type.Number({ minimum: 0 })),
+    depth: Type.Optional(Type.Number({ maximum: 0.5 })),
+  })
+  const { inject, admin } = await createUsher(t, { userFields: fields })
+  const payload = person({ age: 17, shoeSize: 61, weight: -1, depth: 1 })
+  t.strictSame((await inject('POST', '/api/users', { headers: admin.headers, payload })).json(), {
+    errors: [
+      'age must be at least 18', 'shoeSize must be at most 60', 'weight must be at least 0', 'depth must be at most 0.5',
+    ],
+  })
+})
