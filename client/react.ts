@@ -5,9 +5,9 @@ export { useSession, useUser, type UsedSession } from './react/session.ts'
 export {
   useAccount, useApiKeys, useFiles, useIdentities, usePassword, usePasskeys, useProfile, useProviders, useSecondFactor,
   useSessions, useSignInSettings,
-  type AccountActions, type ApiKey, type ApiKeyActions, type CreatedApiKey, type FileActions, type FileRecord,
-  type Identity, type IdentityActions, type Passkey, type PasskeyActions, type PasswordActions, type Profile,
-  type ProfileActions, type Provider, type SecondFactor, type SecondFactorActions, type SessionActions,
+  type AccountActions, type ApiKey, type ApiKeyActions, type CreatedApiKey, type FileActions, type FileLink,
+  type FileRecord, type Identity, type IdentityActions, type Passkey, type PasskeyActions, type PasswordActions,
+  type Profile, type ProfileActions, type Provider, type SecondFactor, type SecondFactorActions, type SessionActions,
   type SessionRecord, type SignInSettings,
 } from './react/hooks.ts'
 export type { Loaded, Used } from './react/resource.ts'

@@ -12,7 +12,7 @@ import {
 import { readFields, readValues, useFields } from './fields.ts'
 import {
   useAccount, useApiKeys, useFiles, useIdentities, usePassword, usePasskeys, useProfile, useProviders, useSecondFactor,
-  useSessions, type FileRecord, type Passkey,
+  useSessions, type FileActions, type FileLink, type FileRecord, type Passkey,
 } from './hooks.ts'
 import type { Used } from './resource.ts'
 import { useSession } from './session.ts'
@@ -586,6 +586,7 @@ function FilesSection (): ReactElement | null {
   const { filesTitle, filesHint } = useProvided().texts
   const { texts, perform, show, isBusy } = useSection(filesTitle, filesHint)
   const [progress, setProgress] = useState<{ name: string, part: number }>()
+  const [shared, setShared] = useState<FileRecord>()
   const id = useId()
 
   function upload (input: HTMLInputElement): void {
@@ -601,7 +602,8 @@ function FilesSection (): ReactElement | null {
       }
     }, { done: texts.fileUploaded })
   }
-  const showFile = ({ id, filename, visibility, size, createdAt }: FileRecord) => {
+  const showFile = (file: FileRecord) => {
+    const { id, filename, visibility, size, createdAt } = file
     const isPublic = visibility === 'public'
     // A private file cannot be opened by its address, because a page cannot send a token along.
     const name = isPublic
@@ -616,12 +618,14 @@ function FilesSection (): ReactElement | null {
           done: texts.fileChanged,
         }),
       }, isPublic ? texts.fileMakePrivate : texts.fileMakePublic),
+      h(Button, { of: filename, isBusy, onUse: () => setShared(file) }, texts.fileLinks),
       h(Button, {
         of: filename,
         isBusy,
-        onUse: () => perform(() => files.remove(id), {
-          question: texts.fileDeleteConfirm, label: texts.fileDelete, done: texts.fileDeleted,
-        }),
+        onUse: () => perform(async () => {
+          await files.remove(id)
+          setShared(undefined)
+        }, { question: texts.fileDeleteConfirm, label: texts.fileDelete, done: texts.fileDeleted }),
       }, texts.fileDelete)
     )
   }
@@ -629,6 +633,7 @@ function FilesSection (): ReactElement | null {
     'div', null,
     files.data!.length === 0 ? part('p', 'text', {}, texts.filesNone) : list(files.data!.map(showFile)),
     files.hasMore && h(Button, { onUse: () => perform(files.loadMore), isBusy }, texts.filesMore),
+    shared && h(FileLinks, { key: shared.id, file: shared, files, onClose: () => setShared(undefined) }),
     part('div', 'field', {},
       part('label', 'label', { htmlFor: id }, texts.fileUpload),
       part('input', 'file', {
@@ -638,6 +643,49 @@ function FilesSection (): ReactElement | null {
         max: 1, value: progress.part, 'aria-label': format(texts.fileUploading, progress),
       }))
   ))
+}
+
+/** The links to a file. */
+function FileLinks ({ file: { id, filename }, files, onClose }: {
+  file: FileRecord, files: FileActions, onClose: () => void
+}): ReactElement {
+  const { texts } = useProvided()
+  const { act, isBusy, error } = useAction()
+  const [links, setLinks] = useState<readonly FileLink[]>()
+  const [created, setCreated] = useState<string>()
+  const title = useId()
+  const load = async () => setLinks(await files.links(id))
+  // The parent gives this component the id of the file as its key.
+  useEffect(() => void act(load), [])
+
+  const create = async (form: FormData) => {
+    setCreated(await files.createLink(id, { name: String(form.get('name')), seconds: Number(form.get('seconds')) }))
+    await load()
+  }
+  const revoke = (linkId: string) => act(async () => {
+    await files.revokeLink(id, linkId)
+    setCreated(undefined)
+    await load()
+  })
+  const options = [['3600', texts.linkHour], ['86400', texts.linkDay], ['604800', texts.linkWeek]] as const
+  return part('div', 'links-of-file', { role: 'group', 'aria-labelledby': title },
+    part('h3', 'title', { id: title }, `${texts.fileLinks}: ${filename}`),
+    h(Alert, null, error === undefined ? '' : failureText(error, texts)),
+    links?.length === 0 && part('p', 'text', {}, texts.linksNone),
+    links && links.length > 0 && list(links.map((link) => row(
+      link.id, link.name || texts.linkUnnamed, `${texts.linkUntil} ${timeOf(link.expiresAt)}`,
+      h(Button, { of: link.name || texts.linkUnnamed, isBusy, onUse: () => revoke(link.id) }, texts.linkRevoke)
+    ))),
+    created !== undefined && part('p', 'text', { role: 'status' }, texts.linkOnce),
+    created !== undefined && part('p', 'text', {}, part('code', 'secret', {}, created)),
+    h(Form, {
+      submit: texts.linkCreate,
+      label: texts.linkCreate,
+      onSubmit: create,
+      others: h(Button, { onUse: onClose }, texts.linksDone),
+    },
+    h(Field, { name: 'name', label: texts.linkName, more: { autoComplete: 'off', maxLength: 100, autoFocus: true } }),
+    h(Field, { name: 'seconds', label: texts.linkDuration, kind: 'choice', options, more: { defaultValue: '86400' } })))
 }
 
 function DataSection (): ReactElement | null {

@@ -2,6 +2,7 @@
 import { unwrap, type components, type UsherClient } from '../index.ts'
 import { UsherError } from '../error.ts'
 import { createPasskey } from '../passkeys.ts'
+import { pageUrl } from '../tabs.ts'
 import { refresh, useResource, type Definition, type Used } from './resource.ts'
 import { uploadFile, type UploadOptions } from './upload.ts'
 
@@ -187,6 +188,13 @@ export interface FileActions {
   upload (file: Blob, options?: UploadOptions): Promise<FileRecord>
   update (id: string, changes: Schemas['PatchUpload']): Promise<FileRecord>
   remove (id: string): Promise<void>
+  /** Returns the links to a file that work, newest first. Their secrets are shown once. */
+  links (id: string): Promise<FileLink[]>
+  /**
+   * Creates a link with which anybody can read a file for some seconds. Returns its address, which is not shown again.
+   */
+  createLink (id: string, link: { seconds: number, name?: string }): Promise<string>
+  revokeLink (id: string, linkId: string): Promise<void>
   /** Loads older files, and shows them after the others. */
   loadMore (): Promise<void>
 }
@@ -223,6 +231,15 @@ const files = define<Files, FileActions>({
     async remove (id) {
       await ignoreMissing(client.delete('/api/uploads/{id}', { params: { path: { id } } }))
       await resource.refresh()
+    },
+    links: (id) => unwrap(client.get('/api/uploads/{id}/links', { params: { path: { id } } })),
+    async createLink (id, body) {
+      const { url } = await unwrap(client.post('/api/uploads/{id}/links', { params: { path: { id } }, body }))
+      return new URL(url, new URL(client.baseUrl, pageUrl)).href
+    },
+    async revokeLink (id, linkId) {
+      const params = { path: { id, linkId } }
+      await ignoreMissing(client.delete('/api/uploads/{id}/links/{linkId}', { params }))
     },
     async loadMore () {
       const { data } = resource.current()
