@@ -98,7 +98,8 @@ export function openNotificationConnection (options: NotificationConnectionOptio
   const timeout = answerTime.connectDeadline
   const listener = openListener(source, {
     timeout,
-    onMessage: (channel, payload) => channels.get(channel)!.onMessage(payload),
+    // A pooler may lend a connection on which another client listens as well.
+    onMessage: (channel, payload) => channels.get(channel)?.onMessage(payload),
     onLost: lose,
   })
   const connected = connect()

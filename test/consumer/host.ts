@@ -61,7 +61,7 @@ export const hooked: UsherOptions = {
 const secure = Fastify({ http2: true, https: {} })
 await secure.register(usher, { databaseUrl: '' })
 secure.get('/mine', { onRequest: secure.usher.authenticate }, async ({ actor }) => actor?.id)
-secure.post('/theirs/:id', { onRequest: secure.usher.allow('users:replace', ({ params }) => (params as { id: string }).id) }, async (request) => {
+secure.post('/theirs/:id', { onRequest: secure.usher.allow('users:replace', ({ params }) => ({ ownerId: (params as { id: string }).id })) }, async (request) => {
   await secure.usher.sessions.start('', { request })
 })
 secure.addHook('onRequest', async (request, reply) => secure.usher.identify(request, reply))
