@@ -64,7 +64,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     paths.filter((path) => /\/pages\/[^/]*\.js$/.test(path)).sort(),
     [
       'node/pages/design', 'node/pages/home', 'node/pages/missing',
-      ...['components', 'design-page', 'docs', 'graphiql', 'home', 'html', 'pages', 'reference-page', 'reference', 'sign-in', 'ui']
+      ...['components', 'design-page', 'docs', 'graphiql', 'guide', 'home', 'html', 'markdown', 'pages', 'reference-page', 'reference', 'search', 'sign-in', 'ui']
         .map((name) => `routes/pages/${name}`),
     ]
       .map((name) => `dist/${name}.js`)

@@ -64,6 +64,8 @@ export interface ReferencePlaces {
   /** The form with which a user signs in. */
   signIn: string
   hasGraphql: boolean
+  /** Whether the documents of Usher are beside it. */
+  hasGuide: boolean
 }
 
 /**
@@ -71,7 +73,7 @@ export interface ReferencePlaces {
  * each with a form that docs.js sends. It can be read without scripts. Operations are collapsed below their tags.
  */
 export function renderReference (
-  document: ReferenceDocument, { docs, base, signIn, hasGraphql }: ReferencePlaces
+  document: ReferenceDocument, { docs, base, signIn, hasGraphql, hasGuide }: ReferencePlaces
 ): Html {
   const { info, tags, components } = document
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -93,7 +95,7 @@ ${trusted(signIn)}
 <main class="page-main" id="main" tabindex="-1">
 <h1>${title}</h1>
 <p class="muted">Version ${info.version} · <a href="${docs}/json">OpenAPI</a>${
-  hasGraphql && html` · <a href="${docs}/schema.graphql">GraphQL schema</a>`}</p>
+  hasGraphql && html` · <a href="${docs}/schema.graphql">GraphQL schema</a>`}${hasGuide && html` · <a href="${docs}/guide">Documents</a>`}</p>
 <p class="late" id="late">The scripts of this page have not loaded. It can be read, and sends no requests. Load it again, and if that does not help, allow them in the browser or its extensions.</p>
 <noscript><p>Without JavaScript, this page can be read, and sends no requests.</p></noscript>
 ${prose(info.description)}

@@ -7,10 +7,12 @@ import { readFileOfPage, readSignIn } from './pages.ts'
 import type { ReferenceDocument } from './reference-page.ts'
 
 const PATH = '/docs'
+const GUIDE = `${PATH}/guide`
 // The files of the page, with their media types.
 const FILES = {
   'docs.css': 'text/css',
   'docs.js': 'text/javascript',
+  'search.js': 'text/javascript',
   'sign-in.css': 'text/css',
   'sign-in.js': 'text/javascript',
   'favicon.svg': 'image/svg+xml',
@@ -27,12 +29,13 @@ interface Document {
 }
 
 /**
- * Serves the API reference: a page at GET /docs, OpenAPI at GET /docs/json, and the SDL at GET /docs/schema.graphql
- * (contract 8).
+ * Serves the API reference: a page at GET /docs, OpenAPI at GET /docs/json, and the SDL at GET /docs/schema.graphql;
+ * and the documents of Usher at GET /docs/guide (contract 8).
  */
 const docs: FastifyPluginAsync = async (app) => {
   const { prefix } = app.usherOptions
-  let documents: Promise<ReadonlyMap<string, Document>> | undefined
+  const reference = createOnce(() => describeDocuments(app))
+  const guide = createOnce(createGuideDocuments)
 
   app.get(PATH, { schema: { hide: true }, exposeHeadRoute: true }, onReadReference)
   app.get(`${PATH}/*`, { schema: { hide: true }, exposeHeadRoute: true }, onReadReference)
@@ -40,13 +43,8 @@ const docs: FastifyPluginAsync = async (app) => {
   async function onReadReference (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     // As it was sent, so each document has one path only.
     const [path] = request.url.slice(prefix.length).split('?') as [string]
-    // Created on the first request, because describing all operations would delay every start. Once only, because any
-    // client could keep the node busy with it.
-    if (!documents) {
-      documents = createDocuments(app)
-      documents.catch(() => { documents = undefined })
-    }
-    const document = (await documents).get(path)
+    const documents = await (path === GUIDE || path.startsWith(`${GUIDE}/`) ? guide() : reference())
+    const document = documents.get(path)
     if (!document) throw new NotFound()
     const { type, etag, content } = document
     const isCurrent = revalidate(request, reply, etag)
@@ -56,21 +54,44 @@ const docs: FastifyPluginAsync = async (app) => {
   }
 }
 
+/**
+ * Returns a function that returns what a given one has returned: on the first request, because describing everything
+ * would delay every start, and once, because any client could keep the node busy with it.
+ */
+function createOnce<Created> (create: () => Promise<Created>): () => Promise<Created> {
+  let created: Promise<Created> | undefined
+  return () => {
+    if (!created) {
+      created = create()
+      created.catch(() => { created = undefined })
+    }
+    return created
+  }
+}
+
+function toDocument (type: string, content: string): Document {
+  return { type, etag: `"${createHash('sha256').update(content).digest('base64url')}"`, content }
+}
+
+/** Returns the documents of Usher, by path. */
+async function createGuideDocuments (): Promise<Map<string, Document>> {
+  const { createGuide } = await import('./guide.ts')
+  return new Map((await createGuide()).map(({ path, type, content }) => [`${GUIDE}${path}`, toDocument(type, content)]))
+}
+
 /** Returns what the reference consists of, by path. Throws if the OpenAPI document cannot be generated. */
-async function createDocuments (app: FastifyInstance): Promise<Map<string, Document>> {
+async function describeDocuments (app: FastifyInstance): Promise<Map<string, Document>> {
   const { usherOptions } = app
   const documents = new Map<string, Document>()
-  const add = (path: string, type: string, content: string) => documents.set(`${PATH}${path}`, {
-    type, etag: `"${createHash('sha256').update(content).digest('base64url')}"`, content,
-  })
+  const add = (path: string, type: string, content: string) => documents.set(`${PATH}${path}`, toDocument(type, content))
 
   const hasGraphql = !usherOptions.without.includes('graphql')
-  const { renderReference } = await import('./reference-page.ts')
+  const [{ renderReference }, { hasGuide }] = await Promise.all([import('./reference-page.ts'), import('./guide.ts')])
   const description = await describeApp(app)
   add('/json', 'application/json; charset=utf-8', JSON.stringify(description))
   // URLs are relative to the page, so that it works below a prefix and behind a proxy that changes the path.
   for (const [path, docs, base] of [['', './docs', '.'], ['/', '.', '..']] as const) {
-    const places = { docs, base, signIn: await readSignIn(`${base}/api`), hasGraphql }
+    const places = { docs, base, signIn: await readSignIn(`${base}/api`), hasGraphql, hasGuide }
     add(path, 'text/html; charset=utf-8', `${renderReference(description, places)}`)
   }
   for (const [name, type] of Object.entries(FILES)) {

@@ -132,7 +132,10 @@ t.test('15.3 /docs of a host', async (t) => {
     await page.reload()
     await page.getByText(`Logged in as ${admin.email}`).waitFor()
     t.strictSame(await readProtected(page), ['200', admin.email])
+    // The form is there before the session has ended.
+    const ended = page.waitForResponse(/\/auth\/logout$/)
     await page.getByRole('button', { name: 'Log out', exact: true }).click()
+    await ended
     await page.getByRole('textbox', { name: 'E-mail address' }).waitFor()
     await page.reload()
     await page.getByRole('textbox', { name: 'E-mail address' }).waitFor()
@@ -175,6 +178,25 @@ t.test('15.3 /docs is accessible and fits, light on a desktop and dark on a phon
       t.strictSame(await violationsIn(page), [], `${name}, ${state}`)
       await page.evaluate(() => { for (const details of document.querySelectorAll('details')) details.open = true })
     }
+    t.strictSame({ foreign, problems }, { foreign: [], problems: [] }, name)
+  }
+})
+
+t.test('8 /docs/guide is an index with a search, accessible and fitting, light on a desktop and dark on a phone', async (t) => {
+  const { url } = await served['a host']!(t)
+  for (const { name, ...options } of oppositeLooks) {
+    const { page, foreign, problems } = await openPage(t, `${url}/docs`, options)
+    await page.getByRole('link', { name: 'Documents', exact: true }).click()
+    await page.getByRole('searchbox').fill('bcrypt hashes of passw')
+    await page.getByRole('link', { name: 'Moving users to Usher, and away from it: Hashes of passwords' }).click()
+    await page.waitForURL(`${url}/docs/guide/operations/import#hashes-of-passwords`)
+    for (const path of ['', '/contract', '/settings', '/operations/import', '/troubleshooting']) {
+      await page.goto(`${url}/docs/guide${path}`)
+      t.strictSame(await violationsIn(page), [], `${name}, ${path}`)
+      t.equal((await look(page)).excess, 0, `${name}, ${path}`)
+    }
+    await page.getByRole('searchbox').fill('xylophone')
+    await page.getByText('Nothing has all of these words.').waitFor()
     t.strictSame({ foreign, problems }, { foreign: [], problems: [] }, name)
   }
 })
