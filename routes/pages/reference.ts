@@ -1,103 +1,122 @@
 import { createHash } from 'node:crypto'
-import type { OutgoingHttpHeaders } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyReply, type FastifyRequest } from 'fastify'
 import { NotFound } from '../../schema/http/errors.ts'
 import { revalidate, sendNotModified } from '../http/conditional-request.ts'
-import { fillTemplate, readFileOfPage, readSignIn } from './pages.ts'
+import { readDesign } from './components.ts'
+import { readFileOfPage, readSignIn } from './pages.ts'
+import type { ReferenceDocument } from './reference-page.ts'
 
 const PATH = '/docs'
-// The files of the page besides those of Swagger UI, with their media types.
+const GUIDE = `${PATH}/guide`
+// The files of the page, with their media types.
 const FILES = {
   'docs.css': 'text/css',
   'docs.js': 'text/javascript',
+  'search.js': 'text/javascript',
   'sign-in.css': 'text/css',
   'sign-in.js': 'text/javascript',
   'favicon.svg': 'image/svg+xml',
 }
-// Matches exactly one spelling of each path, so that the cache has at most one entry for each file.
-const FILE = /^\/docs(\/|\/(static\/)?[a-z\d-]+(\.[a-z\d-]+)*)?$/
+const POLICY = [
+  "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
+  "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+].join('; ')
 
 interface Document {
   readonly type: string
-  readonly headers: OutgoingHttpHeaders
   readonly etag: string
-  readonly content: Buffer
+  readonly content: string
 }
 
 /**
- * Serves the API reference: a page at GET /docs, OpenAPI at GET /docs/json, and the SDL at GET /docs/schema.graphql
- * (contract 8).
+ * Serves the API reference: a page at GET /docs, OpenAPI at GET /docs/json, and the SDL at GET /docs/schema.graphql;
+ * and the documents of Usher at GET /docs/guide (contract 8).
  */
 const docs: FastifyPluginAsync = async (app) => {
   const { prefix } = app.usherOptions
-  const documents = new Map<string, Promise<Document>>()
-  let reference: Promise<FastifyInstance> | undefined
+  const reference = createOnce(() => describeDocuments(app))
+  const guide = createOnce(createGuideDocuments)
 
   app.get(PATH, { schema: { hide: true }, exposeHeadRoute: true }, onReadReference)
   app.get(`${PATH}/*`, { schema: { hide: true }, exposeHeadRoute: true }, onReadReference)
 
   async function onReadReference (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    // As it was sent, so each document has one path only.
     const [path] = request.url.slice(prefix.length).split('?') as [string]
-    if (!FILE.test(path)) throw new NotFound()
-    let document = documents.get(path)
-    if (!document) {
-      documents.set(path, document = readDocument(path))
-      document.catch(() => documents.delete(path))
-    }
-    const { type, headers, etag, content } = await document
+    const documents = await (path === GUIDE || path.startsWith(`${GUIDE}/`) ? guide() : reference())
+    const document = documents.get(path)
+    if (!document) throw new NotFound()
+    const { type, etag, content } = document
     const isCurrent = revalidate(request, reply, etag)
     // Also with 304, because browsers replace the headers that they have stored, such as the policy of the page.
-    reply.headers(headers)
+    reply.header('content-security-policy', POLICY)
     return isCurrent ? sendNotModified(request, reply) : reply.type(type).send(content)
-  }
-
-  // The caller caches the result. Otherwise any client could keep the node busy with rendering documents.
-  async function readDocument (path: string): Promise<Document> {
-    // Created on the first request, because loading the reference at start would delay every start.
-    reference ??= createReference(app)
-    const { statusCode, headers, rawPayload: content } = await (await reference).inject(path)
-    if (statusCode !== 200) throw new NotFound()
-    const {
-      'content-type': type, 'content-length': length, connection, date, etag, 'cache-control': caching,
-      'last-modified': modified, 'accept-ranges': ranges, ...rest
-    } = headers
-    return {
-      type: `${type}`, headers: rest, etag: `"${createHash('sha256').update(content).digest('base64url')}"`, content,
-    }
   }
 }
 
 /**
- * Creates a separate app that serves the reference through `inject` and never listens. There, @fastify/swagger and
- * @fastify/swagger-ui cannot conflict with a host's plugins of the same names or with the schemas that a host shares.
+ * Returns a function that returns what a given one has returned: on the first request, because describing everything
+ * would delay every start, and once, because any client could keep the node busy with it.
  */
-async function createReference (app: FastifyInstance): Promise<FastifyInstance> {
-  const { usherOptions } = app
-  const { default: swaggerUi } = await import('@fastify/swagger-ui')
-  const reference = Fastify()
-  await describeRoutes(reference, app)
-  await reference.register(swaggerUi, {
-    routePrefix: PATH,
-    // The page of @fastify/swagger-ui cannot be used on phones and has no place for a form.
-    uiHooks: { onRequest: sendPage },
-    staticCSP: createPolicy(usherOptions.publicUrl),
-  })
-  for (const [name, type] of Object.entries(FILES)) {
-    const content = await readFileOfPage(name)
-    reference.get(`${PATH}/static/${name}`, { schema: { hide: true } }, (_, reply) =>
-      reply.type(`${type}; charset=utf-8`).send(content))
+function createOnce<Created> (create: () => Promise<Created>): () => Promise<Created> {
+  let created: Promise<Created> | undefined
+  return () => {
+    if (!created) {
+      created = create()
+      created.catch(() => { created = undefined })
+    }
+    return created
   }
-  if (!usherOptions.without.includes('graphql')) {
+}
+
+function toDocument (type: string, content: string): Document {
+  return { type, etag: `"${createHash('sha256').update(content).digest('base64url')}"`, content }
+}
+
+/** Returns the documents of Usher, by path. */
+async function createGuideDocuments (): Promise<Map<string, Document>> {
+  const { createGuide } = await import('./guide.ts')
+  return new Map((await createGuide()).map(({ path, type, content }) => [`${GUIDE}${path}`, toDocument(type, content)]))
+}
+
+/** Returns what the reference consists of, by path. Throws if the OpenAPI document cannot be generated. */
+async function describeDocuments (app: FastifyInstance): Promise<Map<string, Document>> {
+  const { usherOptions } = app
+  const documents = new Map<string, Document>()
+  const add = (path: string, type: string, content: string) => documents.set(`${PATH}${path}`, toDocument(type, content))
+
+  const hasGraphql = !usherOptions.without.includes('graphql')
+  const [{ renderReference }, { hasGuide }] = await Promise.all([import('./reference-page.ts'), import('./guide.ts')])
+  const description = await describeApp(app)
+  add('/json', 'application/json; charset=utf-8', JSON.stringify(description))
+  // URLs are relative to the page, so that it works below a prefix and behind a proxy that changes the path.
+  for (const [path, docs, base] of [['', './docs', '.'], ['/', '.', '..']] as const) {
+    const places = { docs, base, signIn: await readSignIn(`${base}/api`), hasGraphql, hasGuide }
+    add(path, 'text/html; charset=utf-8', `${renderReference(description, places)}`)
+  }
+  for (const [name, type] of Object.entries(FILES)) {
+    add(`/static/${name}`, `${type}; charset=utf-8`, await readFileOfPage(name))
+  }
+  add('/static/design.css', 'text/css; charset=utf-8', readDesign(usherOptions.pages.color))
+  if (hasGraphql) {
     const [{ readSdl }, { extendSdl }] =
       await Promise.all([import('../../schema/graphql/sdl.ts'), import('../../schema/graphql/extend-graphql.ts')])
-    const sdl = extendSdl(readSdl(usherOptions), usherOptions.hostGraphql)
-    reference.get(`${PATH}/schema.graphql`, { schema: { hide: true } }, (_, reply) =>
-      reply.type('text/plain; charset=utf-8').send(sdl))
+    add('/schema.graphql', 'text/plain; charset=utf-8', extendSdl(readSdl(usherOptions), usherOptions.hostGraphql))
   }
+  return documents
+}
+
+/**
+ * Returns the OpenAPI document of a mount. A separate app that never listens generates it, where @fastify/swagger
+ * cannot conflict with a host's plugin of the same name or with the schemas that a host shares.
+ */
+async function describeApp (app: FastifyInstance): Promise<ReferenceDocument> {
+  const reference = Fastify()
+  await describeRoutes(reference, app)
   await reference.ready()
-  // This throws if the document cannot be generated. The request then gets 500.
-  reference.swagger()
-  return reference
+  const document = reference.swagger()
+  await reference.close()
+  return document as never
 }
 
 /**
@@ -120,23 +139,6 @@ export async function describeRoutes (
     stripBasePath: false,
   })
   for (const { method, url, schema } of routes) reference.route({ method, url, schema: schema!, handler: Boolean })
-}
-
-// URLs are relative to the page, so that it works below a prefix and behind a proxy that changes the path.
-async function sendPage ({ url }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
-  if (url !== PATH && url !== `${PATH}/`) return
-  const isFolder = url.endsWith('/')
-  const values = { docs: isFolder ? '.' : './docs', signIn: await readSignIn(isFolder ? '../api' : './api') }
-  return reply.type('text/html; charset=utf-8').send(fillTemplate(await readFileOfPage('docs.html'), values))
-}
-
-// "Try it out" calls the service at the origin of the page or at its public address.
-function createPolicy (publicUrl: string | undefined): string {
-  const connect = publicUrl ? `'self' ${new URL(publicUrl).origin}` : "'self'"
-  return [
-    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", `connect-src ${connect}`,
-    "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
-  ].join('; ')
 }
 
 export default docs

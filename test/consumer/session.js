@@ -35,7 +35,7 @@ const seen = {
   socket: await subscribe(),
   graphiql: [page.status, (await page.text()).includes('<title>Usher GraphiQL</title>')],
   reference: [
-    (await get('/docs')).status, (await get('/docs/json')).status, (await get('/docs/static/swagger-ui.css')).status,
+    (await get('/docs')).status, (await get('/docs/json')).status, (await get('/docs/static/design.css')).status,
   ],
   login: (await get('/login')).status,
 }

@@ -3,6 +3,7 @@ import helmet from '@fastify/helmet'
 import fastifyStatic from '@fastify/static'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
+import { Type } from '@sinclair/typebox'
 import Fastify from 'fastify'
 import { buildSchema } from 'graphql'
 import t from 'tap'
@@ -352,28 +353,48 @@ t.test('8 GET /docs/json', async (t) => {
       t.match(page.headers, {
         'content-type': 'text/html; charset=utf-8',
         'content-security-policy':
-          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
       })
-      const links = [...page.body.matchAll(/(?:src|href)="(.*?)"/g)].map(([, link]) => link!)
-      t.equal(links.length, 8)
-      for (const link of links) {
-        t.ok(link.startsWith(files) || link === files.replace('static/', 'json'), link)
-        t.equal((await inject('GET', new URL(link, `http://localhost${path}`).pathname)).statusCode, 200, link)
+      const links = [...page.body.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, link]) => link!)
+      t.equal(links.filter((link) => link.startsWith(files)).length, 6)
+      for (const link of new Set(links)) {
+        t.ok(/^\.\/|^\/(graphql|docs\/)/.test(link), link)
+        const { pathname } = new URL(link, `http://localhost${path}`)
+        t.equal((await inject('GET', pathname, { headers: { accept: 'text/html' } })).statusCode, 200, link)
       }
       t.match(page.body, '<meta name="viewport" content="width=device-width, initial-scale=1">')
       t.match(page.body, `data-api="${path === '/docs' ? './api' : '../api'}"`)
-      t.notMatch(page.body, /<script>|\{\{/)
+      t.match(page.body, `data-base="${path === '/docs' ? '.' : '..'}"`)
+      t.notMatch(page.body, /<script>|\{\{|style=|undefined|\[object/)
     }
   })
 
+  t.test('15.3 the page has each operation and each schema once, collapsed, and its links lead somewhere', async (t) => {
+    const { body } = await inject('GET', '/docs')
+    const ids = [...body.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id!)
+    t.strictSame(ids.filter((id, index) => ids.indexOf(id) !== index), [])
+    const expected = [
+      ...operations.map(({ operation }) => `operation-${operation.operationId}`),
+      ...Object.keys(document.components.schemas).map((name) => `schema-${name}`),
+    ]
+    t.strictSame(expected.filter((id) => !ids.includes(id)), [])
+    const targets = [...body.matchAll(/(?: href="#| for="| aria-describedby=")([^"]*)"/g)].map(([, id]) => id!)
+    t.ok(targets.length > 200)
+    t.strictSame(targets.filter((id) => !ids.includes(id)), [])
+    t.notMatch(body, /<details[^>]* open/)
+    const [, createUser] = /<details class="operation" id="operation-createUser">([^]*?)<ul class="members">/.exec(body)!
+    t.match(createUser, '<label for="createUser-header-Idempotency-Key">')
+    t.match(createUser, '&quot;email&quot;: &quot;ada@example.com&quot;', 'the example can be sent as it stands')
+  })
+
   t.test('8 GET /docs/static sends an unchanged file only once, and 404 for an unknown one', async (t) => {
-    const path = '/docs/static/swagger-ui.css'
+    const path = '/docs/static/docs.css'
     const { etag } = (await inject('GET', path)).headers
     const again = await inject('GET', path, { headers: { 'if-none-match': `${etag}` } })
     t.strictSame([again.statusCode, again.body], [304, ''])
     t.equal((await inject('GET', `${path}?v=1`, { headers: { 'if-none-match': 'W/"other"' } })).statusCode, 200)
     for (const path of [
-      '/docs/none', '/docs/static/none', '/docs/static/..%2f..%2fpackage.json', '/docs/static/swagger-ui%2ecss',
+      '/docs/none', '/docs/static/none', '/docs/static/..%2f..%2fpackage.json', '/docs/static/docs%2ecss',
       '/docs//json',
     ]) {
       const response = await inject('GET', path)
@@ -405,7 +426,18 @@ t.test('9 the reference contains the prefix and the public URL', async (t) => {
   )
   t.ok(paths['/api/users'])
   t.match(info.description, '(/base/accounts/graphql)')
-  t.match((await inject('GET', '/docs')).headers['content-security-policy'], "connect-src 'self' https://example.com;")
+  t.match((await inject('GET', '/docs')).headers['content-security-policy'], "connect-src 'self';")
+})
+
+t.test('15.3 what a host calls its fields, and how it describes them, is text in the reference', async (t) => {
+  const description = '<img src=x onerror=alert(1)> [this](javascript:alert(1)) `code` **more** [there](https://example.com/a?b=1&c=2)'
+  const { inject } = await createUsher(t, {
+    ...options, prefix: '/accounts', userFields: Type.Object({ motto: Type.Optional(Type.String({ maxLength: 50, description })) }),
+  })
+  const { body } = await inject('GET', '/docs')
+  t.match(body, '&lt;img src=x onerror=alert(1)&gt; [this](javascript:alert(1)) <code>code</code> <strong>more</strong> ' +
+    '<a href="https://example.com/a?b=1&amp;c=2">there</a>')
+  t.notMatch(body, '<img')
 })
 
 nightly('9 a host keeps its own API reference, and two mounts have one each', async (t) => {

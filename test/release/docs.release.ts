@@ -1,7 +1,10 @@
-import type { Page } from 'playwright-core'
+// Functions that are passed to `evaluate` run in the browser.
+/// <reference lib="dom" />
+/// <reference lib="dom.iterable" />
+import type { Locator, Page } from 'playwright-core'
 import t from 'tap'
 import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
-import { look, openPage, oppositeLooks, served } from '../helpers/browser.ts'
+import { look, openPage, oppositeLooks, served, violationsIn } from '../helpers/browser.ts'
 
 const FAILED_401 = 'Failed to load resource: the server responded with a status of 401 (Unauthorized)'
 
@@ -10,26 +13,60 @@ t.test('15.3 /docs of the node', async (t) => {
 
   await t.test('8 an operation can be sent with a pasted token, with or without Bearer, which a reload keeps', async (t) => {
     const { page, foreign, problems } = await openPage(t, `${url}/docs`)
-    const openDialog = () => page.getByRole('button', { name: 'Authorize' }).first().click()
-    const close = async (name: string) => {
-      await page.locator('.modal-ux').getByRole('button', { name }).first().click()
-      await page.locator('.modal-ux').getByRole('button', { name: 'Close' }).first().click()
-    }
+    const removal = page.getByRole('button', { name: 'Remove the token' })
     for (const token of [admin.headers.authorization, admin.headers.authorization.replace('Bearer ', ' ')]) {
-      await openDialog()
-      await page.getByLabel('bearer').first().fill(token)
-      await close('Apply credentials')
+      await open(page, '#token')
+      await page.getByLabel('Token', { exact: true }).fill(token)
+      await page.getByRole('button', { name: 'Use this token' }).click()
+      await page.getByText('Requests carry the token that you have given.').waitFor()
       t.strictSame(await readProtected(page), ['200', admin.email])
       if (token.startsWith('Bearer')) {
         await page.reload()
         t.strictSame(await readProtected(page), ['200', admin.email])
+        await open(page, '#token')
       }
-      await openDialog()
-      await close('Remove authorization')
+      await removal.click()
     }
+    t.strictSame(await readProtected(page), ['401', undefined])
     await page.reload()
     t.strictSame(await readProtected(page), ['401', undefined])
-    t.strictSame({ foreign, problems }, { foreign: [], problems: [FAILED_401] })
+    t.strictSame({ foreign, problems }, { foreign: [], problems: [FAILED_401, FAILED_401] })
+  })
+
+  await t.test('15.3 the filter finds operations, and an address opens one', async (t) => {
+    const { page, problems } = await openPage(t, `${url}/docs#operation-createUpload`)
+    const shown = page.locator('.operation:visible')
+    await page.locator('#operation-createUpload form').waitFor()
+    await page.getByLabel('Find an operation').fill('PasskeyS delete')
+    t.strictSame(await shown.evaluateAll((all) => all.map(({ id }) => id)), [
+      'operation-removePasskey', 'operation-removeUserPasskey',
+    ])
+    t.match(await page.locator('#found').innerText(), /^2 of \d+ operations$/)
+    await page.getByLabel('Find an operation').fill('')
+    t.equal(await shown.count(), 0, 'collapsed')
+    t.strictSame(problems, [])
+  })
+
+  await t.test('15.3 a file is uploaded and fetched back, and each request is shown as a command', async (t) => {
+    const { page, problems } = await openPage(t, `${url}/docs`)
+    await logIn(page, admin)
+    const upload = await open(page, '#operation-createUpload')
+    await upload.getByLabel('file').setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('Hello') })
+    t.equal(await upload.getByLabel('description').inputValue(), 'A greeting')
+    t.equal(await send(upload), '200')
+    const { fileUrl } = JSON.parse(await upload.locator('.answer pre').first().innerText()) as { fileUrl: string }
+    await open(page, '#operation-createUpload .answer details:last-child')
+    t.match(await upload.getByRole('region', { name: 'curl' }).innerText(), /-H "Authorization: Bearer \$TOKEN".*-F 'file=@a\.txt'/s)
+    const users = await open(page, '#operation-listUsers')
+    await users.getByLabel('Accept').selectOption('application/vnd.api.v2+json')
+    await users.getByLabel('limit').fill('1')
+    t.equal(await send(users), '200')
+    t.match(await users.locator('.answer pre').first().innerText(), '"version": "2"')
+    const redirect = await open(page, '#operation-redirect')
+    await redirect.getByRole('button', { name: 'Send' }).click()
+    await redirect.getByText('A redirect, which browsers do not show to scripts.').waitFor()
+    t.ok(fileUrl.startsWith('/'))
+    t.strictSame(problems, [])
   })
 
   await t.test('15.3 16.4 logging in asks for the code of a second factor', async (t) => {
@@ -57,10 +94,9 @@ t.test('15.3 /docs of the node', async (t) => {
 
   await t.test('15.3 a login that is sent from the reference authorizes it, and a session that has ended is reported', async (t) => {
     const { page } = await openPage(t, `${url}/docs`)
-    const login = page.locator('#operations-auth-logIn')
-    await open(login)
-    await login.locator('textarea').first().fill(JSON.stringify({ email: admin.email, password: admin.password }))
-    await login.getByRole('button', { name: 'Execute' }).click()
+    const login = await open(page, '#operation-logIn')
+    await login.getByLabel('Body').fill(JSON.stringify({ email: admin.email, password: admin.password }))
+    await login.getByRole('button', { name: 'Send' }).click()
     await page.getByText(`Logged in as ${admin.email}`).waitFor()
     t.strictSame(await readProtected(page), ['200', admin.email])
 
@@ -96,7 +132,10 @@ t.test('15.3 /docs of a host', async (t) => {
     await page.reload()
     await page.getByText(`Logged in as ${admin.email}`).waitFor()
     t.strictSame(await readProtected(page), ['200', admin.email])
+    // The form is there before the session has ended.
+    const ended = page.waitForResponse(/\/auth\/logout$/)
     await page.getByRole('button', { name: 'Log out', exact: true }).click()
+    await ended
     await page.getByRole('textbox', { name: 'E-mail address' }).waitFor()
     await page.reload()
     await page.getByRole('textbox', { name: 'E-mail address' }).waitFor()
@@ -126,45 +165,72 @@ t.test('15.3 a login at /login, which the reference leads to, authorizes it and 
   t.strictSame(problems, [])
 })
 
-t.test('15.3 /docs fits, light on a desktop and dark on a phone', async (t) => {
+t.test('15.3 /docs is accessible and fits, light on a desktop and dark on a phone', async (t) => {
   const { url } = await served['a host']!(t)
   for (const { name, ...options } of oppositeLooks) {
     if (options.colorScheme === 'dark') options.viewport = { ...options.viewport, width: 360 }
-    const { page, problems } = await openPage(t, `${url}/docs`, options)
-    // All of them would take minutes. These have the widest parameters, bodies, media types and headers.
-    for (const id of ['users-listUsers', 'users-createUser', 'uploads-createUpload']) {
-      const operation = page.locator(`#operations-${id}`)
-      await operation.locator('.opblock-summary-control').click()
-      await operation.locator('.responses-table .response').last().waitFor()
+    const { page, foreign, problems } = await openPage(t, `${url}/docs`, options)
+    await page.locator('#find').waitFor()
+    for (const state of ['collapsed', 'open']) {
+      const { brightness, excess } = await look(page)
+      t.equal(brightness < 128, options.colorScheme === 'dark', `${name}: ${brightness}`)
+      t.equal(excess, 0, `${name}, ${state}`)
+      t.strictSame(await violationsIn(page), [], `${name}, ${state}`)
+      await page.evaluate(() => { for (const details of document.querySelectorAll('details')) details.open = true })
     }
-    const names = await page.locator('#operations-users-listUsers .parameters-col_name')
-      .evaluateAll((cells) => cells.map((cell) => cell.scrollWidth - cell.clientWidth))
-    t.ok(names.length > 5 && names.every((excess) => excess <= 0), `${name}: names of parameters fit: ${names}`)
-    const { brightness, excess } = await look(page)
-    t.equal(brightness < 128, options.colorScheme === 'dark', `${name}: ${brightness}`)
-    t.equal(excess, 0, name)
-    t.strictSame(problems, [], name)
+    t.strictSame({ foreign, problems }, { foreign: [], problems: [] }, name)
   }
 })
 
-// Returns the status of GET /api/protected, and the user's address.
-async function readProtected (page: Page): Promise<[status: string, email: string | undefined]> {
-  const operation = page.locator('#operations-auth-getCurrentUser')
-  await open(operation)
-  await operation.getByRole('button', { name: 'Execute' }).click()
-  const answer = operation.locator('.live-responses-table .response')
-  const [status, text] = [await answer.locator('.response-col_status')
-    .innerText(), await answer.locator('.response-col_description').innerText()]
-  await operation.getByRole('button', { name: 'Clear' }).click()
-  return [status.trim(), /\S+@example\.com/.exec(text)?.[0].replaceAll('"', '').replace(/,$/, '')]
+t.test('8 /docs/guide is an index with a search, accessible and fitting, light on a desktop and dark on a phone', async (t) => {
+  const { url } = await served['a host']!(t)
+  for (const { name, ...options } of oppositeLooks) {
+    const { page, foreign, problems } = await openPage(t, `${url}/docs`, options)
+    await page.getByRole('link', { name: 'Documents', exact: true }).click()
+    await page.getByRole('searchbox').fill('bcrypt hashes of passw')
+    await page.getByRole('link', { name: 'Moving users to Usher, and away from it: Hashes of passwords' }).click()
+    await page.waitForURL(`${url}/docs/guide/operations/import#hashes-of-passwords`)
+    for (const path of ['', '/contract', '/settings', '/operations/import', '/troubleshooting']) {
+      await page.goto(`${url}/docs/guide${path}`)
+      t.strictSame(await violationsIn(page), [], `${name}, ${path}`)
+      t.equal((await look(page)).excess, 0, `${name}, ${path}`)
+    }
+    await page.getByRole('searchbox').fill('xylophone')
+    await page.getByText('Nothing has all of these words.').waitFor()
+    t.strictSame({ foreign, problems }, { foreign: [], problems: [] }, name)
+  }
+})
+
+async function logIn (page: Page, { email, password }: { email: string, password: string }): Promise<void> {
+  await page.getByRole('textbox', { name: 'E-mail address' }).fill(email)
+  await page.getByRole('textbox', { name: 'Password' }).fill(password)
+  await page.getByRole('button', { name: 'Log in', exact: true }).click()
+  await page.getByText(`Logged in as ${email}`).waitFor()
 }
 
-async function open (operation: ReturnType<Page['locator']>): Promise<void> {
-  await operation.locator('.opblock-summary-control').waitFor()
-  if (await operation.locator('.opblock-summary-control[aria-expanded=false]').count() > 0) {
-    await operation.locator('.opblock-summary-control').click()
-  }
-  const tryIt = operation.getByRole('button', { name: 'Try it out' })
-  await operation.locator('.try-out').waitFor()
-  if (await tryIt.count() > 0) await tryIt.click()
+// Returns the status of GET /api/protected, and the user's address.
+async function readProtected (page: Page): Promise<[status: string, email: string | undefined]> {
+  const operation = await open(page, '#operation-getCurrentUser')
+  const status = await send(operation)
+  const text = await operation.locator('.answer pre').first().innerText()
+  return [status, /[^"\s]+@example\.com/.exec(text)?.[0]]
+}
+
+/** Sends an operation, and returns the status of the response. */
+async function send (operation: Locator): Promise<string> {
+  await operation.getByRole('button', { name: 'Send' }).click()
+  const status = operation.locator('.answer > p.strong')
+  await status.waitFor()
+  return /^\d+/.exec(await status.innerText())?.[0] ?? await status.innerText()
+}
+
+/** Opens something on the page that is collapsed, with what it is in. */
+async function open (page: Page, selector: string): Promise<Locator> {
+  const details = page.locator(selector)
+  await details.evaluate((element) => {
+    for (let at: Element | null = element; at; at = at.parentElement) {
+      if (at instanceof HTMLDetailsElement) at.open = true
+    }
+  })
+  return details
 }

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { look, openPage, oppositeLooks, served } from '../helpers/browser.ts'
+import { look, openPage, oppositeLooks, served, violationsIn } from '../helpers/browser.ts'
 
 t.test('7 /graphql of the node: GraphiQL queries, mutates and subscribes', async (t) => {
   const { url, admin } = await served['the node']!(t)
@@ -102,6 +102,10 @@ t.test('15.3 GraphiQL fits, light on a desktop and dark on a phone', async (t) =
     const { x, y, width, height } = (await page.getByRole('region', { name: 'Result Window' }).boundingBox())!
     t.ok(width > 300 && height > 200 && x >= 0 && y >= 0 && x + width <= options.viewport.width && y +
       height <= options.viewport.height, `${name}: ${[x, y, width, height]}`)
+    const editor = (await page.getByRole('region', { name: 'Operation Editor' }).boundingBox())!
+    t.ok(options.viewport.width < 640 ? y >= editor.y + editor.height : x >= editor.x + editor.width, `${name}: below or beside the query`)
+    // What remains is the library's: tabs that contain buttons, and the colors of its editor.
+    t.strictSame((await violationsIn(page)).filter((found) => !/^(nested-interactive: <li|color-contrast: <span class="mtk)/.test(found)), [], name)
     t.strictSame(problems, [], name)
   }
 })

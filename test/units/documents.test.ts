@@ -126,3 +126,59 @@ t.test('8 pages of an origin in CORS_ORIGIN may send and read all headers that d
   t.ok(read.includes('etag'))
   t.same(listIn(answer.headers['access-control-expose-headers']), read)
 })
+
+t.test('8 docs/troubleshooting.md and docs/endpoints.md have every code of a failure, and no others', async (t) => {
+  const sources = globSync(['schema/**/*.ts', 'plugins/**/*.ts', 'routes/**/*.ts', 'node/http/*.ts'], { cwd: root })
+    .map(read).join('\n')
+  // Defined as errors, as members of responses, or as classes.
+  const patterns = [
+    /defineError(?:<\w+>)?\(\s*'([A-Z_]+)'/g, /readonly code = '([A-Z_]+)'/g, /extensions: \{ code: '([A-Z_]+)'/g,
+    /extensions = \{ code: '([A-Z_]+)'/g, /error: '[^']+', code: '([A-Z_]+)'/g,
+  ]
+  const codes = new Set(patterns.flatMap((pattern) => [...sources.matchAll(pattern)].map(([, code]) => code!)))
+  t.ok(codes.size > 95, `${codes.size}`)
+  for (const file of ['docs/troubleshooting.md', 'docs/endpoints.md']) {
+    const text = read(file)
+    t.strictSame([...codes].filter((code) => !text.includes(`\`${code}\``)), [], file)
+  }
+  const first = [...read('docs/troubleshooting.md').matchAll(/^\| (`[A-Z_]{5,}`[^|]*) \|/gm)]
+  const listed = first.flatMap(([, cell]) => [...cell!.matchAll(/`([A-Z_]+)`/g)].map(([, code]) => code!))
+  t.ok(listed.length > 90)
+  t.strictSame(listed.filter((code) => !codes.has(code) && !['EADDRINUSE', 'INVALID_INPUT'].includes(code)), [])
+  t.strictSame(listed.filter((code, index) => listed.indexOf(code) !== index), [], 'each once')
+})
+
+t.test('8 docs/troubleshooting.md has every limit that a host can change', async (t) => {
+  const { throttle, live, graphql, ...options } = readOptions({ databaseUrl: 'postgres://localhost/usher' })
+  const isLimit = (name: string) => /Limit$|Quota|unfinished|(max|min)Bytes/i.test(name) ||
+    [
+      'bodySeconds', 'uploadIdleSeconds', 'postsPerHour', 'poolSize', 'hookSeconds', 'accessTokenSeconds', 'sessionSeconds',
+      'sessionIdleSeconds', 'stepUpSeconds',
+    ].includes(name)
+  const groups = [throttle, live, graphql].flatMap((group) => Object.keys(group))
+  const limits = [...groups, ...Object.keys(options).filter(isLimit)]
+  t.ok(limits.length > 35, `${limits.length}`)
+  const text = read('docs/troubleshooting.md')
+  t.strictSame(limits.filter((name) => !new RegExp(`\`(?:\\w+\\.)?${name}\``).test(text)), [])
+})
+
+t.test('docs/README.md lists every document', async (t) => {
+  const links = [...read('docs/README.md').matchAll(/\]\(([^)#:\s]+)\)/g)].map(([, file]) => join('docs', file!))
+  t.strictSame(documents.filter((file) => file.startsWith('docs/') && file !== 'docs/README.md' &&
+    !file.startsWith('docs/decisions/') && !links.includes(file)), [])
+})
+
+t.test("the figures of README.md's first section are those of docs/speed.md", async (t) => {
+  const [, why = ''] = /^## Why\n([^]*?)^## /m.exec(read('README.md'))!
+  const speed = read('docs/speed.md')
+  const row = (name: string) =>
+    speed.split('\n').find((line) => line.startsWith(`| ${name}`))!.split('|').map((cell) => cell.trim())
+  const [, , rate, , ceiling, ratio] = row('GET user by id')
+  t.ok(why.includes(`${rate} reads of users by id a second`), `${rate}`)
+  t.equal(Math.round(Number(ceiling) * 10), 5, 'half')
+  t.ok(why.includes(`${ratio} times a straightforward Fastify service`), `${ratio}`)
+  t.ok(why.includes(`; ${Number(row('list of 50 users by role')[5])} times for lists`))
+  const [, p99] = /p99 ([\d.]+) ms/.exec(row('a post to 2,000 subscribers').join(' '))!
+  t.ok(why.includes(`p99 of ${p99} ms`), `${p99}`)
+  t.ok(read('README.md').split('\n').length < 170)
+})
