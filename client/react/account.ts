@@ -9,10 +9,10 @@ import {
   Alert, Button, CodeField, Dialog, EmailField, failureText, Field, Form, h, HostFields, isAbandoned, NewPasswordField,
   part, PasswordField, Status, useAction, usePasskeySupport, type CommonProps,
 } from './elements.ts'
-import { readFields, readValues, useFields } from './fields.ts'
+import { readFields, readValues } from './fields.ts'
 import {
-  useAccount, useApiKeys, useFiles, useIdentities, usePassword, usePasskeys, useProfile, useProviders, useSecondFactor,
-  useSessions, type FileActions, type FileLink, type FileRecord, type Passkey,
+  useAccount, useApiKeys, useFields, useFiles, useIdentities, usePassword, usePasskeys, useProfile, useProviders,
+  useSecondFactor, useSessions, type FileActions, type FileLink, type FileRecord, type Passkey,
 } from './hooks.ts'
 import type { Used } from './resource.ts'
 import { useSession } from './session.ts'

@@ -1,7 +1,4 @@
 /// <reference lib="dom" />
-import { useProvided } from './context.ts'
-import { useSignInSettings } from './hooks.ts'
-
 /** A field of a host, as far as a form shows it: a JSON schema, or a schema of TypeBox. */
 export interface FieldSchema {
   readonly type?: unknown
@@ -31,15 +28,6 @@ export interface HostField {
   /** Attributes of the element. */
   readonly attributes: Readonly<Record<string, unknown>>
   readonly preset: unknown
-}
-
-const NO_FIELDS: FieldsSchema = { properties: {} }
-
-/** Returns the fields of the provider above, or those that the service says once it has answered. */
-export function useFields (): FieldsSchema {
-  const { client, fields } = useProvided()
-  const { data } = useSignInSettings(client)
-  return fields ?? data?.fields ?? NO_FIELDS
 }
 
 // A longer text has several lines.

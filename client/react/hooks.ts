@@ -3,6 +3,8 @@ import { unwrap, type components, type UsherClient } from '../index.ts'
 import { UsherError } from '../error.ts'
 import { createPasskey } from '../passkeys.ts'
 import { pageUrl } from '../tabs.ts'
+import { useProvided } from './context.ts'
+import type { FieldsSchema } from './fields.ts'
 import { refresh, useResource, type Definition, type Used } from './resource.ts'
 import { uploadFile, type UploadOptions } from './upload.ts'
 
@@ -376,6 +378,15 @@ const settings = define<SignInSettings, object>({
 
 /** Returns what a login and a sign-up consist of: providers, mails, sign-up, and the fields of the host. */
 export const useSignInSettings = (client?: UsherClient): Used<SignInSettings> => useResource(settings, client)
+
+const NO_FIELDS: FieldsSchema = { properties: {} }
+
+/** Returns the fields of the provider above, or those that the service says once it has answered. */
+export function useFields (): FieldsSchema {
+  const { client, fields } = useProvided()
+  const { data } = useSignInSettings(client)
+  return fields ?? data?.fields ?? NO_FIELDS
+}
 
 /** Returns the providers with which users sign in. */
 export const useProviders = (client?: UsherClient): Used<Provider[]> => useResource(providers, client)

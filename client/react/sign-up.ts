@@ -5,7 +5,8 @@ import { useProvided } from './context.ts'
 import {
   Button, EmailField, Field, Form, h, HostFields, NewPasswordField, part, Status, type CommonProps,
 } from './elements.ts'
-import { readFields, readValues, useFields } from './fields.ts'
+import { readFields, readValues } from './fields.ts'
+import { useFields } from './hooks.ts'
 import { format } from './texts.ts'
 
 export interface SignUpProps extends CommonProps {

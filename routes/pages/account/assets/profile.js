@@ -41,8 +41,9 @@ function showFacts () {
   if (!card) return
   for (const place of card.querySelectorAll('[data-fact]')) {
     const value = user[place.dataset.fact]
-    place.hidden = place.previousElementSibling.hidden = value === undefined || value === null
-    place.textContent = shown(value, place)
+    const isMissing = value === undefined || value === null
+    place.hidden = place.previousElementSibling.hidden = isMissing
+    place.textContent = isMissing ? '' : shown(value, place)
   }
   card.hidden = card.querySelector('dd:not([hidden])') === null
 }
