@@ -118,7 +118,7 @@ t.test('18.2 a list is searched while its reader types, and its address says wha
   t.equal(await page.locator('tbody tr').count(), 1)
   t.equal(new URL(page.url()).search, '?q=robot')
   t.equal(await page.evaluate(() => document.activeElement?.id), 'q', 'the reader goes on typing')
-  await page.getByLabel('Selection').check()
+  await page.getByLabel('Selection', { exact: true }).check()
   t.equal(await page.getByLabel('Select Robot').isChecked(), true, 'all rows are selected, also of what was found')
   await page.getByRole('searchbox').fill('')
   await page.getByText('1 user', { exact: true }).waitFor({ state: 'detached' })

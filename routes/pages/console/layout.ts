@@ -81,14 +81,14 @@ export function createLayout (
     const link = ([section, address, name]: Page) => html`<li><a${attributes({
       href: `${path}${address}`, 'aria-current': section === current && 'page',
     })}>${icon(section)}${t[name]}</a></li>\n`
-    return html`<div class="side" id="side" popover>
-<nav aria-label="${t.navLabel}">${present.map(({ title, pages }) => html`${
-  title && html`<p class="group">${t[title]}</p>`}<ul>${pages.map(link)}</ul>\n`)}</nav>
+    return html`<nav class="side" id="side" aria-label="${t.navLabel}" popover>
+<div>${present.map(({ title, pages }) => html`${
+  title && html`<p class="group">${t[title]}</p>`}<ul>${pages.map(link)}</ul>\n`)}</div>
 <div class="visitor">${showAvatar(user.name)}<p><span class="strong">${showText(user.name)}</span><span class="muted">${showText(user.email)}</span></p>
 <p class="muted until">${words.phrase('sessionUntil', { time: words.time(expiresAt) })}</p>
 <div class="actions">${hasAccount && html`<a href="${publicPath}/account">${t.toAccount}</a>`}<form class="inline" method="post" action="${path}/logout">${
   button(t.logOut, { kind: 'plain', small: true })}</form></div></div>
-</div>`
+</nav>`
   }
 
   function frame (

@@ -157,7 +157,7 @@ ${showFields(words, members, merged?.values ?? (isOwn ? typed : current), isOwn 
           hint: html`${words.phrase('sessionText', {
             address: session.address || t.unknownAddress, time: words.time(session.lastUsedAt),
           })}${session.amr.length > 0 && html`${separator}<code>${session.amr.join(' ')}</code>`}`,
-          actions: buttonForm(`${base}/sessions/${session.id}/end`, t.endSession, { label: words.format('endSessionOf', { name: agent }) }),
+          actions: buttonForm(`${base}/sessions/${session.id}/end`, t.endSession, { label: `${t.endSession}: ${agent}` }),
         })
       }))}${more > 0 && html`<p class="hint">${words.format('moreSessions', { count: more })}</p>`}
 ${buttonForm(`${base}/sessions/end`, t.endAllSessions, { kind: 'danger' })}
@@ -190,12 +190,12 @@ ${buttonForm(`${base}/sessions/end`, t.endAllSessions, { kind: 'danger' })}
       ...passkeys.map(({ id, name, createdAt, lastUsedAt }) => listRow({
         title: html`${t.passkeysTitle}: ${showText(name)}`,
         hint: used(createdAt, lastUsedAt, ['addedUsed', 'addedUnused']),
-        actions: buttonForm(`${base}/passkeys/${id}/remove`, t.passkeyRemove, { label: words.format('removePasskey', { name }) }),
+        actions: buttonForm(`${base}/passkeys/${id}/remove`, t.passkeyRemove, { label: `${t.passkeyRemove}: ${name}` }),
       })),
       ...identities.map(({ id, provider, email, createdAt, lastUsedAt }) => listRow({
         title: html`${provider} ${email !== null && showText(email)}`,
         hint: used(createdAt, lastUsedAt, ['linkedUsed', 'addedUnused']),
-        actions: buttonForm(`${base}/identities/${id}/remove`, t.identityRemove, { label: words.format('unlinkOf', { name: provider }) }),
+        actions: buttonForm(`${base}/identities/${id}/remove`, t.identityRemove, { label: `${t.identityRemove}: ${provider}` }),
       })),
     ])}<p class="hint">${t.waysHint}</p>`, { id: 'ways', title: t.tabSignIn })
   }
@@ -209,8 +209,7 @@ ${keys.length === 0
   ? emptyState({ title: t.noKey })
   : card(list(keys.map(({ id, name, actions, createdAt, lastUsedAt, expiresAt }) => listRow({
     title: showText(name),
-    badges: html` ${showActions(words, actions)}`,
-    hint: html`${words.phrase('keyMade', { time: words.time(createdAt) })}${separator}${lastUsedAt === null
+    hint: html`${showActions(words, actions)}<br>${words.phrase('keyMade', { time: words.time(createdAt) })}${separator}${lastUsedAt === null
       ? t.keyUnused
       : words.phrase('keyUsedText', { time: words.time(lastUsedAt) })}${
       expiresAt !== null && html`${separator}${words.phrase('keyExpiresText', { time: words.time(expiresAt) })}`}`,
