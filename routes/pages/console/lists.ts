@@ -17,11 +17,11 @@ const parseKeys = createParser(ListAllKeys)
 const SHOWN_ACTIONS = 3
 
 /** Returns what a key permits, in as much space as a cell has. */
-export function showActions ({ t }: Words, actions: readonly string[] | null): Html {
+function showActions ({ t }: Words, actions: readonly string[] | null): Html {
   if (actions === null) return badge(t.keyAll)
-  return html`<span class="badges">${actions.slice(0, SHOWN_ACTIONS).map((action) => html`<code class="badge">${action}</code> `)}${
+  return html`<div class="badges">${actions.slice(0, SHOWN_ACTIONS).map((action) => html`<code class="badge">${action}</code> `)}${
     actions.length > SHOWN_ACTIONS && html`<details><summary>+${actions.length - SHOWN_ACTIONS}</summary>${
-      actions.slice(SHOWN_ACTIONS).map((action) => html`<code class="badge">${action}</code> `)}</details>`}</span>`
+      actions.slice(SHOWN_ACTIONS).map((action) => html`<code class="badge">${action}</code> `)}</details>`}</div>`
 }
 
 /** Returns the lists about the service, by their paths, and what their forms do. */

@@ -8,7 +8,6 @@ import { alert, badge, button, card, emptyState, facts, field, list, listRow, ta
 import { html, type Html, type HtmlValue } from '../html.ts'
 import type { Context, Done, Form, Outcome, Render, Submit } from './context.ts'
 import { separator } from './layout.ts'
-import { showActions } from './lists.ts'
 import type { createLogPages } from './log.ts'
 import type { createPostPages } from './posts.ts'
 import { buttonForm, dangerForm, hiddenFields, revokeLinks, showAgent, showState, showText } from './shown.ts'
@@ -209,7 +208,9 @@ ${keys.length === 0
   ? emptyState({ title: t.noKey })
   : card(list(keys.map(({ id, name, actions, createdAt, lastUsedAt, expiresAt }) => listRow({
     title: showText(name),
-    hint: html`${showActions(words, actions)}<br>${words.phrase('keyMade', { time: words.time(createdAt) })}${separator}${lastUsedAt === null
+    hint: html`<span class="badges">${actions === null
+      ? badge(t.keyAll)
+      : actions.map((action) => html`<code class="badge">${action}</code>`)}</span><br>${words.phrase('keyMade', { time: words.time(createdAt) })}${separator}${lastUsedAt === null
       ? t.keyUnused
       : words.phrase('keyUsedText', { time: words.time(lastUsedAt) })}${
       expiresAt !== null && html`${separator}${words.phrase('keyExpiresText', { time: words.time(expiresAt) })}`}`,
