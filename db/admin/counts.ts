@@ -79,8 +79,8 @@ export async function readDailyCounts (db: Database, days: number): Promise<Dail
 /** A number of rows: exact, or about as many as PostgreSQL has estimated last. */
 export interface RowCount { count: number, isExact: boolean }
 
-// Up to this many rows are counted.
-const MAX_COUNTED = 10_000
+/** Up to this many rows are counted. */
+export const MAX_COUNTED = 10_000
 
 const countedTables = ['users', 'posts', 'uploads'] as const
 export type CountedTable = typeof countedTables[number]
@@ -90,6 +90,15 @@ export const countUpTo = (
   db: Database, table: keyof Tables & string, max: number, condition: RawBuilder<unknown> = sql`true`
 ): RawBuilder<number> => sql<number>`(select count(*)::integer from (
   select * from ${sql.id(schemaOf(db), table)} limit ${sql.lit(max)}) as counted where ${condition})`
+
+/** Returns about how many rows a table has, as PostgreSQL has estimated it last. */
+export async function estimateRows (db: Database, table: CountedTable): Promise<number> {
+  const { estimate } = await db.selectNoFrom(
+    sql<number>`(select greatest(reltuples, 0)::float8 from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+      where nspname = ${schemaOf(db)} and relname = ${table})`.as('estimate')
+  ).executeTakeFirstOrThrow()
+  return Math.round(estimate)
+}
 
 /** Returns how many rows tables have. It takes the same time for a million of them. */
 export async function readRowCounts (db: Database): Promise<Record<CountedTable, RowCount>> {

@@ -83,6 +83,18 @@ export async function listAuditEntries (
   return toPage(rows, limit)
 }
 
+/** Returns when users have logged in last, by their ids, as one statement. Those without a login are absent. */
+export async function readLastLogins (db: Database, ids: readonly string[]): Promise<ReadonlyMap<string, Date>> {
+  if (ids.length === 0) return new Map()
+  const asked = sql<{ user: string }>`unnest(${ids}::uuid[])`.as<'asked'>(sql`asked("user")`)
+  const rows = await db.selectFrom(asked)
+    .innerJoinLateral((lateral) => lateral.selectFrom('audit').select('created_at as at')
+      .whereRef('user_id', '=', 'asked.user').where('action', '=', 'login').orderBy('id', 'desc').limit(1).as('last'),
+    (join) => join.onTrue())
+    .select(['asked.user', 'last.at']).execute()
+  return new Map(rows.map(({ user, at }) => [user, at]))
+}
+
 /** Returns the seconds since the last backup was complete, or undefined if the account log has none. */
 export async function readBackupAge (db: Database): Promise<number | undefined> {
   const { age } = await db.selectFrom('audit')

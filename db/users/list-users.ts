@@ -85,6 +85,16 @@ export async function listUsers (db: Database, query: ListUsersQuery, fields = n
     : { rows, next: end ?? null }
 }
 
+/** Counts the users of a list without a search, up to `max`, from an index. */
+export async function countUsers (
+  db: Database, query: Omit<ListUsersQuery, 'q' | 'after' | 'limit' | 'sort' | 'members'>, max: number
+): Promise<number> {
+  const all = { ...query, limit: max }
+  const { count } = await db.selectFrom(inOrder(db, selectFrom(db, all, { max }), all).select('id').limit(max).as('some'))
+    .select(sql<number>`count(*)::integer`.as('count')).executeTakeFirstOrThrow()
+  return count
+}
+
 type Columns = readonly SelectExpression<Tables, 'users'>[]
 
 /** The rows of a page, and one more if there is one. `end` is where a search has stopped that has found fewer. */

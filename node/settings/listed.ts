@@ -3,7 +3,7 @@ import { sourceOf, type ConfigFile } from '../config/config-file.ts'
 import { actionsOfSetting, settingOf } from './config-values.ts'
 import { checkEnvironment } from './environment.ts'
 import { maskSetting } from './masked.ts'
-import { optionOfSetting } from './schema.ts'
+import { groupOfSetting, optionOfSetting } from './schema.ts'
 import { settingNames } from './settings.ts'
 import type { Shell } from '../terminal/shell.ts'
 
@@ -44,7 +44,8 @@ export async function listSettings (shell: Shell): Promise<ListedSettings> {
 /** Returns them as the console shows them. */
 export async function listShownSettings (shell: Shell): Promise<ShownSetting[]> {
   const { settings, options } = await listSettings(shell)
-  return [...settings, ...options].map(({ name, value, source }) => ({ name, value: textOf(value) || null, source }))
+  return [...settings, ...options].map(({ name, value, source }) =>
+    ({ name, value: textOf(value) || null, source, group: groupOfSetting(name) }))
 }
 
 /** Returns the text of a value, which is empty if it is not set. */

@@ -1,4 +1,5 @@
 import { Type, type TSchema } from '@sinclair/typebox'
+import type { SettingGroup } from '../../schema/admin/admin.ts'
 import { Settings as Options } from '../../schema/options/options.ts'
 import { ADDRESS, PATH } from '../../schema/options/pages.ts'
 import { PUBLIC_URL_FORMAT } from '../../schema/options/public-url.ts'
@@ -287,4 +288,48 @@ export const optionOfSetting = Object.fromEntries(
 ) as {
   readonly [Name in keyof Declared as Declared[Name] extends { option: string } ? Name : never]:
   Declared[Name] extends { option: infer Path } ? Path : never
+}
+
+const groups = {
+  node: [
+    'HOST', 'PORT', 'WORKERS', 'CONFIG', 'DEADLINE_FACTOR', 'NODE_ENV', 'PUBLIC_URL', 'CORS_ORIGIN', 'TRUST_PROXY', 'LOG_LEVEL',
+    'ACCESS_LOG', 'SLOW_STATEMENT_MS', 'METRICS_PORT', 'METRICS_HOST',
+  ],
+  database: [
+    'DATABASE_URL', 'NOTIFICATIONS_URL', 'REPLICA_URLS', 'DATABASE_WAIT_SECONDS', 'POOL_SIZE', 'DATA_DIR', 'SECRET',
+    'FORMER_SECRET',
+  ],
+  pages: ['PRODUCT_NAME', 'PRODUCT_COLOR', 'PRODUCT_LOGO', 'APP_URL', 'TERMS_URL', 'PRIVACY_URL', 'PASSWORD_URL', 'CONSOLE'],
+  access: [
+    'USERS_VISIBLE_TO', 'EMAILS_VISIBLE_TO', 'POSTS_VISIBLE_TO', 'UPLOADS_VISIBLE_TO', 'ADMIN_EMAIL', 'ADMIN_PASSWORD',
+    'PRINT_SECRETS',
+  ],
+  sessions: [
+    'SIGN_UP', 'LOGIN_MAIL', 'SECOND_FACTOR', 'STEP_UP_SECONDS', 'SESSION_SECONDS', 'SESSION_IDLE_SECONDS',
+    'ACCESS_TOKEN_SECONDS', 'TOKEN_ISSUER', 'SIGNING_ALGORITHM', 'SIGNING_KEY_SECONDS', 'PASSWORD_TOKEN_SECONDS',
+    'PASSWORD_HASH_MEMORY_KIB', 'PASSWORD_HASH_PASSES', 'AUDIT_SECONDS',
+  ],
+  mail: [
+    'SMTP_URL', 'MAIL_FROM', 'MAIL_TEMPLATES', 'WEBHOOK_URL', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS', 'WEBHOOK_ALLOW_PRIVATE',
+  ],
+  uploads: [
+    'UPLOAD_MAX_BYTES', 'UPLOAD_QUOTA_BYTES', 'UPLOAD_QUOTA_FILES', 'UPLOADS_TO', 'S3_ENDPOINT', 'S3_BUCKET', 'S3_REGION',
+    'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY', 'S3_PREFIX', 'S3_PATH_STYLE', 'S3_REDIRECT_SECONDS', 'POSTS_PER_HOUR',
+  ],
+} as const satisfies { readonly [Group in SettingGroup]?: readonly (keyof Declared)[] }
+
+type Grouped = typeof groups[keyof typeof groups][number] | `THROTTLE_${string}` | `LIVE_${string}`
+
+// Does not compile while a setting is in no group.
+const others: Readonly<Record<Exclude<keyof Declared, Grouped>, SettingGroup>> = {}
+
+const groupOf = new Map<string, SettingGroup>(
+  Object.entries(groups).flatMap(([group, names]) => names.map((name) => [name, group as SettingGroup] as const))
+)
+
+/** Returns what a setting is about. */
+export function groupOfSetting (name: string): SettingGroup {
+  if (/^(THROTTLE|LIVE)_/.test(name)) return 'limits'
+  if (name.startsWith('PROVIDER')) return 'sessions'
+  return groupOf.get(name) ?? Reflect.get(others, name) ?? 'other'
 }

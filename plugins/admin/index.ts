@@ -14,6 +14,7 @@ import type { Audit } from '../audit/index.ts'
 import type { Caller } from '../access/caller.ts'
 import { coreOf, type Core } from '../core.ts'
 import type { Database } from '../database/index.ts'
+import { showOptions } from './shown-options.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 
 const DAYS = 30
@@ -143,6 +144,15 @@ function createAdmin ({ lifecycle, database, options, audit }: Dependencies) {
     settings (caller: Caller): readonly ShownSetting[] {
       caller.authorize('service:read')
       return options.shownSettings?.() ?? []
+    },
+
+    /**
+     * Returns the options with which a host has mounted the plugin, without what may be secret; none for a node. Throws
+     * `Unauthenticated`, `Forbidden`.
+     */
+    options (caller: Caller): readonly ShownSetting[] {
+      caller.authorize('service:read')
+      return options.shownSettings ? [] : showOptions(options)
     },
   }
 }

@@ -1,7 +1,8 @@
 import fp from 'fastify-plugin'
 import { NIL } from 'uuid'
 import {
-  deleteOldAuditEntries, entrySources, findFrequentEntries, insertAuditEntries, listAuditEntries, thinAuditEntries,
+  deleteOldAuditEntries, entrySources, findFrequentEntries, insertAuditEntries, listAuditEntries, readLastLogins,
+  thinAuditEntries,
   thinEntriesAboutNobody, type AuditEntryRow, type ListAuditQuery, type NewAuditEntry,
 } from '../../db/audit/audit.ts'
 import { batchCalls } from '../../db/batching/batching.ts'
@@ -169,6 +170,16 @@ function createAudit (
       const { rows, next } = await reads.run(id, () => listAuditEntries(db, { ...query, userId }))
       await caller.confirm()
       return { rows: seesAll ? rows : rows.map((entry) => forOwner(entry)), next }
+    },
+
+    /**
+     * Returns when users have logged in last, by their ids, as far as the log goes back and the caller may read it.
+     * Throws `InvalidToken`.
+     */
+    async lastLogins (caller: Caller, userIds: readonly string[]): Promise<ReadonlyMap<string, Date>> {
+      const found = await readLastLogins(db, userIds.filter((id) => caller.allows('audit:read', { ownerId: id })))
+      await caller.confirm()
+      return found
     },
 
     /**

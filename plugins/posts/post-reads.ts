@@ -3,6 +3,7 @@ import {
   MAX_BYTES_PER_STATEMENT, findPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type ListedPost,
   type ListPostsQuery,
 } from '../../db/posts/posts.ts'
+import { searchPosts, type FoundPosts, type SearchPostsQuery } from '../../db/posts/search-posts.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { BatchTelemetry } from '../../db/telemetry/batch.ts'
 import type { Deadlines } from '../../schema/options/deadlines.ts'
@@ -45,6 +46,9 @@ export function createPostReads (db: Database, { batch, deadlines, listsInFlight
     list: batchLists((query: ListPostsQuery) => listPosts(db, query), {
       telemetry: batch('posts.list'), timeoutMs, ...listsInFlight !== undefined && { inFlight: listsInFlight },
     }),
+
+    /** Returns a page of posts whose titles contain a text, with the beginnings of their contents. */
+    search: (query: SearchPostsQuery): Promise<FoundPosts> => searchPosts(db, query),
 
     /** Returns the newest posts of an author, who must exist. The contents of a long list are null, see `complete`. */
     listOfAuthor: batchCalls(

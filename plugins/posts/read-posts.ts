@@ -1,4 +1,5 @@
 import type { AuthorPostsKey, ListedPost, ListPostsQuery, PostRow } from '../../db/posts/posts.ts'
+import type { FoundPosts, SearchPostsQuery } from '../../db/posts/search-posts.ts'
 import type { Page } from '../../db/tables/page.ts'
 import type { Caller } from '../access/caller.ts'
 import type { PostRecords } from './posts.ts'
@@ -23,6 +24,17 @@ export function createReadPosts (records: PostRecords['costly']) {
     async list (caller: Caller, query: ListPostsQuery): Promise<Page<ListedPost>> {
       caller.authorize('posts:read', { ownerId: query.authorId })
       const page = await records.list(query, caller.client)
+      await caller.confirm()
+      return page
+    },
+
+    /**
+     * Returns a page of posts whose titles contain a text, with the beginnings of their contents, for those who look
+     * after them.
+     */
+    async search (caller: Caller, query: SearchPostsQuery): Promise<FoundPosts> {
+      caller.authorize('posts:read', { ownerId: query.authorId })
+      const page = await records.search(query)
       await caller.confirm()
       return page
     },

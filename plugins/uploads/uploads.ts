@@ -8,6 +8,7 @@ import {
   deleteUpload, listUploads, listUploadsOfUsers, restoreChangedUpload, updateUpload, userUploadsKey,
   type ListUploadsQuery, type UploadRow, type UserUploadsKey,
 } from '../../db/uploads/uploads.ts'
+import { searchUploads, type FoundUploads } from '../../db/uploads/search-uploads.ts'
 import type { AuditAction } from '../../schema/audit/audit.ts'
 import { permits, type Match } from '../../schema/http/entity-tag.ts'
 import { PreconditionFailed } from '../../schema/http/errors.ts'
@@ -149,6 +150,18 @@ export function createUploads (dependencies: Dependencies) {
       const page = await (userId === undefined
         ? listAll(query, caller.client)
         : listOfUser(userUploadsKey(userId, query), caller.client))
+      await caller.confirm()
+      return page
+    },
+
+    /**
+     * Returns a page of the uploads of a user, or of all users, whose names contain a text. Throws what `list` throws.
+     */
+    async search (caller: Caller, { q, user, limit, after }: ListRequest & { q: string }): Promise<FoundUploads> {
+      const userId = ownerOf(caller, user)
+      caller.authorize('uploads:list', { ownerId: userId })
+      const onlyPublic = !caller.allows('uploads:read-private', { ownerId: userId })
+      const page = await searchUploads(reads, { q, userId, limit, after, onlyPublic })
       await caller.confirm()
       return page
     },

@@ -1,3 +1,4 @@
+import { MAX_COUNTED, type RowCount } from '../../db/admin/counts.ts'
 import { EVERYBODY, placeOf, type ListUsersQuery, type UserPage } from '../../db/users/list-users.ts'
 import type { UserVersion } from '../../db/users/users.ts'
 import type { UserRow } from '../../db/tables/index.ts'
@@ -9,6 +10,9 @@ import {
 import type { Caller } from '../access/caller.ts'
 import type { Core } from '../core.ts'
 import type { UserRecords } from './user-records.ts'
+
+// Those of a filter are counted in each of the states that it allows.
+const MAX_FILTERED = 1000
 
 /** A list of users as it is requested. */
 export interface UserListRequest extends UserFilters {
@@ -72,6 +76,22 @@ export function createUserReads ({ records, options: { userFields } }: Dependenc
       const isVisible = user && actions.every((action) => caller.allows(action, { ownerId: user.id }))
       await caller.confirm()
       return isVisible ? user : undefined
+    },
+
+    /**
+     * Returns how many users a list without a search has. Above 10,000, it is what PostgreSQL has estimated, and of a
+     * filter, above 1,000, that number: there are more.
+     */
+    async count (caller: Caller, filters: Omit<UserFilters, 'q' | 'email' | 'sort'>): Promise<RowCount> {
+      caller.authorize('users:list')
+      if (filtersAccounts(filters)) caller.authorize('users:filter')
+      const { role, kind, disabled, emailVerified, secondFactor } = filters
+      const isAll = [role, kind, disabled, emailVerified, secondFactor].every((one) => one === undefined)
+      const max = isAll ? MAX_COUNTED : MAX_FILTERED
+      const found = await records.count({ role, kind, disabled, emailVerified, secondFactor }, max + 1)
+      await caller.confirm()
+      if (found <= max) return { count: found, isExact: true }
+      return { count: isAll ? Math.max(found, await records.estimate()) : max, isExact: false }
     },
 
     /**

@@ -1,9 +1,10 @@
 import { batchLists, SLOW_LISTS_IN_FLIGHT, batchCalls, type Client } from '../../db/batching/batching.ts'
+import { estimateRows } from '../../db/admin/counts.ts'
 import type { UserRow } from '../../db/tables/index.ts'
 import {
   findUsers, findUsersByEmail, findUserVersions, insertUsers, type UserCreation, type UserVersion,
 } from '../../db/users/users.ts'
-import { listUsers, type ListUsersQuery, type UserPage } from '../../db/users/list-users.ts'
+import { countUsers, listUsers, type ListUsersQuery, type UserPage } from '../../db/users/list-users.ts'
 import { UserNotFound } from '../../schema/users/users.ts'
 import type { Core } from '../core.ts'
 import { createPacing, LARGE_PAGE } from './large-pages.ts'
@@ -66,6 +67,10 @@ export function createUserRecords (
       const read = query.q !== undefined ? search : query.limit > LARGE_PAGE ? listLarge : list
       return read(query, client)
     },
+    /** Counts the users of a list without a search, up to `max`. */
+    count: (query: Parameters<typeof countUsers>[1], max: number): Promise<number> => countUsers(reads, query, max),
+    /** Returns about how many users there are, as PostgreSQL has estimated it last. */
+    estimate: (): Promise<number> => estimateRows(reads, 'users'),
     /**
      * Creates a user. Resolves after the commit. Rejects with `EmailTaken`, `KeyTaken`, or `InvalidToken` if the client
      * may no longer act.

@@ -36,6 +36,8 @@ export interface PageShell {
   logo?: string
   /** What is in the header beside the name, at its end. */
   header?: HtmlValue
+  /** What is beside the content on wide screens, below the header. */
+  side?: HtmlValue
   footer?: HtmlValue
   /** `narrow` is for forms, `medium` for reading, `wide` for tables. */
   width?: 'narrow' | 'medium' | 'wide'
@@ -56,11 +58,12 @@ export function page (shell: PageShell): Html {
 <link rel="icon" href="${icon}">
 ${stylesheets.map((href) => html`<link rel="stylesheet" href="${href}">\n`)}${
   scripts.map((src) => html`<script type="module" src="${src}"></script>\n`)}</head>
-<body class="page ${shell.width ?? 'narrow'}">
+<body class="${classes('page', shell.width ?? 'narrow', Boolean(shell.side) && 'with-side')}">
 <a class="skip" href="#main">${skip}</a>
 <header class="page-header">${home === undefined
   ? html`<span class="brand">${mark}</span>`
   : html`<a class="brand" href="${home}">${mark}</a>`}${shell.header}</header>
+${shell.side}
 <main class="page-main" id="main" tabindex="-1">
 ${content}
 </main>
@@ -232,6 +235,10 @@ export interface Column<Row> {
   isNumber?: boolean
   /** Whether it names the row. */
   isHeader?: boolean
+  /** The class of its cells. */
+  kind?: string
+  /** Whether only screen readers have its title, because its cells say what they are. */
+  hidesTitle?: boolean
 }
 
 /** Returns a table. On phones each row is a block, whose cells say what they are. */
@@ -244,13 +251,16 @@ export function table<Row> (
     hidesCaption?: boolean
   }
 ): Html {
-  const cellOf = (row: Row) => ({ title, cell, isNumber, isHeader }: Column<Row>) => isHeader
-    ? html`<th scope="row">${cell(row)}</th>`
-    : html`<td${attributes({ class: isNumber && 'number', 'data-label': title })}><div>${cell(row)}</div></td>`
+  const cellOf = (row: Row) => ({ title, cell, isNumber, isHeader, kind, hidesTitle }: Column<Row>) => isHeader
+    ? html`<th${attributes({ scope: 'row', class: kind })}>${cell(row)}</th>`
+    : html`<td${attributes({
+      class: classes(isNumber && 'number', kind) || undefined, 'data-label': hidesTitle ? undefined : title,
+    })}><div>${cell(row)}</div></td>`
   return html`<div class="table"><table>
 <caption${attributes({ class: hidesCaption && 'visually-hidden' })}>${caption}</caption>
-<thead><tr>${columns.map(({ title, isNumber }) =>
-  html`<th${attributes({ scope: 'col', class: isNumber && 'number' })}>${title}</th>`)}</tr></thead>
+<thead><tr>${columns.map(({ title, isNumber, kind, hidesTitle }) =>
+  html`<th${attributes({ scope: 'col', class: classes(isNumber && 'number', kind) || undefined })}>${
+    hidesTitle ? html`<span class="visually-hidden">${title}</span>` : title}</th>`)}</tr></thead>
 <tbody>${rows.map((row) => html`<tr>${columns.map(cellOf(row))}</tr>`)}</tbody>
 </table></div>`
 }

@@ -1,11 +1,16 @@
 // What pages do that are rendered on the server: buttons that show that they work, dialogs, toasts and local times.
 const { lang } = document.documentElement
 const times = new Intl.DateTimeFormat(lang || undefined, { dateStyle: 'medium', timeStyle: 'short' })
+const dates = new Intl.DateTimeFormat(lang || undefined, { dateStyle: 'medium' })
 
-for (const time of document.querySelectorAll('time[datetime]')) {
-  time.title = time.textContent
-  time.textContent = times.format(new Date(time.dateTime))
+/** Shows the times in a part of the page in the time zone of the reader. */
+export function showTimes (root) {
+  for (const time of root.querySelectorAll('time[datetime]')) {
+    time.title = 'short' in time.dataset ? times.format(new Date(time.dateTime)) : time.textContent
+    time.textContent = ('short' in time.dataset ? dates : times).format(new Date(time.dateTime))
+  }
 }
+showTimes(document)
 
 const busy = new Set()
 

@@ -96,5 +96,18 @@ export const SettingList = Type.Array(Type.Object({
   description: 'The settings of the node, in the order of its documentation; none if a host has mounted Usher',
 })
 
+/** What settings are about, in the order in which the console shows them. */
+export const settingGroups = [
+  'node', 'database', 'pages', 'access', 'sessions', 'mail', 'uploads', 'limits', 'other',
+] as const
+
+export type SettingGroup = typeof settingGroups[number]
+
 /** A setting of the node, as admins see it. */
-export interface ShownSetting { readonly name: string, readonly value: string | null, readonly source: string }
+export interface ShownSetting {
+  readonly name: string
+  readonly value: string | null
+  readonly source: string
+  /** What it is about, for the console; absent for what is in none of the groups. */
+  readonly group?: SettingGroup
+}

@@ -34,7 +34,8 @@ async function logIn (page: Page): Promise<void> {
 }
 
 const paths = [
-  '', '/users', '/users/new', `/users/${user.id}`, '/posts', '/uploads', '/log', '/deliveries', '/keys', '/providers',
+  '', '/users', '/users/new', `/users/${user.id}`, `/users/${user.id}/sign-in`, `/users/${user.id}/sessions`,
+  `/users/${user.id}/keys`, `/users/${user.id}/files`, `/users/${user.id}/log`, '/posts', '/uploads', '/log', '/deliveries', '/keys', '/providers',
   '/settings', '/nothing',
 ]
 
@@ -106,4 +107,38 @@ t.test('18.3 a link from another site leads into the console that is open', asyn
   await page.getByRole('link').click()
   await page.getByRole('heading', { name: 'Users' }).waitFor()
   t.equal(await count(), before)
+})
+
+t.test('18.2 a list is searched while its reader types, and its address says what it shows', async (t) => {
+  const { page, problems } = await openPage(t, `${url}/users`)
+  await logIn(page)
+  await page.getByRole('heading', { name: 'Users' }).waitFor()
+  await page.getByRole('searchbox').pressSequentially('robot')
+  await page.getByText('1 user', { exact: true }).waitFor()
+  t.equal(await page.locator('tbody tr').count(), 1)
+  t.equal(new URL(page.url()).search, '?q=robot')
+  t.equal(await page.evaluate(() => document.activeElement?.id), 'q', 'the reader goes on typing')
+  await page.getByLabel('Selection', { exact: true }).check()
+  t.equal(await page.getByLabel('Select Robot').isChecked(), true, 'all rows are selected, also of what was found')
+  await page.getByRole('searchbox').fill('')
+  await page.getByText('1 user', { exact: true }).waitFor({ state: 'detached' })
+  t.same(problems, [])
+})
+
+t.test('18.4 without JavaScript, users are selected on a phone, and disabled after a question', async (t) => {
+  const other = await usher.createUser({ name: 'Selected' })
+  const { page } = await openPage(t, `${url}/users`, { javaScriptEnabled: false, viewport: { width: 390, height: 844 } })
+  await logIn(page)
+  await page.getByRole('button', { name: 'Open the console' }).click()
+  t.equal(await page.getByRole('link', { name: 'Settings' }).isVisible(), false)
+  await page.getByRole('button', { name: 'Menu' }).click()
+  await page.getByRole('link', { name: 'Users', exact: true }).click()
+  t.equal(await page.getByRole('button', { name: 'Disable' }).isVisible(), false, 'nothing is selected')
+  await page.getByLabel('Select Selected').check()
+  await page.getByRole('button', { name: 'Disable' }).click()
+  await page.getByRole('heading', { name: 'Disable 1 user?' }).waitFor()
+  await page.getByRole('button', { name: 'Disable' }).click()
+  await page.getByText('1 of 1 done').waitFor()
+  const { body } = await usher.inject('GET', `/api/users/${other.id}`, { headers: admin.headers })
+  t.equal(JSON.parse(body).disabled, true)
 })

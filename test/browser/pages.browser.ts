@@ -460,6 +460,7 @@ t.test('12.2 fields of the host have labels and the fitting controls on /sign-up
       newsletter: field({ type: 'boolean', title: 'Send me news' }, 'owner', 'owner'),
       rows: field({ type: 'integer', minimum: 5, maximum: 50, title: 'Rows' }, 'owner', 'owner'),
       plan: field({ type: 'string', enum: ['free', 'pro'], title: 'Plan', default: 'free' }, 'owner', 'admin'),
+      tier: field({ type: 'string', enum: ['gold', 'silver'], title: 'Tier' }, 'owner', 'admin'),
       note: field({ type: 'string', title: 'Note' }, 'admin', 'admin'),
     },
   }
@@ -488,6 +489,7 @@ t.test('12.2 fields of the host have labels and the fitting controls on /sign-up
   await page.getByLabel('Rows', { exact: true }).waitFor()
   t.equal(await page.getByLabel('Rows', { exact: true }).inputValue(), '20')
   t.equal(await page.locator('[data-fact=plan]').innerText(), 'Free', 'what others write is shown')
+  t.equal(await page.locator('[data-fact=tier]').isVisible(), false, 'what has no value is not')
   t.equal(await page.getByText('Note').count(), 0)
   await page.getByLabel('Favorite color').fill('')
   await page.getByLabel('Send me news').uncheck()

@@ -1,10 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import { readCatalogue } from '../../schema/translations/catalogues.ts'
+import { en as consoleTexts } from '../../schema/translations/console/en.ts'
+import { readConsoleTexts } from '../../schema/translations/console/index.ts'
 import { en } from '../../schema/translations/en.ts'
 import { formatText } from '../../schema/translations/format.ts'
 import { mailTexts } from '../../schema/translations/mails/index.ts'
-import { languageTags } from '../../schema/translations/languages.ts'
+import { languageTags, type LanguageTag } from '../../schema/translations/languages.ts'
 import { describeUserAgent } from '../../schema/strings/user-agent.ts'
 
 const PLURAL = /\{(\w+), plural,((?:\s*\w+\s*\{[^{}]*\})+)\s*\}/g
@@ -15,30 +17,48 @@ const pluralsIn = (text: string) => [...text.matchAll(PLURAL)].map(([, name, cas
 const placeholdersIn = (text: string) =>
   [...text.replace(PLURAL, '{$1}').matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort()
 
-for (const tag of languageTags) {
-  t.test(`15.2 the texts in ${tag} are complete, with the placeholders of the English ones and all plurals`, async (t) => {
-    const texts = await readCatalogue(tag)
-    t.strictSame(Object.keys(texts), Object.keys(en), 'the same texts in the same order')
-    const pluralCategories = new Intl.PluralRules(tag).resolvedOptions().pluralCategories.toSorted()
-    const wrong = Object.entries(texts).flatMap(([name, text]) => {
-      const english = en[name as keyof typeof en]
-      const requirements = {
-        'the placeholders of the English text': isDeepStrictEqual(placeholdersIn(text), placeholdersIn(english)),
-        'as many plurals as the English text': pluralsIn(text).length === pluralsIn(english).length,
-        'all plurals': pluralsIn(text).every(([, categories]) => isDeepStrictEqual(categories, pluralCategories)),
-        'no white space around it': text === text.trim(),
-        '1 to 500 characters': text.length > 0 && text.length <= 500,
-        'no markup': !/[<>]|\{\{|\}\}\}/.test(text),
-      }
-      return Object.entries(requirements).filter(([, isMet]) => !isMet).map(([what]) => `${name} needs ${what}: ${text}`)
-    })
-    t.strictSame(wrong, [])
-    if (tag !== 'en') {
-      const same = Object.entries(texts).filter(([name, text]) => text === en[name as keyof typeof en])
-      t.ok(same.length < 20, `${same.map(([name]) => name)} are not translated`)
-    }
-  })
+interface Catalogue {
+  rule: string
+  name: string
+  english: Readonly<Record<string, string>>
+  read: (tag: LanguageTag) => Promise<Readonly<Record<string, string>>>
 }
+
+const catalogues: readonly Catalogue[] = [
+  { rule: '15.2', name: 'the texts of pages', english: en, read: readCatalogue },
+  { rule: '18.2', name: 'the texts of the console', english: consoleTexts, read: readConsoleTexts },
+]
+
+for (const { rule, name, english: all, read } of catalogues) {
+  for (const tag of languageTags) {
+    t.test(`${rule} ${name} in ${tag} are complete, with the placeholders of the English ones and all plurals`, async (t) => {
+      const texts = await read(tag)
+      t.strictSame(Object.keys(texts), Object.keys(all), 'the same texts in the same order')
+      const pluralCategories = new Intl.PluralRules(tag).resolvedOptions().pluralCategories.toSorted()
+      const wrong = Object.entries(texts).flatMap(([name, text]) => {
+        const english = all[name]!
+        const requirements = {
+          'the placeholders of the English text': isDeepStrictEqual(placeholdersIn(text), placeholdersIn(english)),
+          'as many plurals as the English text': pluralsIn(text).length === pluralsIn(english).length,
+          'all plurals': pluralsIn(text).every(([, categories]) => isDeepStrictEqual(categories, pluralCategories)),
+          'no white space around it': text === text.trim(),
+          '1 to 500 characters': text.length > 0 && text.length <= 500,
+          'no markup': !/[<>]|\{\{|\}\}\}/.test(text),
+        }
+        return Object.entries(requirements).filter(([, isMet]) => !isMet).map(([what]) => `${name} needs ${what}: ${text}`)
+      })
+      t.strictSame(wrong, [])
+      if (tag !== 'en') {
+        const same = Object.entries(texts).filter(([name, text]) => text === all[name])
+        t.ok(same.length < 20, `${same.map(([name]) => name)} are not translated`)
+      }
+    })
+  }
+}
+
+t.test('18.2 a text of the console is not called like one of the pages, beside which it is', async (t) => {
+  t.strictSame(Object.keys(consoleTexts).filter((name) => Object.hasOwn(en, name)), [])
+})
 
 t.test('15.2 placeholders and plurals follow the language', async (t) => {
   t.equal(formatText('Back to {product}, {other}', { product: '{other}$&' }, 'en'), 'Back to {other}$&, {other}')
@@ -75,6 +95,7 @@ t.test('15.2 sessions are in words: browser and system, for what is known of any
 t.test('15.2 one term for each thing in texts of pages and mails', async (t) => {
   const textsOf = async (tag: 'en' | 'de') => [
     ...Object.values(await readCatalogue(tag)),
+    ...Object.values(await readConsoleTexts(tag)),
     ...Object.values(mailTexts[tag]).flatMap((mail) => Object.values<string>(mail)),
     // The name of a value is none.
   ].map((text) => text.replaceAll(/\{\w+\}/g, ''))

@@ -2,20 +2,17 @@ import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../../../plugins/access/caller.ts'
 import type { Actor } from '../../../schema/options/policy.ts'
 import type { Html, HtmlValue } from '../html.ts'
+import type { Words } from './words.ts'
 
-/** The parts of the console, in the order of its navigation. */
-export const sections = [
-  ['overview', ''], ['users', '/users'], ['posts', '/posts'], ['uploads', '/uploads'], ['log', '/log'],
-  ['deliveries', '/deliveries'], ['keys', '/keys'], ['providers', '/providers'], ['settings', '/settings'],
-] as const
-
-export type Section = typeof sections[number][0]
+export type Section =
+  'overview' | 'users' | 'posts' | 'uploads' | 'log' | 'deliveries' | 'keys' | 'providers' | 'settings'
 
 /** What a page of the console is rendered for. */
 export interface Context {
   request: FastifyRequest
   caller: Caller
   actor: Actor
+  words: Words
   /** The path of the console, such as `/console`. */
   path: string
   /** The parameters of the address that are texts. */
@@ -50,6 +47,11 @@ export interface View {
 }
 
 export type Render = (context: Context, outcome?: Outcome) => Promise<View>
+
+/** What a form has done: the address to go on at, what its page shows once, another page, or a file. */
+export type Done = string | { result: Html } | { view: View } | { file: string, json: unknown }
+
+export type Submit = (context: Context, typed: Form) => Promise<Done>
 
 /** How many rows a list has. */
 export const ROWS_PER_PAGE = 50

@@ -6,26 +6,33 @@ import { Forbidden, InvalidInput, NotFound, PreconditionFailed } from '../../../
 import type { Actor } from '../../../schema/options/policy.ts'
 import { addFormParser } from '../../http/form-parser.ts'
 import { alert } from '../components.ts'
-import { Html, html } from '../html.ts'
+import { html, type Html } from '../html.ts'
 import { serveConsoleAssets } from './assets.ts'
-import { addressOf, type Context, type Form, type Outcome, type Render } from './context.ts'
-import { createLayout } from './layout.ts'
+import { submitBulk, type Bulk } from './bulk.ts'
+import { addressOf, type Context, type Form, type Outcome, type Render, type Submit } from './context.ts'
+import { explainError, titleOfFailure } from './errors.ts'
+import { createLayout, type Visitor } from './layout.ts'
 import { createLists } from './lists.ts'
+import { createLogPages } from './log.ts'
 import { createOpeningPages } from './opening.ts'
 import { createOverview } from './overview.ts'
+import { createPostPages } from './posts.ts'
 import { createConsoleSessions } from './session.ts'
-import { createUserPage } from './user.ts'
-import { createNewUser, createUserList } from './users.ts'
+import { createSettings } from './settings.ts'
+import { createUploadPages } from './uploads.ts'
+import { createUserPages } from './user.ts'
+import { createNewUser, createUserList, usersBulk } from './users.ts'
+import { createWords, type Words } from './words.ts'
 
 const FORM_BYTES = 256 * 1024
-// A host has at most 32 fields of users, and each is sent as it is and as it was.
+// A host has at most 32 fields of users, and each is sent as it is and as it was. A list has 50 rows.
 const FORM_FIELDS = 100
 
 // Below the auth routes, whose requests have the cookie of the session of the browser.
 const OPENING = '/api/auth/pages/console'
 
 /** A page or an address to which forms are sent, with who asks. */
-interface Admitted { actor: Actor, expiresAt: Date }
+interface Admitted extends Visitor { actor: Actor }
 
 /**
  * Adds the console for admins (contract 18). It uses the operations of the API: the same functions, with the
@@ -41,45 +48,70 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
   const layout = createLayout(options, { path, assets: serveConsoleAssets(app) })
   const pages = createOpeningPages(options, { path })
   const admitted = new WeakMap<FastifyRequest, Admitted>()
+  const findWords = createWords(options)
+  const languages = new WeakMap<FastifyRequest, Words>()
   const hidden = { schema: { hide: true } } as const
   addFormParser(app, FORM_BYTES, FORM_FIELDS)
 
-  app.addHook('onRequest', async (_, reply) => { reply.headers(layout.headers) })
+  app.addHook('onRequest', async (request, reply) => {
+    const words = await findWords(request)
+    languages.set(request, words)
+    reply.headers({ ...layout.headers, 'content-language': words.language })
+  })
   app.setErrorHandler((thrown: FastifyError, request, reply) => {
     const error = fail(thrown, request, reply)
     // The session has ended meanwhile.
-    if (error.statusCode === 401) return send(reply, endedPage())
-    return send(reply, layout.message(titleOf(error), sentenceOf(error), admitted.get(request)))
+    if (error.statusCode === 401) return send(reply, endedPage(request))
+    return send(reply, showFailure(request, error))
   })
 
   addOpening()
-  const lists = createLists(app)
-  const [user, newUser] = [createUserPage(app), createNewUser(app)]
-  const userList = createUserList(app)
-  addPage('', createOverview(app))
-  addPage('/users', userList)
-  addPage('/users/new', newUser.render)
-  addPage('/users/:id', user.render)
-  for (const [address, render] of Object.entries(lists.pages)) addPage(address, render)
-
-  addForm('/users', newUser.render, async (context, typed) => newUser.create(context, typed))
-  for (const [address, submit] of Object.entries(user.forms)) {
-    addForm(`/users/:id${address}`, user.render, async (context, typed) => {
-      const done = await submit(context, typed)
-      if (done instanceof Html) return done
-      return done === 'deleted' ? `${path}/users?done=deleted` : `${path}/users/${context.params['id']}?done=${done}`
-    }, address === '' ? 'profile' : address === '/keys' ? 'key' : undefined)
-  }
-  for (const [address, submit] of Object.entries(lists.forms)) {
-    const shown = Object.keys(lists.pages).find((page) => address.startsWith(`${page}/`))!
-    addForm(address, lists.pages[shown]!, async (context, typed) => `${path}/${await submit(context, typed)}`)
-  }
+  addPages()
   app.post('/console/logout', { ...hidden, onRequest: [admit, sessions.requireOwnOrigin] }, async (request, reply) => {
     await sessions.end(request, reply)
     return reply.redirect(`${path}/login?done=out`, 303)
   })
   // Everything else, whatever the method.
   app.all('/console/*', { ...hidden, onRequest: admit }, async () => { throw new NotFound() })
+
+  function addPages (): void {
+    const log = createLogPages(app)
+    const posts = options.without.includes('posts') ? undefined : createPostPages(app)
+    const uploads = options.without.includes('uploads') ? undefined : createUploadPages(app)
+    const [newUser, userList, lists] = [createNewUser(app), createUserList(app), createLists(app)]
+    const user = createUserPages(app, { log, posts, uploads })
+
+    addPage('', createOverview(app, log))
+    addPage('/users', userList)
+    addPage('/users/new', newUser.render)
+    addForm('/users', newUser.render, newUser.create)
+    addBulk(usersBulk(app), userList)
+    for (const [address, render] of Object.entries(user.pages)) addPage(`/users/:id${address}`, render)
+    for (const { address, render, submit } of user.forms) {
+      addForm(`/users/:id${address}`, render, submit, address === '' ? 'profile' : address === '/keys' ? 'key' : undefined)
+    }
+    if (posts) {
+      addPage('/posts', posts.list)
+      addPage('/posts/:item', posts.one)
+      addForm('/posts/:item/delete', posts.list, posts.remove)
+      addBulk(posts.bulk, posts.list)
+    }
+    if (uploads) {
+      addPage('/uploads', uploads.list)
+      addForm('/uploads/:item/delete', uploads.list, uploads.remove)
+      addBulk(uploads.bulk, uploads.list)
+    }
+    addPage('/log', log.list)
+    addPage('/settings', createSettings(app))
+    for (const [address, render] of Object.entries(lists.pages)) addPage(address, render)
+    for (const [address, submit] of Object.entries(lists.forms)) {
+      addForm(address, lists.pages[Object.keys(lists.pages).find((page) => address.startsWith(`${page}/`))!]!, submit)
+    }
+  }
+
+  function addBulk (bulk: Bulk, list: Render): void {
+    addForm(`${bulk.address}/bulk`, list, submitBulk(bulk, app.usherAudit))
+  }
 
   function addPage (address: string, render: Render): void {
     app.get(`/console${address}`, { ...hidden, onRequest: admit }, async (request, reply) => {
@@ -88,39 +120,43 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
         const view = await render(context)
         // A read may have waited.
         await confirmReader(context.actor, request.socket)
-        return send(reply, layout.page(view, admitted.get(request)!, context.query['done']))
+        return send(reply, layout.page(context.words, view, admitted.get(request)!, { done: context.query['done'] }))
       } catch (thrown) {
         if (!(thrown instanceof InvalidInput)) throw thrown
         // A parameter of the address is wrong, such as a search for one letter.
         const error = fail(thrown, request, reply)
         const view = await render({ ...context, query: {} })
-        return send(reply, layout.page(view, admitted.get(request)!, undefined, alert(sentenceOf(error), 'error')))
+        const failure = alert(sentenceOf(request, error), 'error')
+        return send(reply, layout.page(context.words, view, admitted.get(request)!, { failure }))
       }
     })
   }
 
-  function addForm (
-    address: string, render: Render, submit: (context: Context, typed: Form) => Promise<string | Html>, form?: string
-  ): void {
+  function addForm (address: string, render: Render, submit: Submit, form?: string): void {
     app.post(`/console${address}`, { ...hidden, onRequest: [admit, sessions.requireOwnOrigin] }, async (request, reply) => {
       const context = contextOf(request)
+      const { words } = context
       const typed = formOf(request)
       const outcome: Outcome = { typed, ...form !== undefined && { form } }
       try {
         const done = await submit(context, typed)
         if (typeof done === 'string') return reply.redirect(done, 303)
-        const view = await render(context, { ...outcome, result: done })
-        return send(reply, layout.page(view, admitted.get(request)!))
+        if ('file' in done) {
+          return reply.type('application/json; charset=utf-8')
+            .header('content-disposition', `attachment; filename="${done.file}"`).send(`${JSON.stringify(done.json, null, 2)}\n`)
+        }
+        const view = 'view' in done ? done.view : await render(context, { ...outcome, result: done.result })
+        return send(reply, layout.page(words, view, admitted.get(request)!))
       } catch (thrown) {
         const error = translate(thrown as FastifyError)
         if (error.statusCode === 401 || error.statusCode! >= 500 || error instanceof NotFound) throw error
         fail(error, request, reply)
-        const failure = alert(sentenceOf(error), 'error')
         // The page itself may be gone by now.
         const view = await render(context, { ...outcome, error }).catch(() => undefined)
-        if (!view) return send(reply, layout.message(titleOf(error), sentenceOf(error), admitted.get(request)))
+        if (!view) return send(reply, showFailure(request, error))
         const isShown = form === 'profile' && error instanceof PreconditionFailed
-        return send(reply, layout.page(view, admitted.get(request)!, undefined, isShown ? undefined : failure))
+        const failure = isShown ? undefined : alert(sentenceOf(request, error), 'error')
+        return send(reply, layout.page(words, view, admitted.get(request)!, { failure }))
       }
     })
   }
@@ -134,12 +170,14 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
       const next = nextOf(request)
       return await sessions.findParent(request)
         ? reply.redirect(pages.openingOf(next), 303)
-        : leadToLogin(reply, next)
+        : leadToLogin(request, reply, next)
     })
     app.get('/console/login', { ...hidden, onRequest: refuseOthers }, async (request, reply) => {
       const { done } = textsOf(request.query)
       // Whoever has logged out does not want to be back at once.
-      return send(reply, layout.visitor('Open the console', pages.ask(nextOf(request), done === undefined), done))
+      const words = wordsOf(request)
+      const page = pages.ask(words, nextOf(request), done === undefined)
+      return send(reply, layout.visitor(words, words.t.openTitle, page, done))
     })
     app.post('/console/login', { ...hidden, onRequest }, async (request, reply) => {
       const next = nextOf(request)
@@ -150,29 +188,33 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
     app.post(OPENING, { ...hidden, onRequest }, async (request, reply) => {
       const next = nextOf(request)
       const parent = await sessions.findParent(request)
-      if (!parent) return leadToLogin(reply, next)
+      if (!parent) return leadToLogin(request, reply, next)
       try {
         await sessions.open(request, reply, parent)
         return reply.redirect(`${path}${next}`, 303)
       } catch (thrown) {
-        if (thrown instanceof InvalidToken || thrown instanceof InvalidCredentials) return leadToLogin(reply, next)
-        if (thrown instanceof StepUpRequired || thrown instanceof SecondFactorRequired) {
-          return leadToLogin(reply, next, true)
+        if (thrown instanceof InvalidToken || thrown instanceof InvalidCredentials) {
+          return leadToLogin(request, reply, next)
         }
+        if (thrown instanceof StepUpRequired || thrown instanceof SecondFactorRequired) {
+          return leadToLogin(request, reply, next, true)
+        }
+        const words = wordsOf(request)
         const content = thrown instanceof Forbidden
-          ? pages.refuse(parent.user, next)
-          : thrown instanceof SecondFactorMissing ? pages.askForFactor(next) : undefined
+          ? pages.refuse(words, parent.user, next)
+          : thrown instanceof SecondFactorMissing ? pages.askForFactor(words, next) : undefined
         if (!content) throw thrown
         fail(thrown as FastifyError, request, reply)
-        return send(reply, layout.visitor(titles[403]!, content))
+        return send(reply, layout.visitor(words, words.t.notPermitted, content))
       }
     })
   }
 
-  function leadToLogin (reply: FastifyReply, next: string, isAgain = false): FastifyReply {
+  function leadToLogin (request: FastifyRequest, reply: FastifyReply, next: string, isAgain = false): FastifyReply {
     const login = pages.loginOf(next, isAgain)
     if (login !== undefined) return reply.redirect(login, 303)
-    return send(reply.code(401), layout.visitor('Log in', pages.askForLogin(next, isAgain)))
+    const words = wordsOf(request)
+    return send(reply.code(401), layout.visitor(words, words.t.logIn, pages.askForLogin(words, next, isAgain)))
   }
 
   // An `onRequest` hook that lets admins in, leads those without a session of the console to one, and tells everybody
@@ -182,7 +224,7 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
     const found = await sessions.find(request)
     if (!found) {
       if (request.method !== 'GET' && request.method !== 'HEAD') {
-        return send(reply.code(401), endedPage())
+        return send(reply.code(401), endedPage(request))
       }
       const next = request.url.slice(request.url.indexOf('/console') + '/console'.length)
       return reply.redirect(addressOf(`${publicPath}${OPENING}`, { next: next === '/' ? '' : next }), 303)
@@ -199,8 +241,18 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
   function contextOf (request: FastifyRequest): Context {
     const { actor } = admitted.get(request)!
     return {
-      request, caller: callerOf(request), actor, path, query: textsOf(request.query), params: textsOf(request.params),
+      request,
+      caller: callerOf(request),
+      actor,
+      words: wordsOf(request),
+      path,
+      query: textsOf(request.query),
+      params: textsOf(request.params),
     }
+  }
+
+  function wordsOf (request: FastifyRequest): Words {
+    return languages.get(request)!
   }
 
   // Sets the status and the headers of the response to an error. Returns the error of the catalogue.
@@ -213,23 +265,26 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
     return error
   }
 
-  function sentenceOf (error: FastifyError | InvalidInput): Html {
-    if (error instanceof StepUpRequired) {
-      const login = pages.loginOf('', true)
-      return html`Confirm that it is you: ${
-        login === undefined ? 'log in again' : html`<a href="${login}">log in again</a>`}, and repeat this.`
-    }
-    if (error instanceof PreconditionFailed) {
-      return html`Somebody else has changed this since you opened the page. Nothing was done: look again, and repeat it.`
-    }
-    const sentences = 'errors' in error ? error.errors : [error.message]
-    return html`${sentences.map((text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`).join(' ')}`
+  function sentenceOf (request: FastifyRequest, error: FastifyError | InvalidInput): Html {
+    const words = wordsOf(request)
+    if (!(error instanceof StepUpRequired)) return html`${explainError(words, error)}`
+    const login = pages.loginOf('', true)
+    return html`${words.t.stepUpText}${login !== undefined && html` <a href="${login}">${words.t.stepUpLogin}</a>`}`
+  }
+
+  function showFailure (request: FastifyRequest, error: FastifyError | InvalidInput): Html {
+    const words = wordsOf(request)
+    return layout.message(words, titleOfFailure(words, error), sentenceOf(request, error), admitted.get(request))
   }
 
   // What was typed is still in the form to which the browser goes back.
-  const endedPage = (): Html => layout.visitor('Log in', html`<h1 tabindex="-1">Your session has ended</h1>
-${alert('Nothing was done.', 'error')}
-<p><a href="${path}" target="_blank">Open the console in another tab</a>, and then go back to this page: what you typed is still there.</p>`)
+  function endedPage (request: FastifyRequest): Html {
+    const words = wordsOf(request)
+    const { t } = words
+    return layout.visitor(words, t.logIn, html`<h1 tabindex="-1">${t.sessionEndedTitle}</h1>
+${alert(t.nothingDone, 'error')}
+<p><a href="${path}" target="_blank">${t.openElsewhere}</a></p><p>${t.typedStays}</p>`)
+  }
 
   // Where the visitor wants to go, relative to the console.
   function nextOf ({ query }: FastifyRequest): string {
@@ -237,18 +292,6 @@ ${alert('Nothing was done.', 'error')}
     return /^\/[\w/?=&.%+-]{0,1000}$/.test(next) && !/\/\/|\.\./.test(next) ? next : ''
   }
 }
-
-const titles: Readonly<Record<number, string>> = {
-  403: 'Not permitted',
-  404: 'Not found',
-  412: 'Changed meanwhile',
-  429: 'Too many requests',
-  503: 'Not available at the moment',
-}
-
-// The heading of a page that says what went wrong.
-const titleOf = ({ statusCode = 500 }: Pick<FastifyError, 'statusCode'>): string =>
-  titles[statusCode] ?? (statusCode >= 500 ? 'Something went wrong' : 'Not possible')
 
 const send = (reply: FastifyReply, page: Html): FastifyReply => reply.type('text/html; charset=utf-8').send(`${page}`)
 

@@ -1,71 +1,107 @@
+import type { UserRow } from '../../../db/tables/index.ts'
 import type { Options } from '../../../schema/options/options.ts'
-import { alert, button, page, pageTitle, tabs } from '../components.ts'
-import { html, type Html, type HtmlValue } from '../html.ts'
-import { sections, type Section, type View } from './context.ts'
-import { showTime } from './shown.ts'
+import { alert, button, page, pageTitle } from '../components.ts'
+import { attributes, html, trusted, type Html, type HtmlValue } from '../html.ts'
+import type { Section, View } from './context.ts'
+import { icon } from './icons.ts'
+import { showAvatar, showText } from './shown.ts'
+import type { ConsoleText, Words } from './words.ts'
 
-const names: Readonly<Record<Section, string>> = {
-  overview: 'Overview',
-  users: 'Users',
-  posts: 'Posts',
-  uploads: 'Files',
-  log: 'Account log',
-  deliveries: 'Failed deliveries',
-  keys: 'API keys',
-  providers: 'Providers',
-  settings: 'Settings',
-}
+type Page = readonly [section: Section, address: string, name: ConsoleText]
+
+/** The parts of the console, in the order of its navigation. */
+const groups: readonly { title?: ConsoleText, pages: readonly Page[] }[] = [
+  { pages: [['overview', '', 'navOverview']] },
+  {
+    title: 'groupContent',
+    pages: [['users', '/users', 'ofUsers'], ['posts', '/posts', 'ofPosts'], ['uploads', '/uploads', 'filesTitle']],
+  },
+  { title: 'groupActivity', pages: [['log', '/log', 'ofAudit'], ['deliveries', '/deliveries', 'navDeliveries']] },
+  {
+    title: 'groupService',
+    pages: [
+      ['keys', '/keys', 'keysTitle'], ['providers', '/providers', 'navProviders'], ['settings', '/settings', 'navSettings'],
+    ],
+  },
+]
 
 /** What a page says once after a change, by the parameter `done`. */
-const notices: Readonly<Record<string, string>> = {
-  saved: 'Saved.',
-  created: 'The user was created.',
-  invited: 'The invitation is on its way.',
-  'not-invited': 'The user exists. The invitation could not be sent.',
-  deleted: 'The user was deleted.',
-  disabled: 'The user is disabled, and every session has ended.',
-  enabled: 'The user is enabled.',
-  'sessions-ended': 'Every session of the user has ended.',
-  'session-ended': 'The session has ended.',
-  'passkey-removed': 'The passkey was removed.',
-  'identity-removed': 'The identity was unlinked.',
-  'factor-removed': 'The authenticator app was removed.',
-  'verification-sent': 'A link to verify the address is on its way.',
-  'reset-sent': 'If the address may get it, a link to set a password is on its way.',
-  'key-deleted': 'The key was deleted.',
-  'post-deleted': 'The post was deleted.',
-  'file-deleted': 'The file was deleted.',
-  retried: 'It is delivered again.',
-  discarded: 'It was discarded.',
-  out: 'You are logged out of the console.',
+const notices: Readonly<Record<string, ConsoleText>> = {
+  saved: 'doneSaved',
+  created: 'doneCreated',
+  invited: 'doneInvited',
+  'not-invited': 'doneNotInvited',
+  deleted: 'doneDeleted',
+  disabled: 'doneDisabled',
+  enabled: 'doneEnabled',
+  'sessions-ended': 'doneSessionsEnded',
+  'session-ended': 'sessionEnded',
+  'passkey-removed': 'passkeyRemoved',
+  'identity-removed': 'identityRemoved',
+  'factor-removed': 'doneFactorRemoved',
+  'verification-sent': 'doneVerification',
+  'reset-sent': 'doneReset',
+  'key-deleted': 'keyDeleted',
+  'post-deleted': 'donePostDeleted',
+  'file-deleted': 'fileDeleted',
+  retried: 'doneRetried',
+  discarded: 'doneDiscarded',
+  out: 'doneOut',
 }
 
-const noticeOf = (done: string | undefined): Html | undefined =>
-  done !== undefined && Object.hasOwn(notices, done) ? alert(notices[done]!, 'success') : undefined
+const noticeOf = ({ t }: Words, done: string | undefined): Html | undefined =>
+  done !== undefined && Object.hasOwn(notices, done) ? alert(t[notices[done]!], 'success') : undefined
 
-interface Admitted { expiresAt: Date }
+/** Who is in the console, and until when. */
+export interface Visitor { user: Pick<UserRow, 'id' | 'name' | 'email'>, expiresAt: Date }
 
 /** Returns functions that render pages of the console around their content. */
 export function createLayout (
-  { pages: { productName }, without }: Pick<Options, 'pages' | 'without'>, { path, assets }: { path: string, assets: string }
+  { pages: { productName, enabled }, without, publicPath }: Pick<Options, 'pages' | 'without' | 'publicPath'>,
+  { path, assets }: { path: string, assets: string }
 ) {
-  const present = sections.filter(([name]) => !(without as readonly string[]).includes(name))
+  const present = groups.map(({ title, pages }) => ({
+    title, pages: pages.filter(([name]) => !(without as readonly string[]).includes(name)),
+  })).filter(({ pages }) => pages.length > 0)
+  const hasAccount = enabled && !without.includes('pages')
   const files = {
     icon: `${assets}icon.svg`, stylesheets: [`${assets}design.css`, `${assets}console.css`], scripts: [`${assets}ui.js`, `${assets}console.js`],
   }
-  const shell = { language: 'en', direction: 'ltr', productName: `${productName} console`, ...files, skip: 'Skip to the content' } as const
+  const shellOf = (words: Words) => ({
+    language: words.language,
+    direction: words.direction,
+    productName: words.format('consoleName', { product: productName }),
+    ...files,
+    skip: words.t.skipToContent,
+  })
 
-  function frame (title: string, current: Section | undefined, admitted: Admitted | undefined, content: Html): Html {
+  // On a phone, the navigation is opened by a button, without a script.
+  function navigation (words: Words, current: Section | undefined, { user, expiresAt }: Visitor): Html {
+    const { t } = words
+    const link = ([section, address, name]: Page) => html`<li><a${attributes({
+      href: `${path}${address}`, 'aria-current': section === current && 'page',
+    })}>${icon(section)}${t[name]}</a></li>\n`
+    return html`<nav class="side" id="side" aria-label="${t.navLabel}" popover>
+<div>${present.map(({ title, pages }) => html`${
+  title && html`<p class="group">${t[title]}</p>`}<ul>${pages.map(link)}</ul>\n`)}</div>
+<div class="visitor">${showAvatar(user.name)}<p><span class="strong">${showText(user.name)}</span><span class="muted">${showText(user.email)}</span></p>
+<p class="muted until">${words.phrase('sessionUntil', { time: words.time(expiresAt) })}</p>
+<div class="actions">${hasAccount && html`<a href="${publicPath}/account">${t.toAccount}</a>`}<form class="inline" method="post" action="${path}/logout">${
+  button(t.logOut, { kind: 'plain', small: true })}</form></div></div>
+</nav>`
+  }
+
+  function frame (
+    words: Words, title: string, current: Section | undefined, visitor: Visitor | undefined, content: Html
+  ): Html {
     return page({
-      ...shell,
+      ...shellOf(words),
       title,
       home: path,
       width: 'wide',
-      header: admitted && html`<span class="end"><span class="muted session">until ${showTime(admitted.expiresAt)}</span>
-<form class="inline" method="post" action="${path}/logout">${button('Log out', { kind: 'plain', small: true })}</form></span>`,
-      content: html`${admitted && tabs('Console', present.map(([name, address]) => ({
-        href: `${path}${address}`, text: names[name], isCurrent: name === current,
-      })))}${content}`,
+      header: visitor && html`<button type="button" class="plain small menu" popovertarget="side">${icon('menu')}${words.t.navMenu}</button>`,
+      side: visitor && navigation(words, current, visitor),
+      content,
     })
   }
 
@@ -85,18 +121,27 @@ export function createLayout (
 
     /** Returns a page of the console. */
     page (
-      { section, title, crumbs = [], actions, content }: View, admitted: Admitted, done?: string, failure?: HtmlValue
+      words: Words, { section, title, crumbs = [], actions, content }: View, visitor: Visitor,
+      { done, failure }: { done?: string | undefined, failure?: HtmlValue } = {}
     ): Html {
-      return frame(title, section, admitted, html`${pageTitle(title, { crumbs, crumbsLabel: 'Where you are', actions })}
-${noticeOf(done)}${failure}${content}`)
+      const heading = pageTitle(title, { crumbs, crumbsLabel: words.t.crumbsLabel, actions })
+      return frame(words, title, section, visitor, html`${heading}\n${noticeOf(words, done)}${failure}${content}`)
     },
 
     /** Returns a page that says what went wrong. */
-    message: (title: string, text: HtmlValue, admitted: Admitted | undefined): Html => frame(title, undefined, admitted, html`
-<h1 tabindex="-1">${title}</h1><p>${text}</p><p><a href="${path}">To the console</a></p>`),
+    message: (words: Words, title: string, text: HtmlValue, visitor: Visitor | undefined): Html =>
+      frame(words, title, undefined, visitor, html`<h1 tabindex="-1">${title}</h1><p>${text}</p><p><a href="${path}">${words.t.toConsole}</a></p>`),
 
     /** Returns a page for somebody who is not in the console. */
-    visitor: (title: string, content: Html, done?: string): Html =>
-      page({ ...shell, title, width: 'narrow', content: html`${noticeOf(done)}${content}` }),
+    visitor: (words: Words, title: string, content: Html, done?: string): Html =>
+      page({ ...shellOf(words), title, width: 'narrow', content: html`${noticeOf(words, done)}${content}` }),
   }
 }
+
+/** Returns links to other views of the same thing, as pages of their own. */
+export const pills = (
+  label: string, items: readonly { href: string, text: HtmlValue, isCurrent: boolean }[]
+): Html => html`<nav class="pills" aria-label="${label}"><ul>${items.map(({ href, text, isCurrent }) =>
+  html`<li><a${attributes({ href, 'aria-current': isCurrent && 'page' })}>${text}</a></li>`)}</ul></nav>`
+
+export const separator = trusted(' <span aria-hidden="true">·</span> ')

@@ -3,6 +3,7 @@ import type { UsherUser } from '../../../schema/users/users.ts'
 import { button, buttonLink, card } from '../components.ts'
 import { html, type Html } from '../html.ts'
 import { addressOf } from './context.ts'
+import type { Words } from './words.ts'
 
 export type OpeningPages = ReturnType<typeof createOpeningPages>
 
@@ -25,7 +26,7 @@ export function createOpeningPages (
     return `${publicPath}/login?${isAgain ? 'confirm&' : ''}${query}`
   }
 
-  const openAgain = (next: string): Html => buttonLink(openingOf(next), 'Open the console', { wide: true })
+  const openAgain = ({ t }: Words, next: string): Html => buttonLink(openingOf(next), t.openTitle, { wide: true })
 
   return {
     openingOf,
@@ -35,32 +36,36 @@ export function createOpeningPages (
      * Returns the page that opens the console by a button, with the session of the browser.
      * @param isAutomatic whether its script presses the button
      */
-    ask: (next: string, isAutomatic: boolean): Html => html`<h1 tabindex="-1">Open the console</h1>
-<p class="muted">The console has a session of its own, which ends after an hour.</p>
+    ask: ({ t }: Words, next: string, isAutomatic: boolean): Html => html`<h1 tabindex="-1">${t.openTitle}</h1>
+<p class="muted">${t.openHint}</p>
 ${card(html`<form method="post" action="${openingOf(next)}"${isAutomatic && html` id="open"`}>${
-  button('Open the console', { wide: true })}</form>`)}`,
+  button(t.openTitle, { wide: true })}</form>`)}`,
 
     /** Returns the page that says where to log in, because the pages for that are turned off. */
-    askForLogin (next: string, isAgain: boolean): Html {
+    askForLogin (words: Words, next: string, isAgain: boolean): Html {
       const product = appUrl === undefined ? html`<bdi>${productName}</bdi>` : html`<a href="${appUrl}">${productName}</a>`
-      return html`<h1 tabindex="-1">${isAgain ? 'Log in once more' : 'Log in first'}</h1>
-<p>The console opens with the session of this browser, soon after a login. Log in to ${product}${
-  isAgain && ' again'}, and come back.</p>${openAgain(next)}`
+      return html`<h1 tabindex="-1">${isAgain ? words.t.logInOnceMore : words.t.logInFirst}</h1>
+<p>${words.phrase('logInText', { product })}</p>${openAgain(words, next)}`
     },
 
     /** Returns the page for a user who may not open the console. */
-    refuse ({ id, name, email }: Pick<UsherUser, 'id' | 'name' | 'email'>, next: string): Html {
+    refuse (words: Words, { id, name, email }: Pick<UsherUser, 'id' | 'name' | 'email'>, next: string): Html {
+      const { t } = words
       const login = loginOf(next)
-      return html`<h1 tabindex="-1">The console is for admins</h1>
-<p>You are logged in as <bdi>${name}</bdi> (<bdi>${email}</bdi>), who may not open it.</p>
-<p>An admin can change that: here, under Users, by your role. So can whoever runs the service:</p>
+      return html`<h1 tabindex="-1">${t.adminsOnly}</h1>
+<p>${words.phrase('adminsOnlyWho', { name: html`<bdi>${name}</bdi>`, email: html`<bdi>${email}</bdi>` })}</p>
+<p>${t.adminsOnlyHow}</p>
 <p><code>npx fastify-usher users promote ${id}</code></p>${
-  login !== undefined && html`<p><a href="${login}">Log in with another account</a></p>`}`
+  login !== undefined && html`<p><a href="${login}">${t.otherLogin}</a></p>`}`
     },
 
     /** Returns the page for a user who has no second factor, and must have one. */
-    askForFactor: (next: string): Html => html`<h1 tabindex="-1">Your account needs a second factor</h1>
-<p>Add an authenticator app or a passkey to ${
-  hasPages ? html`<a href="${publicPath}/account">your account</a>` : 'your account'}, log in with it, and come back.</p>${openAgain(next)}`,
+    askForFactor (words: Words, next: string): Html {
+      const { t } = words
+      return html`<h1 tabindex="-1">${t.factorNeeded}</h1>
+<p>${words.phrase('factorHow', {
+  account: hasPages ? html`<a href="${publicPath}/account">${t.yourAccount}</a>` : t.yourAccount,
+})}</p>${openAgain(words, next)}`
+    },
   }
 }

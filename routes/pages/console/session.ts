@@ -30,11 +30,11 @@ export async function createConsoleSessions (app: FastifyInstance) {
   }
 
   return {
-    /** Returns the actor of the session of the console that the browser has, or undefined without one. */
-    async find (request: FastifyRequest): Promise<{ actor: Actor, expiresAt: Date } | undefined> {
+    /** Returns the actor and the user of the session of the console that the browser has, or undefined without one. */
+    async find (request: FastifyRequest): Promise<Pick<CookieSession, 'user' | 'expiresAt'> & { actor: Actor } | undefined> {
       const cookie = cookies.read(request)
       const found = cookie && await sessions.findConsole(cookie)
-      return found && { actor: await actorOf(found), expiresAt: found.expiresAt }
+      return found && { actor: await actorOf(found), user: found.user, expiresAt: found.expiresAt }
     },
 
     mayOpen,

@@ -1,69 +1,54 @@
 import type { UserRow } from '../../../db/tables/index.ts'
 import type { UserRecords } from '../../../plugins/users/user-records.ts'
 import { describeUserAgent } from '../../../schema/strings/user-agent.ts'
-import { badge, button, pagination, time } from '../components.ts'
+import { badge, button, pagination } from '../components.ts'
 import { attributes, html, type Html, type HtmlValue } from '../html.ts'
 import { addressOf, type Context } from './context.ts'
-
-const LANGUAGE = 'en'
-const numbers = new Intl.NumberFormat(LANGUAGE)
-const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
-
-/** Returns an instant, or a dash. */
-export const showTime = (instant: Date | null): Html => instant === null ? html`–` : time(instant, LANGUAGE)
-
-/** Returns a number with separators. */
-export const showNumber = (value: number): string => numbers.format(value)
-
-/** Returns a size in a unit that people read, such as 1.4 MiB. */
-export function showBytes (bytes: number): string {
-  const exponent = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), UNITS.length - 1)
-  const value = bytes / 1024 ** exponent
-  return `${value.toLocaleString(LANGUAGE, { maximumFractionDigits: value < 10 && exponent > 0 ? 1 : 0 })} ${UNITS[exponent]}`
-}
-
-/** Returns seconds in words, such as 3 hours. */
-export function showDuration (seconds: number): string {
-  const [count, unit] = seconds < 5400
-    ? [Math.round(seconds / 60), 'minute']
-    : seconds < 129_600 ? [Math.round(seconds / 3600), 'hour'] : [Math.round(seconds / 86_400), 'day']
-  return `${showNumber(count)} ${unit}${count === 1 ? '' : 's'}`
-}
+import type { Words } from './words.ts'
 
 /** Returns a text that somebody has entered. It has its own direction, and cannot change that of what surrounds it. */
 export const showText = (text: string): Html => html`<bdi>${text}</bdi>`
+
+/** Returns the first letters of a name, in a circle. */
+export function showAvatar (name: string): Html {
+  const words = name.trim().split(/\s+/)
+  const first = (word = ''): string => Array.from(word).find((letter) => /[\p{L}\p{N}]/u.test(letter)) ?? ''
+  const letters = `${first(words[0])}${words.length > 1 ? first(words.at(-1)) : ''}`
+  return html`<span class="avatar" aria-hidden="true">${letters.toUpperCase() || '?'}</span>`
+}
 
 /** Returns a link to a user, by the name or, if that is not known, the id; a dash without a user. */
 export function linkToUser ({ path }: Pick<Context, 'path'>, id: string | null, names: ReadonlyMap<string, string>): HtmlValue {
   if (id === null) return '–'
   const name = names.get(id)
-  return html`<a href="${path}/users/${id}">${name === undefined ? html`<code>${id}</code>` : showText(name)}</a>`
+  return html`<a href="${path}/users/${id}">${name === undefined ? html`<code>${id.slice(0, 8)}…</code>` : showText(name)}</a>`
 }
 
-/** Reads the names of users, by their ids. Those who are deleted are left out. */
+/** Reads the names of users, by their ids, in one statement. Those who are deleted are left out. */
 export async function readNames (
-  { caller, actor }: Context, users: UserRecords, ids: readonly (string | null | undefined)[]
+  { caller }: Context, users: UserRecords, ids: readonly (string | null | undefined)[]
 ): Promise<ReadonlyMap<string, string>> {
   const known = [...new Set(ids.filter((id) => id != null))].filter((id) => caller.allows('users:read', { ownerId: id }))
-  const rows = await Promise.all([...known, actor.id].map((id) => users.read(id, caller.client)))
+  const rows = await Promise.all(known.map((id) => users.read(id, caller.client)))
   return new Map(rows.filter((row) => row !== undefined).map(({ id, name }) => [id, name]))
 }
 
-/** Returns what is notable about a user. */
-export function showState ({ role, kind, disabled, emailVerified }: Partial<UserRow>): Html {
-  return html`${role === 'admin' && badge('admin', 'info')} ${kind === 'service' && badge('service')} ${
-    disabled && badge('disabled', 'error')} ${emailVerified === false && kind !== 'service' && badge('address not verified', 'warning')}`
+/** Returns what is notable about a user. Nothing is, of one who is as most are. */
+export function showState ({ t }: Words, { role, kind, disabled, emailVerified }: Partial<UserRow>): Html {
+  return html`${role === 'admin' && badge(t.roleAdmin, 'info')}${kind === 'service' && badge(t.kindService)}${
+    disabled && badge(t.stateDisabled, 'error')}${
+    emailVerified === false && kind !== 'service' && html`<span class="note">${t.stateUnverified}</span>`}`
 }
 
 /** Returns the way through a list. */
-export function showPages ({ path, query }: Context, section: string, next: string | null): Html | '' {
+export function showPages ({ path, query, words: { t } }: Context, section: string, next: string | null): Html | '' {
   const { after, done: _, ...rest } = query
   if (after === undefined && next === null) return ''
   const to = (cursor?: string) => addressOf(`${path}${section}`, { ...rest, after: cursor })
   return pagination({
-    label: 'Pages',
-    first: after === undefined ? undefined : { href: to(), text: 'First page' },
-    next: next === null ? undefined : { href: to(next), text: 'Next page' },
+    label: t.pagesLabel,
+    first: after === undefined ? undefined : { href: to(), text: t.firstPage },
+    next: next === null ? undefined : { href: to(next), text: t.nextPage },
   })
 }
 
@@ -101,19 +86,56 @@ export function dangerForm (
 ${button(text, { kind: 'danger', small: true })}</form></details>`
 }
 
-/** What may be done along with the deletion of an API key. */
-export const REVOKE_LINKS = {
-  name: 'revokeLinks', text: 'Also revoke the links to files that were created with it',
-} as const
+/** Returns what may be done along with the deletion of an API key. */
+export const revokeLinks = ({ t }: Words) => ({ name: 'revokeLinks', text: t.keyRevokeLinks })
 
 /** Returns fields that nobody sees. */
 export const hiddenFields = (fields: Readonly<Record<string, string>>): Html =>
   html`${Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}`
 
 /** Returns what a `User-Agent` says, in words if it is that of a browser, shortened otherwise. */
-export function showAgent (userAgent: string): string {
-  if (userAgent === '') return 'unknown'
+export function showAgent (words: Words, userAgent: string): string {
+  if (userAgent === '') return words.t.unknownDevice
   const { browser, system } = describeUserAgent(userAgent)
-  if (browser && system && userAgent.startsWith('Mozilla/')) return `${browser} on ${system}`
+  if (browser && system && userAgent.startsWith('Mozilla/')) return words.format('deviceOn', { browser, system })
   return userAgent.length > 60 ? `${userAgent.slice(0, 60)}…` : userAgent
 }
+
+/** Returns the form with which a list is searched. A script sends it while its reader types (console.js). */
+export function searchForm (
+  { path, words: { t } }: Context, address: string,
+  { label, search, filters, isFiltered = false, keeps = {} }: {
+    /** What is searched, for screen readers. */
+    label: string
+    search?: { label: string, value: string, placeholder: string, minlength?: number }
+    /** Further fields, behind a button unless there is nothing to search. */
+    filters?: HtmlValue
+    isFiltered?: boolean
+    /** Parameters that stay as they are. */
+    keeps?: Readonly<Record<string, string | undefined>>
+  }
+): Html {
+  const kept = Object.fromEntries(Object.entries(keeps).filter((entry): entry is [string, string] => Boolean(entry[1])))
+  return html`<form class="filters" method="get" action="${path}${address}" role="search" aria-label="${label}"${
+    search && html` data-live="results"`}>${hiddenFields(kept)}
+${search && html`<div class="search"><label class="visually-hidden" for="q">${search.label}</label>
+<input${attributes({
+  id: 'q',
+  name: 'q',
+  type: 'search',
+  value: search.value,
+  placeholder: `${search.label}: ${search.placeholder}`,
+  minlength: search.minlength,
+  maxlength: 100,
+  autocomplete: 'off',
+  spellcheck: 'false',
+})}>${button(t.search, { kind: 'plain' })}</div>`}
+${filters && (search
+  ? html`<details class="more"${isFiltered && html` open`}><summary>${t.filters}</summary><div class="fields">${filters}
+<div class="actions">${button(t.search, { kind: 'plain' })}<a href="${path}${address}">${t.searchReset}</a></div></div></details>`
+  : html`<div class="fields">${filters}<div class="actions">${button(t.search, { kind: 'plain' })}<a href="${path}${address}">${t.searchReset}</a></div></div>`)}
+</form>`
+}
+
+/** Returns options of a choice. */
+export const choice = (...options: [value: string, text: string][]) => options.map(([value, text]) => ({ value, text }))

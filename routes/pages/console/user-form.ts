@@ -1,10 +1,13 @@
 import type { UserRow } from '../../../db/tables/index.ts'
 import { InvalidInput } from '../../../schema/http/errors.ts'
+import { failureTexts } from '../../../schema/options/page-texts.ts'
+import { inputText } from '../../../schema/translations/describe-input.ts'
 import { formMembers, hasLines, members, type MemberForm } from '../../../schema/users/members.ts'
 import type { UserField, UserFields } from '../../../schema/users/user-fields.ts'
 import { field, table } from '../components.ts'
 import { html, type Html } from '../html.ts'
 import type { Form, Outcome } from './context.ts'
+import type { ConsoleText, Words } from './words.ts'
 
 /** A member of a user that the form has. */
 interface Member extends Omit<MemberForm, 'type'> {
@@ -55,13 +58,15 @@ export const FORMER = 'was.'
  * is none.
  * @param former what the form had before; without it, all that is not empty
  */
-export function changesOf (members: readonly Member[], typed: Form, former: Form = {}): Record<string, unknown> {
+export function changesOf (
+  words: Words, members: readonly Member[], typed: Form, former: Form = {}
+): Record<string, unknown> {
   const changes: Record<string, unknown> = {}
   for (const member of members) {
     const { name } = member
     const given = typed[name]
     if (given === undefined || normalize(given) === normalize(former[name] ?? '')) continue
-    changes[name] = readValue(member, normalize(given))
+    changes[name] = readValue(words, member, normalize(given))
   }
   return changes
 }
@@ -70,7 +75,7 @@ export function changesOf (members: readonly Member[], typed: Form, former: Form
 export const formerOf = (members: readonly Member[], typed: Form): Form =>
   Object.fromEntries(members.map(({ name }) => [name, typed[`${FORMER}${name}`]]))
 
-function readValue ({ name, type, required }: Member, text: string): unknown {
+function readValue (words: Words, { name, type, required }: Member, text: string): unknown {
   if (required || type === 'role') return text
   if (text === '') return null
   if (type === 'boolean') return text === 'true'
@@ -80,31 +85,50 @@ function readValue ({ name, type, required }: Member, text: string): unknown {
   try {
     return JSON.parse(text) as unknown
   } catch {
-    throw new InvalidInput(`${name} is not valid JSON`)
+    throw new InvalidInput(words.format('wrongJson', { name }))
   }
 }
 
 /** Returns the fields of the form, with what is wrong with each. */
 export function showFields (
-  members: readonly Member[], values: Form, error?: Outcome['error']
+  words: Words, members: readonly Member[], values: Form, error?: Outcome['error']
 ): Html {
   const sentences = sentencesOf(error)
   return html`${members.map(({ name, label, type, options, hint, required, hasLines }) => field({
     name,
-    label,
+    label: labelOf(words, { name, label }),
     type: type === 'email' ? 'email' : type === 'json' || hasLines || values[name]?.includes('\n') ? 'textarea' : 'text',
     value: values[name],
     ...hint !== undefined && { hint },
-    error: sentences.find((sentence) => sentence.startsWith(`${name} `)),
+    error: errorOf(words, name, sentences),
     required,
     ...(options || type === 'boolean') && {
       options: [
         ...type === 'role' ? [] : [{ value: '', text: '–' }],
-        ...(options ?? ['true', 'false']).map((value) => ({ value, text: value })),
+        ...(options ?? ['true', 'false']).map((value) => ({ value, text: textOfValue(words, type, value) })),
       ],
     },
     attributes: { autocomplete: 'off', ...type === 'email' && { inputmode: 'email', spellcheck: 'false' } },
   }))}`
+}
+
+// Usher's own members are called by the language of the page, and those of the host as the host calls them.
+const labels: Readonly<Record<string, ConsoleText>> = { name: 'name', email: 'email', role: 'role' }
+
+/** Returns what a member is called. */
+export const labelOf = ({ t }: Words, { name, label }: Pick<Member, 'name' | 'label'>): string =>
+  Object.hasOwn(labels, name) ? t[labels[name]!] : label
+
+function textOfValue ({ t }: Words, type: Member['type'], value: string): string {
+  if (type === 'role') return value === 'admin' ? t.roleAdmin : t.roleUser
+  return type === 'boolean' ? value === 'true' ? t.yes : t.no : value
+}
+
+function errorOf ({ t, language }: Words, name: string, sentences: readonly string[]): string | undefined {
+  const sentence = sentences.find((sentence) => sentence.startsWith(`${name} `))
+  if (sentence === undefined) return undefined
+  const text = Object.hasOwn(failureTexts, sentence) ? failureTexts[sentence] : undefined
+  return (text && t[text]) ?? inputText(sentence, t, language) ?? sentence
 }
 
 /** Returns the sentences about fields of an error. */
@@ -114,7 +138,7 @@ export const sentencesOf = (error: Outcome['error']): readonly string[] => error
 export interface Merged {
   values: Form
   /** What both have changed, or only the other one. */
-  conflicts: readonly { label: string, former: string, now: string, typed: string, isBoth: boolean }[]
+  conflicts: readonly { name: string, label: string, former: string, now: string, typed: string, isBoth: boolean }[]
 }
 
 /**
@@ -130,23 +154,28 @@ export function merge (members: readonly Member[], typed: Form, user: Partial<Us
       [normalize(former[name] ?? ''), normalize(now[name] ?? ''), normalize(typed[name] ?? former[name] ?? '')]
     values[name] = given === before ? after : given
     if (after === before) continue
-    conflicts.push({ label, former: before, now: after, typed: given, isBoth: given !== before && given !== after })
+    const isBoth = given !== before && given !== after
+    conflicts.push({ name, label, former: before, now: after, typed: given, isBoth })
   }
   return { values, conflicts }
 }
 
 /** Returns what somebody else has changed beside what was typed. */
-export function showConflicts (conflicts: Merged['conflicts']): Html {
+export function showConflicts (words: Words, conflicts: Merged['conflicts']): Html {
+  const { t } = words
   return conflicts.length === 0
-    ? html`<p>Nothing in this form is different now.</p>`
+    ? html`<p>${t.conflictNone}</p>`
     : table({
-      caption: 'What has changed meanwhile',
+      caption: t.conflictTable,
       columns: [
-        { title: 'Field', cell: ({ label }) => label, isHeader: true },
-        { title: 'When you opened it', cell: ({ former }) => html`<bdi>${former || '–'}</bdi>` },
-        { title: 'Now', cell: ({ now }) => html`<bdi>${now || '–'}</bdi>` },
-        { title: 'What you typed', cell: ({ typed, former }) => typed === former ? 'unchanged' : html`<bdi>${typed || '–'}</bdi>` },
-        { title: 'In the form', cell: ({ isBoth }) => isBoth ? 'what you typed' : 'the value of now' },
+        { title: t.conflictField, cell: (conflict) => labelOf(words, conflict), isHeader: true },
+        { title: t.conflictFormer, cell: ({ former }) => html`<bdi>${former || '–'}</bdi>` },
+        { title: t.conflictNow, cell: ({ now }) => html`<bdi>${now || '–'}</bdi>` },
+        {
+          title: t.conflictTyped,
+          cell: ({ typed, former }) => typed === former ? t.conflictUnchanged : html`<bdi>${typed || '–'}</bdi>`,
+        },
+        { title: t.conflictForm, cell: ({ isBoth }) => isBoth ? t.conflictKeepsTyped : t.conflictKeepsNow },
       ],
       rows: conflicts,
     })

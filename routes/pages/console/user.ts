@@ -6,75 +6,120 @@ import { CreateApiKey } from '../../../schema/sign-in/api-keys.ts'
 import { createParser } from '../../../schema/http/validator.ts'
 import { alert, badge, button, card, emptyState, facts, field, list, listRow, tabs } from '../components.ts'
 import { html, type Html, type HtmlValue } from '../html.ts'
-import type { Context, Form, Outcome, Render } from './context.ts'
-import {
-  buttonForm, dangerForm, hiddenFields, readNames, REVOKE_LINKS, showAgent, showBytes, showState, showText, showTime,
-} from './shown.ts'
-import { showEntries, showPosts, showUploads } from './lists.ts'
+import type { Context, Done, Form, Outcome, Render, Submit } from './context.ts'
+import { separator } from './layout.ts'
+import type { createLogPages } from './log.ts'
+import type { createPostPages } from './posts.ts'
+import { buttonForm, dangerForm, hiddenFields, revokeLinks, showAgent, showState, showText } from './shown.ts'
+import type { createUploadPages } from './uploads.ts'
 import {
   changesOf, FORMER, formerOf, membersOf, merge, showConflicts, showFields, valuesOf, type Merged,
 } from './user-form.ts'
+import type { ConsoleText } from './words.ts'
 
-const SHOWN = 5
-const ENTRIES = 10
+const SHOWN_SESSIONS = 50
 
 const parseKey = createParser(CreateApiKey)
 
-/** Returns the page of a user, and what its forms do. */
-export function createUserPage (app: FastifyInstance) {
+/** The lists of other sections, of which each user has a part. */
+export interface OtherPages {
+  log: ReturnType<typeof createLogPages>
+  posts: ReturnType<typeof createPostPages> | undefined
+  uploads: ReturnType<typeof createUploadPages> | undefined
+}
+
+interface Page {
+  context: Context
+  outcome: Outcome
+  user: Partial<UserRow> & Pick<UserRow, 'id' | 'name' | 'kind'>
+  version: string
+  /** The address of the user. */
+  base: string
+}
+
+/** A part of a user, which is a page of its own. */
+interface Tab {
+  /** Its address below that of the user. */
+  address: string
+  title: ConsoleText
+  isShown (page: Page): boolean
+  show (page: Page): Html | Promise<Html>
+}
+
+/** Returns the pages of a user, by their addresses below that of the user, and what their forms do. */
+export function createUserPages (app: FastifyInstance, { log, posts, uploads }: OtherPages) {
   const {
-    usherUsers: users, usherAccounts: accounts, usherAudit: audit,
+    usherUsers: users, usherAccounts: accounts,
     usherAccess: { userSessions }, usherSignIn: { apiKeys, credentials, passkeys, providers },
     usherMailLinks: { verificationLinks, passwordLinks },
-    usherOptions: { userFields, mailer, without },
+    usherOptions: { userFields, mailer },
   } = app
   const members = membersOf(userFields)
-  const uploads = without.includes('uploads') ? undefined : app.usherUploads
-  const posts = without.includes('posts') ? undefined : app.usherPosts
 
   const idOf = ({ params }: Context): string => params['id']!.toLowerCase()
+  const isPerson = ({ user }: Page): boolean => user.kind === 'person'
 
-  const render: Render = async (context, outcome = {}) => {
-    const { caller, path } = context
+  const parts: readonly Tab[] = [
+    { address: '', title: 'profileTitle', isShown: () => true, show: (page) => html`${showProfile(page)}${showDanger(page)}` },
+    {
+      address: '/sign-in',
+      title: 'tabSignIn',
+      isShown: (page) => isPerson(page) && page.context.caller.allows('second-factor:read', { ownerId: page.user.id }),
+      show: showWays,
+    },
+    {
+      address: '/sessions',
+      title: 'sessionsTitle',
+      isShown: (page) => isPerson(page) && page.context.caller.allows('sessions:list-of-another', { ownerId: page.user.id }),
+      show: showSessions,
+    },
+    {
+      address: '/keys',
+      title: 'keysTitle',
+      isShown: ({ context, user }) => context.caller.allows('api-keys:list', { ownerId: user.id }),
+      show: showKeys,
+    },
+    {
+      address: '/files',
+      title: 'filesTitle',
+      isShown: ({ context, user }) => uploads !== undefined && context.caller.allows('uploads:list', { ownerId: user.id }),
+      show: ({ context, user }) => uploads!.showList(context, { userId: user.id, address: `/users/${user.id}/files` }),
+    },
+    {
+      address: '/posts',
+      title: 'ofPosts',
+      isShown: ({ context, user }) => posts !== undefined && context.caller.allows('posts:read', { ownerId: user.id }),
+      show: ({ context, user }) => posts!.showList(context, { authorId: user.id, address: `/users/${user.id}/posts` }),
+    },
+    {
+      address: '/log',
+      title: 'ofAudit',
+      isShown: ({ context, user }) => context.caller.allows('audit:read', { ownerId: user.id }),
+      show: ({ context, user }) => log.showList(context, { user: user.id, address: `/users/${user.id}/log` }),
+    },
+  ]
+
+  const render = (part: Tab): Render => async (context, outcome = {}) => {
+    const { caller, path, words, words: { t } } = context
     const id = idOf(context)
     const user = await users.get(caller, id)
     const view = caller.viewOf(id)
-    const shown = view.show(user) as Partial<UserRow> & Pick<UserRow, 'id' | 'name' | 'kind'>
+    const shown = view.show(user) as Page['user']
     const page = { context, outcome, user: shown, version: view.tagOf(user), base: `${path}/users/${id}` }
-    const isPerson = user.kind === 'person'
-    const cards = await Promise.all([
-      showProfile(page),
-      isPerson && caller.allows('sessions:list-of-another', { ownerId: id }) && showSessions(page),
-      isPerson && caller.allows('second-factor:read', { ownerId: id }) && showWays(page),
-      caller.allows('api-keys:list', { ownerId: id }) && showKeys(page),
-      uploads && caller.allows('uploads:list', { ownerId: id }) && showFiles(page),
-      posts && caller.allows('posts:read', { ownerId: id }) && showUserPosts(page),
-      caller.allows('audit:read', { ownerId: id }) && showLog(page),
-      showDanger(page),
-    ])
-    const present = cards.filter((part) => part !== false && part !== undefined && part !== null)
+    const content = await part.show(page)
     return {
       section: 'users',
       title: user.name,
-      crumbs: [{ href: `${path}/users`, text: 'Users' }],
-      content: html`<p class="badges">${showState(shown)}</p>
-<div class="split">${tabs('Parts of this page', present.map(({ id, title }) => ({ href: `#${id}`, text: title })), { side: true })}
-<div>${present.map(({ id, title, content }) => card(content, { id, title, danger: id === 'danger' }))}</div></div>`,
+      crumbs: [{ href: `${path}/users`, text: t.ofUsers }],
+      content: html`<p class="lead badges">${shown.email !== undefined && showText(shown.email)}${showState(words, shown)}</p>
+${tabs(t.tabsLabel, parts.filter(({ isShown }) => isShown(page)).map(({ address, title }) => ({
+  href: `${page.base}${address}`, text: t[title], isCurrent: address === part.address,
+})))}
+${content}`,
     }
   }
 
-  interface Page {
-    context: Context
-    outcome: Outcome
-    user: Partial<UserRow> & Pick<UserRow, 'id' | 'name' | 'kind'>
-    version: string
-    /** The address of the page. */
-    base: string
-  }
-
-  interface Part { id: string, title: string, content: HtmlValue }
-
-  function showProfile ({ outcome, user, version, base }: Page): Part {
+  function showProfile ({ context: { words, words: { t } }, outcome, user, version, base }: Page): Html {
     const { form, typed, error } = outcome
     const isOwn = form === 'profile' && typed !== undefined
     const merged: Merged | undefined =
@@ -83,239 +128,198 @@ export function createUserPage (app: FastifyInstance) {
     const former = isOwn && !merged ? formerOf(members, typed) : current
     const fields = Object.fromEntries(members.map(({ name }) => [`${FORMER}${name}`, former[name] ?? '']))
     const sent = isOwn && !merged ? typed['version'] ?? version : version
-    return {
-      id: 'profile',
-      title: 'Profile',
-      content: html`
-${merged && alert(html`<p class="strong">Somebody else has changed this user since you opened the page. Nothing was saved.</p>
-<p>What you typed is still in the form. Compare, and save again.</p>${showConflicts(merged.conflicts)}`, 'warning')}
-<form method="post" action="${base}">
+    return html`${merged && alert(html`<p class="strong">${t.conflictTitle}</p>
+<p>${t.conflictHint}</p>${showConflicts(words, merged.conflicts)}`, 'warning')}
+${card(html`<div class="with-facts"><form method="post" action="${base}">
 ${hiddenFields({ version: sent, ...fields })}
-${showFields(members, merged?.values ?? (isOwn ? typed : current), isOwn ? error : undefined)}
-<div class="actions">${button('Save')}</div></form>
-${facts([
-  ['Id', html`<code>${user.id}</code>`],
-  ['Kind', user.kind],
-  ['Created', showTime(user.createdAt!)],
-  ['Changed', showTime(user.updatedAt!)],
-])}
-<div class="actions">
-${user.emailVerified === false && user.kind === 'person' && mailer && buttonForm(`${base}/verification`, 'Send a link to verify the address')}
-</div>`,
-    }
+${showFields(words, members, merged?.values ?? (isOwn ? typed : current), isOwn ? error : undefined)}
+<div class="actions">${button(t.saveButton)}</div></form>
+<div>${facts([
+  [t.factId, html`<code>${user.id}</code>`],
+  [t.kind, user.kind === 'service' ? t.kindService : t.kindPerson],
+  [t.createdColumn, words.time(user.createdAt)],
+  [t.factChanged, words.time(user.updatedAt)],
+])}${user.emailVerified === false && user.kind === 'person' && mailer && buttonForm(`${base}/verification`, t.verifyAddress)}</div></div>`,
+{ id: 'profile', title: t.profileTitle })}`
   }
 
-  async function showSessions ({ context: { caller }, user, base }: Page): Promise<Part> {
+  async function showSessions ({ context: { caller, words, words: { t } }, user, base }: Page): Promise<Html> {
     const sessions = await userSessions.list(caller, user.id)
-    return {
-      id: 'sessions',
-      title: 'Sessions',
-      content: sessions.length === 0
-        ? emptyState({ title: 'No session' })
-        : html`${list(sessions.slice(0, SHOWN * 4).map((session) => listRow({
-          title: showText(showAgent(session.userAgent)),
-          badges: html` ${session.console && badge('console', 'info')} ${session.current && badge('this one', 'success')}`,
-          hint: html`${session.address || 'unknown address'}, used ${showTime(session.lastUsedAt)}, ${
-            session.amr.join(' ') || 'unknown authentication'}`,
-          actions: buttonForm(`${base}/sessions/${session.id}/end`, 'End', { label: `End the session of ${showAgent(session.userAgent)}` }),
-        })))}${sessions.length > SHOWN * 4 && html`<p class="hint">And ${sessions.length - SHOWN * 4} more.</p>`}
-${buttonForm(`${base}/sessions/end`, 'End all sessions')}
-<p class="hint">Ending all sessions also deletes the API keys, and voids every link in mails to this user.</p>`,
-    }
+    const more = sessions.length - SHOWN_SESSIONS
+    return sessions.length === 0
+      ? emptyState({ title: t.noSession })
+      : card(html`${list(sessions.slice(0, SHOWN_SESSIONS).map((session) => {
+        const agent = showAgent(words, session.userAgent)
+        return listRow({
+          title: showText(agent),
+          badges: html` ${session.console && badge(t.sessionConsole, 'info')} ${session.current && badge(t.sessionThis, 'success')}`,
+          hint: html`${words.phrase('sessionText', {
+            address: session.address || t.unknownAddress, time: words.time(session.lastUsedAt),
+          })}${session.amr.length > 0 && html`${separator}<code>${session.amr.join(' ')}</code>`}`,
+          actions: buttonForm(`${base}/sessions/${session.id}/end`, t.endSession, { label: `${t.endSession}: ${agent}` }),
+        })
+      }))}${more > 0 && html`<p class="hint">${words.format('moreSessions', { count: more })}</p>`}
+${buttonForm(`${base}/sessions/end`, t.endAllSessions, { kind: 'danger' })}
+<p class="hint">${t.endAllHint}</p>`, { id: 'sessions', title: t.sessionsTitle })
   }
 
-  async function showWays ({ context: { caller }, user, base }: Page): Promise<Part> {
+  async function showWays ({ context: { caller, words, words: { t } }, user, base }: Page): Promise<Html> {
     const { password, totp, recoveryCodesLeft, passkeys, identities } = await credentials.list(caller, user.id)
-    return {
-      id: 'ways',
-      title: 'Ways to sign in',
-      content: html`${list([
-        listRow({
-          title: 'Password',
-          hint: password ? 'is set' : 'is not set',
-          actions: mailer && !user.disabled && (password
-            ? buttonForm(`${base}/reset`, 'Send a link to set a new one')
-            : buttonForm(`${base}/invitation`, 'Send an invitation')),
+    const used = (added: Date, at: Date | null, texts: readonly [ConsoleText, ConsoleText]) => at === null
+      ? words.phrase(texts[1], { added: words.time(added) })
+      : words.phrase(texts[0], { added: words.time(added), used: words.time(at) })
+    return card(html`${list([
+      listRow({
+        title: t.passwordTitle,
+        hint: password ? t.isSet : t.isNotSet,
+        actions: mailer && !user.disabled && (password
+          ? buttonForm(`${base}/reset`, t.sendReset)
+          : buttonForm(`${base}/invitation`, t.invite)),
+      }),
+      listRow({
+        title: t.totpTitle,
+        hint: totp
+          ? html`${words.phrase('appSince', { time: words.time(totp.confirmedAt) })}${separator}${
+            words.format('recoveryLeft', { count: recoveryCodesLeft })}`
+          : t.appNone,
+        actions: totp && dangerForm(`${base}/second-factor/reset`, {
+          id: 'confirm-factor', text: t.passkeyRemove, confirmation: t.appLost, explanation: t.appHint,
         }),
-        listRow({
-          title: 'Authenticator app',
-          hint: totp ? html`since ${showTime(totp.confirmedAt)}, ${recoveryCodesLeft} recovery codes left` : 'none',
-          actions: totp && dangerForm(`${base}/second-factor/reset`, {
-            id: 'confirm-factor',
-            text: 'Remove',
-            confirmation: 'The user has lost the device',
-            explanation: 'It also ends every session, deletes the API keys, and voids every link in mails.',
-          }),
-        }),
-        ...passkeys.map(({ id, name, createdAt, lastUsedAt }) => listRow({
-          title: html`Passkey ${showText(name)}`,
-          hint: html`added ${showTime(createdAt)}, ${lastUsedAt === null ? 'not used yet' : html`used ${showTime(lastUsedAt)}`}`,
-          actions: buttonForm(`${base}/passkeys/${id}/remove`, 'Remove', { label: `Remove the passkey ${name}` }),
-        })),
-        ...identities.map(({ id, provider, email, createdAt, lastUsedAt }) => listRow({
-          title: html`${provider} ${email !== null && showText(email)}`,
-          hint: html`linked ${showTime(createdAt)}, used ${showTime(lastUsedAt)}`,
-          actions: buttonForm(`${base}/identities/${id}/remove`, 'Unlink', { label: `Unlink ${provider}` }),
-        })),
-      ])}<p class="hint">Removing one ends every session and voids every link in mails. The last way to sign in cannot be removed.</p>`,
-    }
+      }),
+      ...passkeys.map(({ id, name, createdAt, lastUsedAt }) => listRow({
+        title: html`${t.passkeysTitle}: ${showText(name)}`,
+        hint: used(createdAt, lastUsedAt, ['addedUsed', 'addedUnused']),
+        actions: buttonForm(`${base}/passkeys/${id}/remove`, t.passkeyRemove, { label: `${t.passkeyRemove}: ${name}` }),
+      })),
+      ...identities.map(({ id, provider, email, createdAt, lastUsedAt }) => listRow({
+        title: html`${provider} ${email !== null && showText(email)}`,
+        hint: used(createdAt, lastUsedAt, ['linkedUsed', 'addedUnused']),
+        actions: buttonForm(`${base}/identities/${id}/remove`, t.identityRemove, { label: `${t.identityRemove}: ${provider}` }),
+      })),
+    ])}<p class="hint">${t.waysHint}</p>`, { id: 'ways', title: t.tabSignIn })
   }
 
-  async function showKeys ({ context: { caller }, outcome, user, base }: Page): Promise<Part> {
+  async function showKeys ({ context: { caller, words, words: { t } }, outcome, user, base }: Page): Promise<Html> {
     const keys = await apiKeys.list(caller, user.id)
     const { typed = {}, error, form, result } = outcome
     const isOwn = form === 'key'
-    return {
-      id: 'keys',
-      title: 'API keys',
-      content: html`${isOwn && result}
+    return html`${isOwn && result}
 ${keys.length === 0
-  ? emptyState({ title: 'No API key' })
-  : list(keys.map(({ id, name, actions, createdAt, lastUsedAt, expiresAt }) => listRow({
+  ? emptyState({ title: t.noKey })
+  : card(list(keys.map(({ id, name, actions, createdAt, lastUsedAt, expiresAt }) => listRow({
     title: showText(name),
-    hint: html`${actions === null ? 'all actions' : actions.join(', ')}; created ${showTime(createdAt)}, ${
-      lastUsedAt === null ? 'not used yet' : html`used ${showTime(lastUsedAt)}`}${expiresAt !== null && html`, expires ${showTime(expiresAt)}`}`,
+    hint: html`<span class="badges">${actions === null
+      ? badge(t.keyAll)
+      : actions.map((action) => html`<code class="badge">${action}</code>`)}</span><br>${words.phrase('keyMade', { time: words.time(createdAt) })}${separator}${lastUsedAt === null
+      ? t.keyUnused
+      : words.phrase('keyUsedText', { time: words.time(lastUsedAt) })}${
+      expiresAt !== null && html`${separator}${words.phrase('keyExpiresText', { time: words.time(expiresAt) })}`}`,
     actions: dangerForm(`${base}/keys/${id}/delete`, {
-      id: `delete-${id}`, text: 'Delete', confirmation: `Delete ${name}`, option: uploads && REVOKE_LINKS,
+      id: `delete-${id}`,
+      text: t.keyDelete,
+      confirmation: words.format('deleteThis', { name }),
+      option: uploads && revokeLinks(words),
     }),
-  })))}
-${user.kind === 'service' && caller.allows('api-keys:create', { ownerId: user.id }) && html`<form method="post" action="${base}/keys">
-${field({ name: 'keyName', label: 'Name of a new key', required: true, value: isOwn && !result ? typed['keyName'] : '', attributes: { autocomplete: 'off' } })}
+  }))), { id: 'keys', title: t.keysTitle })}
+${user.kind === 'service' && caller.allows('api-keys:create', { ownerId: user.id }) && card(html`<form class="narrow" method="post" action="${base}/keys">
+${field({ name: 'keyName', label: t.keyNewName, required: true, value: isOwn && !result ? typed['keyName'] : '', attributes: { autocomplete: 'off' } })}
 ${field({
   name: 'actions',
-  label: 'Actions',
+  label: t.keyActions,
   value: isOwn && !result ? typed['actions'] : '',
-  hint: 'Separated by spaces, such as posts:create. Without any, it may do all that a key can.',
+  hint: t.keyActionsText,
   error: isOwn ? error?.errors?.[0] : undefined,
-  attributes: { autocomplete: 'off' },
+  attributes: { autocomplete: 'off', spellcheck: 'false' },
 })}
-${button('Create a key', { kind: 'plain' })}</form>`}`,
-    }
+<div class="actions">${button(t.keyCreate)}</div></form>`, { id: 'new-key', title: t.keyNew })}`
   }
 
-  async function showFiles ({ context, user }: Page): Promise<Part> {
-    const { rows, next } = await uploads!.list(context.caller, { user: user.id, limit: SHOWN })
-    const sum = rows.reduce((sum, { size }) => sum + Number(size), 0)
-    return {
-      id: 'uploads',
-      title: 'Files',
-      content: rows.length === 0
-        ? emptyState({ title: 'No file' })
-        : html`${showUploads(context, rows, new Map([[user.id, user.name]]), { hidesOwner: true })}
-<p>${next === null ? `${showBytes(sum)} in all` : html`<a href="${context.path}/uploads?user=${user.id}">All files</a>`}</p>`,
-    }
-  }
-
-  async function showUserPosts ({ context, user }: Page): Promise<Part> {
-    const { rows, next } = await posts!.records.list({
-      fields: ['authorId', 'title', 'createdAt', 'rowVersion'], authorId: user.id, limit: SHOWN,
-    })
-    return {
-      id: 'posts',
-      title: 'Posts',
-      content: rows.length === 0
-        ? emptyState({ title: 'No post' })
-        : html`${showPosts(context, rows, new Map([[user.id, user.name]]), { hidesOwner: true })}
-${next !== null && html`<p><a href="${context.path}/posts?author=${user.id}">All posts</a></p>`}`,
-    }
-  }
-
-  async function showLog ({ context, user }: Page): Promise<Part> {
-    const { rows } = await audit.list(context.caller, { user: user.id, limit: ENTRIES })
-    const names = await readNames(context, users.records, rows.map(({ actorId }) => actorId))
-    return {
-      id: 'log',
-      title: 'Account log',
-      content: html`${showEntries(context, rows, names, { hidesUser: true })}
-<p><a href="${context.path}/log?user=${user.id}">The whole log of this user</a></p>`,
-    }
-  }
-
-  function showDanger ({ context: { actor }, user, version, base }: Page): Part {
-    const isOwn = actor.id === user.id
-    return {
-      id: 'danger',
-      title: 'Disable and delete',
-      content: isOwn
-        ? html`<p>This is your own account. Another admin can disable or delete it.</p>`
-        : html`${user.disabled
-          ? buttonForm(`${base}/enable`, 'Enable this user', { fields: { version } })
-          : dangerForm(`${base}/disable`, {
-            id: 'confirm-disable',
-            text: 'Disable this user',
-            confirmation: `Disable ${user.name}`,
-            explanation: 'It ends every session, deletes the API keys and voids every link. The record, files and posts stay.',
-            fields: { version },
-          })}
+  function showDanger ({ context: { actor, words, words: { t } }, user, version, base }: Page): Html {
+    const { name } = user
+    const content: HtmlValue = actor.id === user.id
+      ? html`<p>${t.dangerOwn}</p>`
+      : html`${user.disabled
+        ? buttonForm(`${base}/enable`, t.enableUser, { fields: { version } })
+        : dangerForm(`${base}/disable`, {
+          id: 'confirm-disable',
+          text: t.disableUser,
+          confirmation: words.format('disableThis', { name }),
+          explanation: t.disableHint,
+          fields: { version },
+        })}
 ${dangerForm(`${base}/delete`, {
   id: 'confirm-delete',
-  text: 'Delete this user',
-  confirmation: `Delete ${user.name} for good`,
-  explanation: 'The posts and files of the user are deleted as well. This cannot be undone.',
+  text: t.deleteUser,
+  confirmation: words.format('deleteUserThis', { name }),
+  explanation: t.deleteUserHint,
   fields: { version },
-})}`,
-    }
+})}`
+    return card(content, { id: 'danger', title: t.dangerTitle, danger: true })
   }
 
+  /** Returns the address of a part of a user, which says what was done. */
+  const doneAt = (context: Context, address: string, done: string): string =>
+    `${context.path}/users/${idOf(context)}${address}?done=${done}`
+
   async function update (context: Context, given: Record<string, unknown>, version: string | undefined): Promise<void> {
-    const { caller } = context
+    const { caller, words: { t } } = context
     const id = idOf(context)
-    if (version === undefined) throw new InvalidInput('version is required: reload the page')
+    if (version === undefined) throw new InvalidInput(t.reloadFirst)
     await accounts.readAndUpdate(caller, id, given, readIfMatch(version, 'version'))
   }
 
-  const requireConfirmed = ({ confirmed }: Form): void => {
-    if (confirmed !== 'yes') throw new InvalidInput('Check the box first')
+  const requireConfirmed = ({ words: { t } }: Context, { confirmed }: Form): void => {
+    if (confirmed !== 'yes') throw new InvalidInput(t.checkFirst)
   }
 
-  /** What the forms do. Each returns what the address says afterwards, or nothing if there is a result to show. */
-  const forms: Readonly<Record<string, (context: Context, typed: Form) => Promise<string | Html>>> = {
+  /** What the forms do, by their addresses below that of the user. */
+  const forms: Readonly<Record<string, Submit>> = {
     '': async (context, typed) => {
-      await update(context, changesOf(members, typed, formerOf(members, typed)), typed['version'])
-      return 'saved'
+      await update(context, changesOf(context.words, members, typed, formerOf(members, typed)), typed['version'])
+      return doneAt(context, '', 'saved')
     },
     '/disable': async (context, typed) => {
-      requireConfirmed(typed)
+      requireConfirmed(context, typed)
       await update(context, { disabled: true }, typed['version'])
-      return 'disabled'
+      return doneAt(context, '', 'disabled')
     },
     '/enable': async (context, typed) => {
       await update(context, { disabled: false }, typed['version'])
-      return 'enabled'
+      return doneAt(context, '', 'enabled')
     },
     '/delete': async (context, typed) => {
-      requireConfirmed(typed)
+      requireConfirmed(context, typed)
       await accounts.delete(context.caller, idOf(context), readIfMatch(typed['version'] ?? '""', 'version'))
-      return 'deleted'
+      return `${context.path}/users?done=deleted`
     },
     '/sessions/end': async (context) => {
       await userSessions.endAll(context.caller, idOf(context))
-      return 'sessions-ended'
+      return doneAt(context, '/sessions', 'sessions-ended')
     },
     '/sessions/:item/end': async (context) => {
       await userSessions.end(context.caller, context.params['item']!, idOf(context))
-      return 'session-ended'
+      return doneAt(context, '/sessions', 'session-ended')
     },
     '/passkeys/:item/remove': async (context) => {
       await passkeys.remove(context.caller, idOf(context), context.params['item']!)
-      return 'passkey-removed'
+      return doneAt(context, '/sign-in', 'passkey-removed')
     },
     '/identities/:item/remove': async (context) => {
       await providers.removeIdentity(context.caller, idOf(context), context.params['item']!)
-      return 'identity-removed'
+      return doneAt(context, '/sign-in', 'identity-removed')
     },
     '/second-factor/reset': async (context, typed) => {
-      requireConfirmed(typed)
+      requireConfirmed(context, typed)
       await credentials.resetSecondFactor(context.caller, idOf(context))
-      return 'factor-removed'
+      return doneAt(context, '/sign-in', 'factor-removed')
     },
     '/invitation': async (context) => {
       await passwordLinks.invite(context.caller, idOf(context))
-      return 'invited'
+      return doneAt(context, '/sign-in', 'invited')
     },
     '/verification': async (context) => {
       await verificationLinks.send(context.caller, idOf(context))
-      return 'verification-sent'
+      return doneAt(context, '', 'verification-sent')
     },
     '/reset': async (context) => {
       const { caller } = context
@@ -323,20 +327,29 @@ ${dangerForm(`${base}/delete`, {
       caller.authorize('users:read-email', { ownerId: id })
       const { email } = await users.get(caller, id)
       await passwordLinks.request(caller, email)
-      return 'reset-sent'
+      return doneAt(context, '/sign-in', 'reset-sent')
     },
     '/keys/:item/delete': async (context, { revokeLinks }) => {
       const given = { revokesLinks: revokeLinks === 'yes' }
       await apiKeys.delete(context.caller, idOf(context), context.params['item']!, given)
-      return 'key-deleted'
+      return doneAt(context, '/keys', 'key-deleted')
     },
-    '/keys': async (context, { keyName: name = '', actions = '' }) => {
+    '/keys': async (context, { keyName: name = '', actions = '' }): Promise<Done> => {
       const names = actions.split(/[\s,]+/).filter((action) => action !== '')
       const given = parseKey({ name, ...names.length > 0 && { actions: names } })
       const { key } = await apiKeys.create(context.caller, idOf(context), given)
-      return alert(html`<p class="strong">The key was created. Store it now: it is not shown again.</p><p><code class="secret">${key}</code></p>`, 'success')
+      const shown = html`<p class="strong">${context.words.t.keyOnceText}</p><p><code class="secret">${key}</code></p>`
+      return { result: alert(shown, 'success') }
     },
   }
 
-  return { render, forms }
+  /** Returns the part to which a form belongs: the profile, if it is in no other one. */
+  const partOf = (address: string): Tab =>
+    parts.find((part) => part.address !== '' && (address === part.address || address.startsWith(`${part.address}/`))) ??
+    (/^\/(passkeys|identities|second-factor|invitation|reset)/.test(address) ? parts[1]! : parts[0]!)
+
+  return {
+    pages: Object.fromEntries(parts.map((part) => [part.address, render(part)])),
+    forms: Object.entries(forms).map(([address, submit]) => ({ address, submit, render: render(partOf(address)) })),
+  }
 }

@@ -1,13 +1,19 @@
 import type { FastifyInstance } from 'fastify'
 import type { UserRow } from '../../../db/tables/index.ts'
 import { authorizeCreation } from '../../../plugins/accounts/permissions.ts'
+import { readIfMatch } from '../../../schema/http/entity-tag.ts'
+import { InvalidInput } from '../../../schema/http/errors.ts'
 import { createParser } from '../../../schema/http/validator.ts'
 import { ListUsers } from '../../../schema/users/user-list.ts'
+import type { UserFields } from '../../../schema/users/user-fields.ts'
 import { button, buttonLink, card, checkbox, emptyState, field, table } from '../components.ts'
-import { html } from '../html.ts'
-import { ROWS_PER_PAGE, type Context, type Form, type Render } from './context.ts'
-import { showPages, showState, showText, showTime } from './shown.ts'
+import { html, type Html, type HtmlValue } from '../html.ts'
+import { pickable, pickColumn, type Bulk } from './bulk.ts'
+import { addressOf, ROWS_PER_PAGE, type Context, type Form, type Render } from './context.ts'
+import { pills } from './layout.ts'
+import { choice, readNames, searchForm, showAvatar, showPages, showState, showText } from './shown.ts'
 import { changesOf, membersOf, showFields } from './user-form.ts'
+import type { ConsoleText } from './words.ts'
 
 const parseQuery = createParser(ListUsers)
 
@@ -21,16 +27,85 @@ const filters = {
 const isFilter = (name: string | undefined): name is keyof typeof filters =>
   name !== undefined && Object.hasOwn(filters, name)
 
-const choice = (...options: [value: string, text: string][]) => options.map(([value, text]) => ({ value, text }))
+// Lists that are looked at often. As all others, they are addresses, which a browser can keep.
+const views: readonly (readonly [text: ConsoleText, query: Readonly<Record<string, string>>])[] = [
+  ['viewAll', {}],
+  ['viewAdmins', { role: 'admin' }],
+  ['viewUnverified', { status: 'unverified', kind: 'person' }],
+  ['viewDisabled', { status: 'disabled' }],
+  ['viewServices', { kind: 'service' }],
+]
+
+const FILTERS = ['role', 'kind', 'status'] as const
+const COLUMN = 'column.'
+// Of fields of the host, unless the address names others.
+const COLUMNS = 3
+const LONGEST_VALUE = 60
+
+type Shown = Partial<UserRow> & Pick<UserRow, 'id' | 'name' | 'rowVersion'>
+
+/** Returns what can be done with several users. */
+export function usersBulk (app: FastifyInstance): Bulk {
+  const { usherUsers: users, usherAccounts: accounts, usherAudit: audit, usherAccess: { userSessions } } = app
+
+  const requireAnother = ({ actor, words: { t } }: Context, id: string): void => {
+    if (actor.id === id) throw new InvalidInput(t.bulkOwn)
+  }
+  const disable = (disabled: boolean): Bulk['actions'][string]['run'] => async (context, id, version) => {
+    requireAnother(context, id)
+    await accounts.readAndUpdate(context.caller, id, { disabled }, readIfMatch(version, 'version'))
+  }
+  return {
+    section: 'users',
+    address: '/users',
+    title: 'ofUsers',
+    actions: {
+      disable: { text: 'bulkDisable', ask: 'askDisable', hint: 'hintDisable', isDanger: true, run: disable(true) },
+      enable: { text: 'bulkEnable', ask: 'askEnable', hint: 'hintEnable', run: disable(false) },
+      'end-sessions': {
+        text: 'bulkEndSessions',
+        ask: 'askEndSessions',
+        hint: 'hintEndSessions',
+        async run (context, id) {
+          requireAnother(context, id)
+          await userSessions.endAll(context.caller, id)
+        },
+      },
+    },
+    files: {
+      export: {
+        text: 'bulkExport',
+        // One read, and one write of the account log, for all of them.
+        async read ({ caller }, ids) {
+          const records = await Promise.all(ids.map(async (id) => {
+            if (!caller.allows('users:export', { ownerId: id })) return { id, error: 'FORBIDDEN' }
+            const user = await users.get(caller, id).catch((error: Error & { code?: string, statusCode?: number }) => {
+              if (![403, 404].includes(error.statusCode!)) throw error
+              return { id, error: error.code! }
+            })
+            if ('error' in user) return user
+            await audit.add(caller, { action: 'user.export', userId: id })
+            const { rowVersion: _, ...shown } = caller.viewOf(user.id).show(user) as Shown
+            return shown
+          }))
+          return { file: 'users.json', json: records }
+        },
+      },
+    },
+    namesOf: (context, ids) => readNames(context, users.records, ids),
+  }
+}
 
 /** Returns the list of users, which can be searched, filtered and sorted. */
 export function createUserList (app: FastifyInstance): Render {
-  const { usherUsers: users } = app
+  const { usherUsers: users, usherAudit: audit, usherOptions: { userFields } } = app
+  const bulk = usersBulk(app)
+
   return async (context) => {
-    const { caller, path, query } = context
+    const { caller, path, query, words, words: { t } } = context
     const { q = '', role, kind, status, sort = '', after } = query
     const isFiltered = isFilter(status) || Boolean(kind)
-    const { page, next } = await users.list(caller, parseQuery({
+    const given = parseQuery({
       ...q.trim() !== '' && { q },
       ...role && { role },
       ...kind && { kind },
@@ -39,59 +114,105 @@ export function createUserList (app: FastifyInstance): Render {
       ...sort && !isFiltered && { sort },
       ...after !== undefined && { after },
       limit: ROWS_PER_PAGE,
-    }))
-    const rows = page.rows.map((user) => caller.viewOf(user.id).show(user) as Partial<UserRow> & { id: string })
-    const content = html`
-<form class="filters" method="get" role="search" aria-label="Users">
-${field({
-  name: 'q',
-  label: 'Name or address',
-  type: 'search',
-  value: q,
-  attributes: { placeholder: 'begins with …', minlength: 2 },
-})}
-${field({ name: 'role', label: 'Role', value: role ?? '', options: choice(['', 'any'], ['admin', 'admin'], ['user', 'user']) })}
-${field({ name: 'kind', label: 'Kind', value: kind ?? '', options: choice(['', 'any'], ['person', 'person'], ['service', 'service']) })}
+    })
+    const [{ page, next }, count] = await Promise.all([
+      users.list(caller, given), q.trim() === '' ? users.count(caller, given) : undefined,
+    ])
+    const rows = page.rows.map((user) => caller.viewOf(user.id).show(user) as Shown)
+    const versions = new Map(page.rows.map((user) => [user.id, caller.viewOf(user.id).tagOf(user)]))
+    const logins = await audit.lastLogins(caller, rows.map(({ id }) => id))
+    const columns = columnsOf(userFields, query)
+    const total = count ?? (after === undefined && next === null ? { count: rows.length, isExact: true } : undefined)
+    const results = html`<div id="results"><p class="total muted" role="status">${total && totalOf(context, total)}</p>
+${isFiltered && sort !== '' && sort !== 'createdAt' && html`<p class="hint">${t.orderHint}</p>`}
+${rows.length === 0
+  ? emptyState({
+    title: next === null ? t.noUsers : t.noUsersHere, text: next === null ? t.noUsersHint : t.laterPages,
+  })
+  : pickable(context, bulk, table<Shown>({
+    caption: t.ofUsers,
+    hidesCaption: true,
+    columns: [
+      pickColumn(context, ({ id, name }) => ({ id, name, version: versions.get(id)! })),
+      {
+        title: t.userColumn,
+        kind: 'who',
+        isHeader: true,
+        cell: (user) => html`<a href="${path}/users/${user.id}">${showAvatar(user.name)}<span class="main"><span class="badges"><span class="strong">${
+          showText(user.name)}</span>${showState(words, user)}</span>${user.email !== undefined && html`<span class="muted">${showText(user.email)}</span>`}</span></a>`,
+      },
+      ...columns.map(({ name, title = name, type }) => ({
+        title, isNumber: type === 'integer' || type === 'number', cell: (user: Shown) => showValue(Reflect.get(user, name)),
+      })),
+      { title: t.lastLogin, cell: ({ id }) => logins.has(id) ? words.time(logins.get(id)) : html`<span class="muted none">–</span>` },
+      { title: t.createdColumn, cell: ({ createdAt }) => words.date(createdAt) },
+    ],
+    rows,
+  }))}
+${showPages(context, '/users', next)}</div>`
+    return {
+      section: 'users',
+      title: t.ofUsers,
+      actions: caller.allows('users:create') && buttonLink(`${path}/users/new`, t.userNew, { small: true }),
+      content: html`${pills(t.viewsLabel, views.map(([text, filter]) => ({
+        href: addressOf(`${path}/users`, { ...filter, sort }),
+        text: t[text],
+        isCurrent: FILTERS.every((name) => (query[name] ?? '') === (filter[name] ?? '')),
+      })))}
+${showSearch(context, userFields)}
+${results}`,
+    }
+  }
+
+  function totalOf ({ words, query }: Context, { count, isExact }: { count: number, isExact: boolean }): string {
+    const text = words.format('usersTotal', { count })
+    if (isExact) return text
+    return words.format(FILTERS.some((name) => query[name]) ? 'moreThan' : 'about', { count: text })
+  }
+}
+
+function showSearch (context: Context, fields: UserFields): Html {
+  const { query, words: { t } } = context
+  const { q = '', role = '', kind = '', status = '', sort = '' } = query
+  const shown = columnsOf(fields, query)
+  return searchForm(context, '/users', {
+    label: t.ofUsers,
+    search: { label: t.searchUsers, value: q, placeholder: t.beginsWith, minlength: 2 },
+    isFiltered: [role, kind, status, sort].some((value) => value !== ''),
+    filters: html`
+${field({ name: 'role', label: t.role, value: role, options: choice(['', t.anyValue], ['admin', t.roleAdmin], ['user', t.roleUser]) })}
+${field({ name: 'kind', label: t.kind, value: kind, options: choice(['', t.anyValue], ['person', t.kindPerson], ['service', t.kindService]) })}
 ${field({
   name: 'status',
-  label: 'State',
-  value: status ?? '',
-  options: choice(['', 'any'], ['disabled', 'disabled'], ['unverified', 'address not verified'],
-    ['no-second-factor', 'no authenticator app'], ['second-factor', 'authenticator app']),
+  label: t.state,
+  value: status,
+  options: choice(['', t.anyValue], ['disabled', t.stateDisabled], ['unverified', t.stateUnverified],
+    ['no-second-factor', t.stateNoApp], ['second-factor', t.stateApp]),
 })}
 ${field({
   name: 'sort',
-  label: 'Order',
+  label: t.order,
   value: sort,
-  options: choice(['', 'newest first'], ['createdAt', 'oldest first'], ['name', 'name'], ['email', 'address']),
+  options: choice(['', t.orderNewest], ['createdAt', t.orderOldest], ['name', t.orderName], ['email', t.orderEmail]),
 })}
-<div class="actions">${button('Search', { kind: 'plain' })}<a href="${path}/users">Reset</a></div>
-</form>
-${isFiltered && sort !== '' && sort !== 'createdAt' && html`<p class="hint">With these filters, the newest come first.</p>`}
-${rows.length === 0
-  ? emptyState({
-    title: next === null ? 'No user is like this' : 'None on this page',
-    text: next === null ? 'A search finds the beginnings of words of names and addresses.' : 'Later pages may have some.',
+${fields.length > 0 && html`<fieldset class="columns"><legend>${t.columns}</legend><input type="hidden" name="columns" value="chosen">${
+  fields.map(({ name, title = name }) => checkbox(title, {
+    name: `${COLUMN}${name}`, value: 'yes', checked: shown.some((one) => one.name === name), autocomplete: 'off',
+  }))}</fieldset>`}`,
   })
-  : table({
-    caption: 'Users',
-    hidesCaption: true,
-    columns: [
-      { title: 'Name', cell: ({ id, name }) => html`<a href="${path}/users/${id}">${showText(name!)}</a>`, isHeader: true },
-      { title: 'Address', cell: ({ email }) => email === undefined ? '–' : showText(email) },
-      { title: 'State', cell: showState },
-      { title: 'Created', cell: ({ createdAt }) => showTime(createdAt!) },
-    ],
-    rows,
-  })}
-${showPages(context, '/users', next)}`
-    return {
-      section: 'users',
-      title: 'Users',
-      actions: caller.allows('users:create') && buttonLink(`${path}/users/new`, 'Create a user'),
-      content,
-    }
-  }
+}
+
+// Returns the fields of the host that are columns: those that the address names, otherwise the first short ones.
+function columnsOf (fields: UserFields, query: Context['query']): UserFields {
+  return query['columns'] === 'chosen'
+    ? fields.filter(({ name }) => query[`${COLUMN}${name}`] === 'yes')
+    : fields.filter(({ type }) => type !== 'json').slice(0, COLUMNS)
+}
+
+function showValue (value: unknown): HtmlValue {
+  if (value === null || value === undefined || value === '') return html`<span class="muted none">–</span>`
+  const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
+  return showText(text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text)
 }
 
 /** Returns the page with which a user is created, and what its form does. */
@@ -101,32 +222,32 @@ export function createNewUser (app: FastifyInstance) {
   } = app
   const members = membersOf(userFields)
 
-  const render: Render = async ({ caller, path }, { typed = {}, error } = {}) => {
+  const render: Render = async ({ caller, path, words, words: { t } }, { typed = {}, error } = {}) => {
     authorizeCreation(caller)
     return {
       section: 'users',
-      title: 'Create a user',
-      crumbs: [{ href: `${path}/users`, text: 'Users' }],
-      content: card(html`<form method="post" action="${path}/users">
-${showFields(members, { role: 'user', ...typed }, error)}
+      title: t.userNew,
+      crumbs: [{ href: `${path}/users`, text: t.ofUsers }],
+      content: card(html`<form class="narrow" method="post" action="${path}/users">
+${showFields(words, members, { role: 'user', ...typed }, error)}
 ${field({
   name: 'kind',
-  label: 'Kind',
+  label: t.kind,
   value: typed['kind'] ?? 'person',
-  hint: 'A service is a program. It has no password, and acts with API keys.',
-  options: choice(['person', 'person'], ['service', 'service']),
+  hint: t.kindHint,
+  options: choice(['person', t.kindPerson], ['service', t.kindService]),
 })}
-${mailer && checkbox('Send an invitation by mail, to set a password', {
+${mailer && checkbox(t.sendInvitation, {
   name: 'invite', value: 'yes', checked: typed['name'] === undefined || typed['invite'] === 'yes',
 })}
-<div class="actions">${button('Create')}<a href="${path}/users">Cancel</a></div>
+<div class="actions">${button(t.keyCreate)}<a href="${path}/users">${t.cancelButton}</a></div>
 </form>`),
     }
   }
 
   /** Creates the user. Returns the address of its page. */
-  async function create ({ caller, path }: Context, typed: Form): Promise<string> {
-    const given = { ...changesOf(members, typed), ...typed['kind'] && { kind: typed['kind'] } }
+  async function create ({ caller, path, words }: Context, typed: Form): Promise<string> {
+    const given = { ...changesOf(words, members, typed), ...typed['kind'] && { kind: typed['kind'] } }
     const { id, kind } = await newUsers.readAndCreate(caller, given)
     if (typed['invite'] !== 'yes' || kind === 'service') return `${path}/users/${id}?done=created`
     // The user exists in any case.

@@ -1,0 +1,118 @@
+import type { FastifyInstance } from 'fastify'
+import { SEARCHED_POSTS, type FoundPost, type FoundPosts } from '../../../db/posts/search-posts.ts'
+import { decodePlace, encodePlace } from '../../../schema/http/cursor.ts'
+import { entityTag } from '../../../schema/http/entity-tag.ts'
+import { PostNotFound } from '../../../schema/posts/post.ts'
+import { card, emptyState, table } from '../components.ts'
+import { html, type Html } from '../html.ts'
+import { pickable, pickColumn, type Bulk } from './bulk.ts'
+import { ROWS_PER_PAGE, type Context, type Render, type Submit } from './context.ts'
+import { separator } from './layout.ts'
+import { dangerForm, linkToUser, readNames, searchForm, showPages, showText } from './shown.ts'
+
+const EXCERPT = 160
+
+/** Returns the pages of posts, and what their forms do. */
+export function createPostPages (app: FastifyInstance) {
+  const { usherUsers: users, usherPosts: posts } = app
+
+  const bulk: Bulk = {
+    section: 'posts',
+    address: '/posts',
+    title: 'ofPosts',
+    actions: {
+      delete: {
+        text: 'bulkDelete',
+        ask: 'askDeletePosts',
+        hint: 'hintDelete',
+        isDanger: true,
+        run: ({ caller }, id, version) => posts.changes.delete(caller, id, { ifMatch: version }),
+      },
+    },
+    async namesOf ({ caller }, ids) {
+      const found = await Promise.all(ids.map((id) => posts.records.read(id, caller.client)))
+      return new Map(found.filter((post) => post !== undefined)
+        .filter(({ authorId }) => caller.allows('posts:read', { ownerId: authorId })).map(({ id, title }) => [id, title]))
+    },
+  }
+
+  /** Returns the posts of a user, or of all, which can be searched and selected. */
+  async function showList (
+    context: Context, { authorId, address }: { authorId?: string | undefined, address: string }
+  ): Promise<Html> {
+    const { caller, path, query: { q = '', after }, words, words: { t } } = context
+    const found: FoundPosts = await posts.reads.search(caller, {
+      q: q.trim(), authorId, limit: ROWS_PER_PAGE, after: after === undefined ? undefined : decodePlace(after).position,
+    })
+    const names = authorId === undefined
+      ? await readNames(context, users.records, found.rows.map((row) => row.authorId))
+      : new Map<string, string>()
+    return html`<div id="results">${found.rows.length === 0
+      ? emptyState({ title: t.noPost, ...found.isPart && { text: t.laterPages } })
+      : pickable(context, bulk, table<FoundPost>({
+        caption: t.ofPosts,
+        hidesCaption: true,
+        columns: [
+          pickColumn(context, ({ id, title, rowVersion }) => ({ id, name: title, version: entityTag(rowVersion) })),
+          {
+            title: t.titleColumn,
+            isHeader: true,
+            kind: 'wide',
+            cell: ({ id, title, excerpt }) => html`<a href="${path}/posts/${id}">${showText(title)}</a><span class="muted excerpt" dir="auto">${
+              excerpt}${excerpt.length === EXCERPT && '…'}</span>`,
+          },
+          ...authorId !== undefined
+            ? []
+            : [{ title: t.authorColumn, cell: (row: FoundPost) => linkToUser(context, row.authorId, names) }],
+          { title: t.createdColumn, cell: ({ createdAt }) => words.time(createdAt) },
+        ],
+        rows: found.rows,
+      }))}
+${found.isPart && html`<p class="hint">${words.format('searchedPart', { count: words.number(SEARCHED_POSTS) })}</p>`}
+${showPages(context, address, found.next && encodePlace(found.next))}</div>`
+  }
+
+  const list: Render = async (context) => {
+    const { path, query: { q = '', author }, words, words: { t } } = context
+    const authorId = author?.toLowerCase() || undefined
+    const names = await readNames(context, users.records, [authorId])
+    return {
+      section: 'posts',
+      title: t.ofPosts,
+      content: html`${searchForm(context, '/posts', {
+        label: t.ofPosts,
+        search: { label: t.searchPosts, value: q, placeholder: t.searchPart },
+        keeps: { author: authorId },
+      })}
+${authorId !== undefined && html`<p class="hint">${words.phrase('ofOneUser', { name: linkToUser(context, authorId, names) })} <a href="${path}/posts">${t.showAll}</a></p>`}
+${await showList(context, { authorId, address: '/posts' })}`,
+    }
+  }
+
+  const one: Render = async (context) => {
+    const { caller, path, params, words, words: { t } } = context
+    const post = await posts.reads.get(caller, params['item']!.toLowerCase())
+    if (!post) throw new PostNotFound()
+    const names = await readNames(context, users.records, [post.authorId])
+    return {
+      section: 'posts',
+      title: post.title,
+      crumbs: [{ href: `${path}/posts`, text: t.ofPosts }],
+      content: html`<p class="hint">${linkToUser(context, post.authorId, names)}${separator}${words.time(post.createdAt)}</p>
+${card(html`<div class="text" dir="auto">${post.content}</div>`)}
+${caller.allows('posts:delete', { ownerId: post.authorId }) && dangerForm(`${path}/posts/${post.id}/delete`, {
+  id: 'confirm-delete',
+  text: t.deletePost,
+  confirmation: words.format('deleteThis', { name: post.title }),
+  fields: { version: entityTag(post.rowVersion) },
+})}`,
+    }
+  }
+
+  const remove: Submit = async ({ caller, params, path }, { version }) => {
+    await posts.changes.delete(caller, params['item']!.toLowerCase(), { ifMatch: version ?? '""' })
+    return `${path}/posts?done=post-deleted`
+  }
+
+  return { bulk, showList, list, one, remove }
+}

@@ -1,0 +1,108 @@
+import type { FastifyRequest } from 'fastify'
+import type { Options } from '../../../schema/options/options.ts'
+import { readCatalogue } from '../../../schema/translations/catalogues.ts'
+import { readConsoleTexts, type ConsoleTexts } from '../../../schema/translations/console/index.ts'
+import type { Texts } from '../../../schema/translations/en.ts'
+import { formatText } from '../../../schema/translations/format.ts'
+import { directionOf, languageTags, negotiateLanguage, type LanguageTag } from '../../../schema/translations/languages.ts'
+import { time } from '../components.ts'
+import { html, type Html, type HtmlValue } from '../html.ts'
+
+/** The name of a text: of the console, or of all pages. */
+export type ConsoleText = keyof ConsoleTexts | keyof Texts
+
+const UNITS = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB']
+
+/** What a page says in the language of its reader. */
+export class Words {
+  readonly language: LanguageTag
+  readonly direction: 'ltr' | 'rtl'
+  readonly t: Texts & ConsoleTexts
+  readonly #numbers: Intl.NumberFormat
+
+  constructor (language: LanguageTag, texts: Texts & ConsoleTexts) {
+    this.language = language
+    this.direction = directionOf(language)
+    this.t = texts
+    this.#numbers = new Intl.NumberFormat(language)
+  }
+
+  /** Returns a text with values in place of its placeholders. */
+  format (name: ConsoleText, values: Readonly<Record<string, string | number>>): string {
+    return formatText(this.t[name], values, this.language)
+  }
+
+  /** Returns a text with HTML in place of its placeholders. */
+  phrase (name: ConsoleText, values: Readonly<Record<string, HtmlValue>>): Html {
+    const numbers = Object.entries(values).filter((entry): entry is [string, number] => typeof entry[1] === 'number')
+    // What replaces a placeholder is not looked at again.
+    const parts = formatText(this.t[name], Object.fromEntries(numbers), this.language).split(/\{(\w+)\}/)
+    return html`${parts.map((part, index) => index % 2 === 0 ? part : values[part])}`
+  }
+
+  /** Returns a number with separators. */
+  number (value: number): string {
+    return this.#numbers.format(value)
+  }
+
+  /** Returns a size in a unit that people read, such as 1.4 MiB. */
+  bytes (bytes: number): string {
+    const exponent = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), UNITS.length)
+    const value = bytes / 1024 ** exponent
+    if (exponent === 0) return this.#inUnit(value, 'byte')
+    const digits = { maximumFractionDigits: value < 10 ? 1 : 0 }
+    return `${value.toLocaleString(this.language, digits)} ${UNITS[exponent - 1]}`
+  }
+
+  /** Returns seconds in words, such as 3 hours. */
+  duration (seconds: number): string {
+    if (seconds < 5400) return this.#inUnit(Math.round(seconds / 60), 'minute')
+    return seconds < 129_600
+      ? this.#inUnit(Math.round(seconds / 3600), 'hour')
+      : this.#inUnit(Math.round(seconds / 86_400), 'day')
+  }
+
+  /** Returns milliseconds in words. */
+  milliseconds (value: number): string {
+    return this.#inUnit(value, 'millisecond', 'short')
+  }
+
+  /** Returns an instant, or a dash. */
+  time (instant: Date | null | undefined): Html {
+    return instant ? time(instant, this.language) : html`<span class="muted none">–</span>`
+  }
+
+  /** Returns the day of an instant, whose time a script shows as well, or a dash. */
+  date (instant: Date | null | undefined): Html {
+    if (!instant) return this.time(instant)
+    const day = new Intl.DateTimeFormat(this.language, { dateStyle: 'medium', timeZone: 'UTC' }).format(instant)
+    return html`<time datetime="${instant.toISOString()}" data-short>${day}</time>`
+  }
+
+  /** Returns texts as a list in a sentence. */
+  list (items: readonly string[]): string {
+    return new Intl.ListFormat(this.language, { type: 'unit', style: 'short' }).format(items)
+  }
+
+  #inUnit (value: number, unit: string, unitDisplay: 'long' | 'short' = 'long'): string {
+    return value.toLocaleString(this.language, { style: 'unit', unit, unitDisplay, maximumFractionDigits: 0 })
+  }
+}
+
+/** Returns a function that finds the words for a request, by the option `language` or by what its reader prefers. */
+export function createWords ({ pages: { language } }: Pick<Options, 'pages'>) {
+  const only = language === undefined ? undefined : negotiateLanguage(language, languageTags)
+  const known = new Map<LanguageTag, Promise<Words>>()
+
+  async function read (tag: LanguageTag): Promise<Words> {
+    const [ofPages, ofConsole] = await Promise.all([readCatalogue(tag), readConsoleTexts(tag)])
+    return new Words(tag, { ...ofPages, ...ofConsole })
+  }
+
+  return ({ headers }: FastifyRequest): Promise<Words> => {
+    const tag = only ?? negotiateLanguage(headers['accept-language'], languageTags)
+    const found = known.get(tag) ?? read(tag)
+    known.set(tag, found)
+    return found
+  }
+}

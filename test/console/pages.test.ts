@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto'
+import { Type } from '@sinclair/typebox'
+import postgres from 'postgres'
+import t from 'tap'
+import { languageTags } from '../../schema/translations/languages.ts'
+import { createUsher } from '../helpers/app.ts'
+import { withConsole } from '../helpers/console.ts'
+import { testDatabaseUrl } from '../helpers/database.ts'
+import { createMailer } from '../helpers/mail.ts'
+import { openSql } from '../helpers/sql.ts'
+
+const inbox = createMailer()
+const statements: string[] = []
+const client = postgres(await testDatabaseUrl(), {
+  max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) },
+})
+t.teardown(() => client.end())
+const usher = await createUsher(t, {
+  console: true,
+  mailer: inbox.mailer,
+  sql: client,
+  databaseUrl: undefined,
+  secret: 'a secret that no page shows',
+  userFields: Type.Object({
+    plan: Type.Optional(Type.String({ title: 'The plan' })),
+    seats: Type.Optional(Type.Integer()),
+    notes: Type.Optional(Type.String()),
+    more: Type.Optional(Type.String()),
+  }),
+})
+const { inject, admin, createUser } = usher
+const sql = openSql(t, { options: { databaseUrl: await testDatabaseUrl(), schema: usher.options.schema } } as never)
+const { open, read, send, fill } = withConsole(usher)
+const cookie = await open(admin)
+
+/** Returns the row of a user in the list. */
+const rowOf = (body: string, id: string): string =>
+  body.split('<tr>').find((row) => row.includes(`/console/users/${id}"`)) ?? ''
+
+t.test('18.4 the list of users has a total, last logins, fields of the host, and says nothing of what is as usual', async (t) => {
+  const word = randomUUID().slice(0, 8)
+  const quiet = await createUser({ name: `${word} quiet`, email: `${word}@example.com` })
+  await sql`update users set email_verified = true where id = ${quiet.id}`
+  const never = (await inject('POST', '/api/users', {
+    headers: admin.headers, payload: { name: `${word} never`, email: `${word}-never@example.com`, plan: 'pro <b>', seats: 7, more: 'beyond' },
+  })).json()
+  const { body } = await read(`/console/users?q=${word}`, cookie)
+  t.match(body, /role="status">2 users</)
+  t.match(rowOf(body, quiet.id), new RegExp(`<time datetime="${new Date().toISOString().slice(0, 10)}`))
+  t.notMatch(rowOf(body, quiet.id), /class="(badge|note)[ "]|confirmed/)
+  t.match(rowOf(body, never.id), /class="note">address not confirmed<.*class="muted none">–</s)
+  t.match(body, '<th scope="col">The plan</th>')
+  t.match(rowOf(body, never.id), '<bdi>pro &lt;b&gt;</bdi>')
+  t.notMatch(rowOf(body, never.id), 'beyond', 'the first three')
+  const chosen = await read(`/console/users?q=${word}&columns=chosen&column.more=yes`, cookie)
+  t.match(rowOf(chosen.body, never.id), 'beyond')
+  t.notMatch(rowOf(chosen.body, never.id), 'pro &lt;b&gt;')
+  const [{ count }] = await sql<[{ count: number }]>`select count(*)::int from users`
+  t.match((await read('/console/users', cookie)).body, `role="status">${count} users<`)
+  const [{ admins }] = await sql<[{ admins: number }]>`select count(*)::int as admins from users where role = 'admin'`
+  t.match((await read('/console/users?role=admin', cookie)).body, new RegExp(`role="status">${admins} users?<`))
+})
+
+t.test('18.2 a page sends as many statements for many rows as for few', async (t) => {
+  const count = async (path: string) => {
+    await read(path, cookie)
+    statements.length = 0
+    const { statusCode } = await read(path, cookie)
+    t.equal(statusCode, 200, path)
+    return statements.filter((text) => /\b(users|audit|posts|uploads|api_keys)\b/.test(text)).length
+  }
+  const paths = ['/console/users', '/console/log', '/console/posts', '/console/uploads', '/console/keys', `/console/users/${admin.id}/log`]
+  const before = new Map<string, number>()
+  for (const path of paths) before.set(path, await count(path))
+  for (let index = 0; index < 12; index++) {
+    const { id } = await createUser()
+    await sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${id}, 'Title', 'Words')`
+    await sql`insert into uploads (id, user_id, filename, media_type, size, sha256, description)
+      values (gen_random_uuid(), ${id}, 'a.txt', 'text/plain', 1, ${'0'.repeat(64)}, '')`
+  }
+  for (const path of paths) t.ok(await count(path) <= before.get(path)! + 2, path)
+})
+
+t.test('18.4 each part of a user is a page of its own, to which its forms lead back', async (t) => {
+  const { id } = await createUser({ name: 'Somebody' })
+  const parts = { '': 'Profile', '/sign-in': 'Ways to log in', '/sessions': 'Sessions', '/keys': 'API keys', '/files': 'Files', '/posts': 'Posts', '/log': 'Account log' }
+  for (const [address, title] of Object.entries(parts)) {
+    const { statusCode, body } = await read(`/console/users/${id}${address}`, cookie)
+    t.equal(statusCode, 200, address)
+    t.match(body, `<a href="/console/users/${id}${address}" aria-current="page">${title}</a>`)
+  }
+  const { body } = await read(`/console/users/${id}/sessions`, cookie)
+  const [, action] = new RegExp(`action="(/console/users/${id}/sessions/[\\w-]+/end)"`).exec(body)!
+  t.equal((await send(action!, {}, { cookie })).headers.location, `/console/users/${id}/sessions?done=session-ended`)
+  t.equal((await send(`/console/users/${id}/reset`, {}, { cookie })).headers.location, `/console/users/${id}/sign-in?done=reset-sent`)
+  const robot = (await inject('POST', '/api/users', {
+    headers: admin.headers, payload: { name: 'Robot', email: `${randomUUID()}@example.com`, kind: 'service' },
+  })).json()
+  const page = `/console/users/${robot.id}/keys`
+  const wrong = await fill(page, page, { keyName: 'Key', actions: 'nothing:at-all' }, cookie)
+  t.equal(wrong.statusCode, 400)
+  t.match(wrong.body, /value="Key".*value="nothing:at-all"/s, 'what was typed remains')
+  const created = await fill(page, page, { keyName: 'Key <b>', actions: 'posts:create users:list users:read posts:read' }, cookie)
+  t.match(created.body, /Store it now.*<code class="secret">\w+.*Key &lt;b&gt;.*posts:create.*posts:read/s)
+  t.notMatch(created.body, /<p(?: [^>]*)?>(?:(?!<\/p>).)*<(details|div|ul|form)/s, 'a paragraph ends where it should')
+  t.match((await read('/console/keys', cookie)).body, '<summary>+1</summary>', 'a list has room for some')
+  t.equal((await read(`/console/users/${robot.id}/sessions`, cookie)).statusCode, 200)
+  t.notMatch((await read(page, cookie)).body, '/sessions"', 'a service has none')
+  t.equal((await read('/console/users/unknown/log', cookie)).statusCode, 404)
+})
+
+t.test('18.5 the account log says in sentences who did what to whom, with names that are never markup', async (t) => {
+  const user = await createUser({ name: '{actor} <b>Bob</b> \u202e' })
+  await inject('PATCH', `/api/users/${admin.id}`, { headers: admin.headers, payload: { name: 'Ada Lovelace' } })
+  await inject('PATCH', `/api/users/${user.id}`, { headers: admin.headers, payload: { disabled: true } })
+  await inject('POST', '/api/auth/login', { payload: { email: user.email, password: 'not the password' } })
+  await inject('POST', '/api/auth/login', { payload: { email: 'nobody@example.com', password: 'not the password' } })
+  const ada = `<a href="/console/users/${admin.id}"><bdi>Ada Lovelace</bdi></a>`
+  const bob = `<a href="/console/users/${user.id}"><bdi>{actor} &lt;b&gt;Bob&lt;/b&gt; \u202e</bdi></a>`
+  for (const path of [`/console/log?user=${user.id}`, `/console/log?user=${encodeURIComponent(user.email.toUpperCase())}`, `/console/users/${user.id}/log`]) {
+    const { body } = await read(path, cookie)
+    t.ok(body.includes(`${ada} disabled ${bob}`), path)
+    t.ok(body.includes(`${ada} created ${bob}`), path)
+    t.ok(body.includes(`A login as ${bob} failed`), path)
+    t.ok(body.includes(`${bob} logged in`), path)
+  }
+  t.match((await read('/console/log?action=login.failed', cookie)).body, 'A login as an unknown account failed')
+  t.ok((await read('/console', cookie)).body.includes(`A login as ${bob} failed`), 'the overview has the newest')
+  await inject('DELETE', `/api/users/${user.id}`, { headers: admin.headers })
+  t.match((await read(`/console/log?user=${user.id}`, cookie)).body, `<code>${user.id.slice(0, 8)}…</code>`, 'one who is gone has an id')
+})
+
+t.test('18.2 the console is in the language of its reader, from right to left in Arabic', async (t) => {
+  const get = (path: string, language: string) => inject('GET', path, { headers: { cookie, 'accept-language': language } })
+  const titles = new Set<string>()
+  for (const language of languageTags) {
+    for (const path of ['/console', '/console/users', `/console/users/${admin.id}`, '/console/log', '/console/settings']) {
+      const { statusCode, headers, body } = await get(path, language)
+      t.equal(statusCode, 200, `${language} ${path}`)
+      t.equal(headers['content-language'], language)
+      t.match(body, `<html lang="${language}" dir="${language === 'ar' ? 'rtl' : 'ltr'}">`)
+      t.notMatch(body.replaceAll(/<bdi>.*?<\/bdi>|value="[^"]*"/gs, ''), /\{\w+[,}]|undefined/, `${language} ${path}: a placeholder`)
+      if (path === '/console') titles.add(/<h1[^>]*>([^<]*)/.exec(body)![1]!)
+    }
+  }
+  t.equal(titles.size, languageTags.length, `${[...titles]}`)
+  t.match((await get('/console/nothing', 'de')).body, 'Nicht gefunden')
+  t.match((await get('/console/users?q=a', 'tlh, de-AT;q=0.5')).body, '<html lang="de"')
+  t.match((await inject('GET', '/console/login?done=out', { headers: { 'accept-language': 'fr' } })).body, '<html lang="fr"')
+})
+
+t.test('18.2 a host with one language has the console in it', async (t) => {
+  const german = await createUsher(t, { console: true, pages: { language: 'de-CH' } })
+  const { body } = await german.inject('GET', '/console/login?done=out', { headers: { 'accept-language': 'fr' } })
+  t.match(body, '<html lang="de"')
+})
+
+t.test('18.1 in a host, the settings are its options, without what may be secret', async (t) => {
+  const { body } = await read('/console/settings', cookie)
+  t.match(body, /<h2[^>]*>Files and posts<\/h2>.*uploadMaxBytes.*<h2[^>]*>Limits of attempts and connections<\/h2>.*throttle\.account\.burst/s)
+  t.notMatch(body, /a secret that no page shows|postgres:\/\/|formerSecret|databaseUrl/)
+  const found = (await read('/console/settings?q=STEPUP', cookie)).body
+  t.match(found, 'stepUpSeconds')
+  t.notMatch(found, 'uploadMaxBytes')
+  t.match((await read('/console/settings?q=nothing-like-it', cookie)).body, 'No setting has this name')
+  t.notMatch((await read('/console/settings?changed=yes', cookie)).body, 'uploadMaxBytes')
+})
+
+t.test('18.1 in a node, settings are in groups, with what sets each', async (t) => {
+  const node = await createUsher(t, {
+    console: true,
+    shownSettings: () => [
+      { name: 'PORT', value: '3000', source: 'environment', group: 'node' },
+      { name: 'SMTP_URL', value: null, source: 'default', group: 'mail' },
+      { name: 'OTHER', value: '<b>', source: 'usher.config.ts' },
+    ],
+  })
+  const { open, read } = withConsole(node)
+  const cookie = await open(node.admin)
+  const { body } = await read('/console/settings', cookie)
+  t.match(body, /Node and network.*PORT.*environment.*Mails and webhooks.*SMTP_URL.*not set.*default.*Others.*OTHER.*&lt;b&gt;.*usher\.config\.ts/s)
+  t.notMatch((await read('/console/settings?changed=yes', cookie)).body, 'SMTP_URL')
+  t.notMatch(body, 'uploadMaxBytes')
+})
+
+t.test('18.1 the overview says what needs a look before everything that is well', async (t) => {
+  const { body } = await read('/console', cookie)
+  t.match(body, /things? needs? a look.*Last backup.*none is known.*Database.*PostgreSQL/s)
+  t.ok(body.indexOf('id="health"') < body.indexOf('id="activity"'), 'health comes before charts')
+  t.ok(body.indexOf('id="recent"') < body.indexOf('id="activity"'))
+})
