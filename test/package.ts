@@ -37,7 +37,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
       'access/claims', 'admin/admin', 'graphql/host-graphql', 'options/config', 'options/deadlines', 'options/hooks', 'options/limits',
       'options/mail', 'options/mail-texts', 'options/metrics', 'options/options', 'options/page-texts',
       'options/pages', 'options/password-hash', 'options/policy', 'options/providers', 'options/register', 'options/s3',
-      'options/usher', 'options/webhooks', 'outbox/events', 'sign-in/ways', 'translations/languages', 'translations/mails/en',
+      'options/stores', 'options/usher', 'options/webhooks', 'outbox/events', 'sign-in/ways', 'translations/languages', 'translations/mails/en',
       'translations/mails/index',
       'uploads/upload', 'uploads/upload-link', 'users/members', 'users/users', 'users/user-fields', 'users/user-list',
     ].map((name) => `dist/schema/${name}.d.ts`).sort(),
@@ -69,8 +69,9 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     ]
       .map((name) => `dist/${name}.js`)
   )
-  // Most of it is the page of GraphiQL, whose library has nine megabytes.
-  t.ok(size < 3_800_000, `${size} bytes`)
+  // Most of it is the page of GraphiQL, whose library has 9 MB. The reference and the console of all languages
+  // are its own: a host installs 2.7 MB of another library less.
+  t.ok(size < 3_900_000, `${size} bytes`)
 })
 
 t.test('9 every module that the package imports is among its dependencies', async (t) => {
