@@ -42,7 +42,8 @@ t.test('11.3 the page of a reset shows what was added lately, and removes what i
   await page.getByRole('checkbox', { name: 'Passkeys: My <phone>' }).check()
   await page.getByLabel('New password').fill(PASSWORD)
   await button(page, 'Set password').click()
-  await page.getByText('Your password is set.').waitFor()
+  // The reset logs its user in.
+  await page.waitForURL(`${url}/account`)
   t.equal((await sql`select from passkeys where user_id = ${user.id}`).length, 1)
   t.equal((await sql`select from identities where user_id = ${user.id}`).length, 0)
 })
