@@ -1,13 +1,11 @@
-import { once } from 'node:events'
 import type { Sample } from './load.ts'
 import { median, round, verdict, type Report } from './report.ts'
-import { login, type Server } from './servers.ts'
+import { cpuOf, login, tellCpu } from './servers.ts'
 import type { Stage } from './stage.ts'
 
 const AT_LEAST = 0.95
 // Loaded into the server, so that it tells its CPU time, which other programs of the machine influence less than its
 // rate.
-const tellCpu = ['--import', new URL('cpu.ts', import.meta.url).href]
 const works = ['userByMember', 'protected'] as const
 
 /** Measures how much slower requests with an API key are than those with an access token. */
@@ -65,11 +63,4 @@ async function createKey (url: string, token: string): Promise<string> {
     body: JSON.stringify({ name: 'Benchmark' }),
   })
   return (await response.json() as { key: string }).key
-}
-
-// Returns the microseconds of CPU time that a server has used.
-async function cpuOf ({ process }: Server): Promise<number> {
-  process.send('')
-  const [{ user, system }] = await once(process, 'message') as [NodeJS.CpuUsage]
-  return user + system
 }

@@ -1,7 +1,6 @@
-import { once } from 'node:events'
 import { ask } from './client.ts'
 import { round, verdict, type Report } from './report.ts'
-import { login, type Server } from './servers.ts'
+import { cpuOf, login, tellCpu } from './servers.ts'
 import type { Stage } from './stage.ts'
 
 /** The configuration of the client. */
@@ -26,7 +25,6 @@ export interface Heard {
 }
 
 const P99_MS = 100
-const cpu = new URL('cpu.ts', import.meta.url).href
 
 /** Measures how long it takes until each of many subscribers has a new post. */
 export function fanout (stage: Stage): Promise<Report> {
@@ -42,14 +40,14 @@ async function measure (
   stage: Stage, title: string, load: Pick<Fanout, 'sockets' | 'posts' | 'perSecond'>
 ): Promise<Report> {
   await stage.users()
-  const usher = await stage.start('usher', { nodeOptions: ['--import', cpu] })
+  const usher = await stage.start('usher', { nodeOptions: tellCpu })
   try {
     let before = Promise.resolve(0)
     const heard = await ask<Heard>(
-      'subscribers', { url: usher.url, token: await login(usher.url), ...load }, () => { before = look(usher) }
+      'subscribers', { url: usher.url, token: await login(usher.url), ...load }, () => { before = cpuOf(usher) }
     )
     const { p50, p99, max, first, answered, messages, lost, doubled, disordered, utilization } = heard
-    const each = (await look(usher) - await before) / messages
+    const each = (await cpuOf(usher) - await before) / messages
     return {
       title,
       how: `${load.sockets} sockets on one node, ${load.posts} posts, ${load.perSecond} a second; milliseconds from the mutation sent to the event received`,
@@ -69,11 +67,4 @@ async function measure (
   } finally {
     await usher.stop()
   }
-}
-
-// Returns the CPU time that a server has used, in microseconds.
-async function look ({ process: server }: Server): Promise<number> {
-  server.send('cpu')
-  const [{ user, system }] = await once(server, 'message') as [NodeJS.CpuUsage]
-  return user + system
 }

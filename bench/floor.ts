@@ -2,7 +2,7 @@ import { Agent, request } from 'node:http'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { median, round, verdict, type Report } from './report.ts'
-import { login, type Server } from './servers.ts'
+import { login, tellCpu, usageOf, type Server } from './servers.ts'
 import type { Stage } from './stage.ts'
 
 // The requests of a work, and what its CPU time may be of that of the floor.
@@ -42,11 +42,10 @@ export async function floor (stage: Stage): Promise<Report> {
   const { rounds, requests, connections } = stage.options
   const ids = (await readFile(await stage.users(), 'utf8')).split('\n')
   const some = () => ids[Math.floor(Math.random() * ids.length)]!
-  const nodeOptions = ['--import', join(import.meta.dirname, 'cpu.ts')]
   const servers: Server[] = []
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   try {
-    for (const name of ['floor-server', 'usher'] as const) servers.push(await stage.start(name, { nodeOptions }))
+    for (const name of ['floor-server', 'usher'] as const) servers.push(await stage.start(name, { nodeOptions: tellCpu }))
     const token = await login(servers[1]!.url)
     const figures: Record<string, Record<string, Costs>> = {}
     for (const [work, { ask }] of Object.entries(works)) {
@@ -95,10 +94,7 @@ function sendOne (agent: Agent, url: string, { method, path, body, token }: Aske
 }
 
 async function costsOf (server: Server, dataFolder: string): Promise<Costs> {
-  const { promise, resolve } = Promise.withResolvers<NodeJS.CpuUsage>()
-  server.process.once('message', resolve)
-  server.process.send('usage')
-  const { user, system } = await promise
+  const { user, system } = await usageOf(server)
   return { node: user + system, kernel: system, postgres: await cpuOfPostgres(dataFolder) }
 }
 

@@ -1,13 +1,11 @@
-import { once } from 'node:events'
 import type { Sample } from './load.ts'
 import { median, round, verdict, type Report } from './report.ts'
-import { login, type Server } from './servers.ts'
+import { cpuOf, login, tellCpu, type Server } from './servers.ts'
 import type { Stage } from './stage.ts'
 
 const AT_LEAST = 0.97
 // Loaded into the server, so that it tells its CPU time, which other programs of the machine influence less than its
 // rate.
-const tellCpu = ['--import', new URL('cpu.ts', import.meta.url).href]
 const works = ['user', 'createUser'] as const
 
 /** Measures how much slower requests are while metrics are collected and scraped. */
@@ -72,11 +70,4 @@ export async function metrics (stage: Stage): Promise<Report> {
   } finally {
     for (const server of servers) await server.stop()
   }
-}
-
-// Returns the microseconds of CPU time that a server has used.
-async function cpuOf ({ process }: Server): Promise<number> {
-  process.send('')
-  const [{ user, system }] = await once(process, 'message') as [NodeJS.CpuUsage]
-  return user + system
 }

@@ -37,6 +37,22 @@ export async function startServer (
   }
 }
 
+/** The options of Node.js with which a server tells its CPU time (cpu.ts). */
+export const tellCpu = ['--import', new URL('cpu.ts', import.meta.url).href]
+
+/** Returns the CPU time that a server with these options has used, in microseconds. */
+export async function usageOf ({ process }: Pick<Server, 'process'>): Promise<NodeJS.CpuUsage> {
+  process.send('usage')
+  const [usage] = await once(process, 'message') as [NodeJS.CpuUsage]
+  return usage
+}
+
+/** The same, of the process and of the kernel together. */
+export async function cpuOf (server: Pick<Server, 'process'>): Promise<number> {
+  const { user, system } = await usageOf(server)
+  return user + system
+}
+
 /** Returns an access token of the admin that `usher.ts` creates. */
 export async function login (url: string): Promise<string> {
   const response = await fetch(`${url}/api/auth/login`, {

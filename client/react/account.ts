@@ -586,7 +586,7 @@ function FilesSection (): ReactElement | null {
   const { filesTitle, filesHint } = useProvided().texts
   const { texts, perform, show, isBusy } = useSection(filesTitle, filesHint)
   const [progress, setProgress] = useState<{ name: string, part: number }>()
-  const [shared, setShared] = useState<FileRecord>()
+  const [sharedId, setSharedId] = useState<string>()
   const id = useId()
 
   function upload (input: HTMLInputElement): void {
@@ -602,8 +602,8 @@ function FilesSection (): ReactElement | null {
       }
     }, { done: texts.fileUploaded })
   }
-  const showFile = (file: FileRecord) => {
-    const { id, filename, visibility, size, createdAt } = file
+  const shared = files.data?.find((file) => file.id === sharedId)
+  const showFile = ({ id, filename, visibility, size, createdAt }: FileRecord) => {
     const isPublic = visibility === 'public'
     // A private file cannot be opened by its address, because a page cannot send a token along.
     const name = isPublic
@@ -618,14 +618,13 @@ function FilesSection (): ReactElement | null {
           done: texts.fileChanged,
         }),
       }, isPublic ? texts.fileMakePrivate : texts.fileMakePublic),
-      h(Button, { of: filename, isBusy, onUse: () => setShared(file) }, texts.fileLinks),
+      h(Button, { of: filename, isBusy, onUse: () => setSharedId(id) }, texts.fileLinks),
       h(Button, {
         of: filename,
         isBusy,
-        onUse: () => perform(async () => {
-          await files.remove(id)
-          setShared(undefined)
-        }, { question: texts.fileDeleteConfirm, label: texts.fileDelete, done: texts.fileDeleted }),
+        onUse: () => perform(() => files.remove(id), {
+          question: texts.fileDeleteConfirm, label: texts.fileDelete, done: texts.fileDeleted,
+        }),
       }, texts.fileDelete)
     )
   }
@@ -633,7 +632,7 @@ function FilesSection (): ReactElement | null {
     'div', null,
     files.data!.length === 0 ? part('p', 'text', {}, texts.filesNone) : list(files.data!.map(showFile)),
     files.hasMore && h(Button, { onUse: () => perform(files.loadMore), isBusy }, texts.filesMore),
-    shared && h(FileLinks, { key: shared.id, file: shared, files, onClose: () => setShared(undefined) }),
+    shared && h(FileLinks, { key: shared.id, file: shared, files, onClose: () => setSharedId(undefined) }),
     part('div', 'field', {},
       part('label', 'label', { htmlFor: id }, texts.fileUpload),
       part('input', 'file', {

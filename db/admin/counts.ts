@@ -93,21 +93,20 @@ export const countUpTo = (
 
 /** Returns about how many rows a table has, as PostgreSQL has estimated it last. */
 export async function estimateRows (db: Database, table: CountedTable): Promise<number> {
-  const { estimate } = await db.selectNoFrom(
-    sql<number>`(select greatest(reltuples, 0)::float8 from pg_class join pg_namespace on pg_namespace.oid = relnamespace
-      where nspname = ${schemaOf(db)} and relname = ${table})`.as('estimate')
-  ).executeTakeFirstOrThrow()
+  const { estimate } = await db.selectNoFrom(estimateOf(db, table).as('estimate')).executeTakeFirstOrThrow()
   return Math.round(estimate)
 }
 
+const estimateOf = (db: Database, table: CountedTable): RawBuilder<number> => sql<number>`(
+  select greatest(reltuples, 0)::float8 from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+  where nspname = ${schemaOf(db)} and relname = ${table})`
+
 /** Returns how many rows tables have. It takes the same time for a million of them. */
 export async function readRowCounts (db: Database): Promise<Record<CountedTable, RowCount>> {
-  const schema = schemaOf(db)
   const counts = await Promise.all(countedTables.map(async (table) => {
     const { exact, estimate } = await db.selectNoFrom([
       countUpTo(db, table, MAX_COUNTED + 1).as('exact'),
-      sql<number>`(select greatest(reltuples, 0)::float8 from pg_class join pg_namespace on pg_namespace.oid = relnamespace
-        where nspname = ${schema} and relname = ${table})`.as('estimate'),
+      estimateOf(db, table).as('estimate'),
     ]).executeTakeFirstOrThrow()
     const isExact = exact <= MAX_COUNTED
     return [table, { count: isExact ? exact : Math.max(exact, Math.round(estimate)), isExact }] as const

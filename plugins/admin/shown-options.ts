@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { TSchema } from '@sinclair/typebox'
 import type { SettingGroup, ShownSetting } from '../../schema/admin/admin.ts'
 import { Settings, type Options } from '../../schema/options/options.ts'
+import { storeNames } from '../../schema/options/stores.ts'
 
 // Texts may be secret, or addresses with a password. These are not.
 const SHOWN_TEXTS = new Set([
@@ -12,12 +13,15 @@ const SHOWN_TEXTS = new Set([
 const groups: readonly (readonly [pattern: RegExp, group: SettingGroup])[] = [
   [/^(throttle|live|graphql)\b/, 'limits'],
   [/^(pages|console|passwordUrl)\b/, 'pages'],
-  [/^(s3|upload|unfinished|posts)/i, 'uploads'],
+  [/^(upload|unfinished|posts)/, 'uploads'],
   [/^(session|accessToken|stepUp|secondFactor|signing|issuer|password|signUp|loginMail|audit)/, 'sessions'],
   [/^(pool|slowStatement|deadlines)/, 'database'],
 ]
 
-const groupOf = (name: string): SettingGroup => groups.find(([pattern]) => pattern.test(name))?.[1] ?? 'node'
+function groupOf (name: string): SettingGroup {
+  if (storeNames.some((store) => name.startsWith(`${store}.`))) return 'uploads'
+  return groups.find(([pattern]) => pattern.test(name))?.[1] ?? 'node'
+}
 
 /**
  * Returns the options with which a host has mounted the plugin, with those of groups such as `throttle.account.burst`.

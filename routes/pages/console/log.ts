@@ -14,7 +14,7 @@ const parseAudit = createParser(ListAudit)
 
 type Names = ReadonlyMap<string, string>
 
-/** Reads the names of all whom entries are about, in one statement. */
+/** Reads the names of the users in entries, in one statement. */
 const namesOf = (context: Context, app: Pick<FastifyInstance, 'usherUsers'>, rows: readonly AuditEntryRow[]): Promise<Names> =>
   readNames(context, app.usherUsers.records, rows.flatMap(({ actorId, userId }) => [actorId, userId]))
 
