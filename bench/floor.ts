@@ -1,5 +1,6 @@
-import { Agent, request } from 'node:http'
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { median, round, verdict, type Report } from './report.ts'
 import { login, tellCpu, usageOf, type Server } from './servers.ts'
@@ -43,7 +44,6 @@ export async function floor (stage: Stage): Promise<Report> {
   const ids = (await readFile(await stage.users(), 'utf8')).split('\n')
   const some = () => ids[Math.floor(Math.random() * ids.length)]!
   const servers: Server[] = []
-  const agent = new Agent({ keepAlive: true, maxSockets: connections })
   try {
     for (const name of ['floor-server', 'usher'] as const) servers.push(await stage.start(name, { nodeOptions: tellCpu }))
     const token = await login(servers[1]!.url)
@@ -63,34 +63,71 @@ export async function floor (stage: Stage): Promise<Report> {
     }
     return report(figures, `${connections} connections, ${rounds} rounds of ${requests} requests`)
   } finally {
-    agent.destroy()
     for (const server of servers) await server.stop()
   }
 
   async function send (url: string, next: () => Asked): Promise<void> {
     let left = requests
     await Promise.all(Array.from({ length: connections }, async () => {
-      while (left-- > 0) await sendOne(agent, url, next())
+      const connection = await Connection.open(url)
+      while (left-- > 0) await connection.send(next())
+      connection.close()
     }))
   }
 }
 
-function sendOne (agent: Agent, url: string, { method, path, body, token }: Asked): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const text = body && JSON.stringify(body)
-  const headers = {
-    ...text !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) },
-    ...token !== undefined && { authorization: `Bearer ${token}` },
-  }
-  request(url + path, { agent, method, headers }, (response) => {
-    let received = ''
-    response.setEncoding('utf8').on('data', (chunk: string) => { received += chunk }).on('end', () => {
-      const isDone = response.statusCode! < 300 && !received.startsWith('{"errors"') && !received.includes('"data":null')
-      if (isDone) resolve()
-      else reject(new Error(`${method} ${path}: ${response.statusCode} ${received}`))
+/**
+ * A connection that sends one request after the other and reads of each response what is needed: a client of node:http
+ * costs more than the servers that are measured, which would then wait, and share statements among few requests.
+ */
+class Connection {
+  readonly #socket: Socket
+  #received = ''
+  #reader: PromiseWithResolvers<string> | undefined
+
+  private constructor (socket: Socket) {
+    this.#socket = socket.setNoDelay(true).setEncoding('latin1')
+    socket.on('data', (chunk: string) => {
+      this.#received += chunk
+      this.#read()
     })
-  }).on('error', reject).end(text)
-  return promise
+    socket.on('close', () => this.#reader?.reject(new Error('The server has closed the connection')))
+    socket.on('error', (error) => this.#reader?.reject(error))
+  }
+
+  static async open (url: string): Promise<Connection> {
+    const { hostname, port } = new URL(url)
+    const socket = connect(Number(port), hostname)
+    await once(socket, 'connect')
+    return new Connection(socket)
+  }
+
+  async send ({ method, path, body, token }: Asked): Promise<void> {
+    const text = body === undefined ? '' : JSON.stringify(body)
+    const content = body && `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n`
+    const authorization = token && `authorization: Bearer ${token}\r\n`
+    this.#reader = Promise.withResolvers()
+    this.#socket.write(`${method} ${path} HTTP/1.1\r\nhost: bench\r\n${content ?? ''}${authorization ?? ''}\r\n${text}`)
+    const response = await this.#reader.promise
+    const isDone = response.startsWith('HTTP/1.1 2') && !response.includes('{"errors"') && !response.includes('"data":null')
+    if (!isDone) throw new Error(`${method} ${path}: ${response}`)
+  }
+
+  close (): void {
+    this.#socket.destroy()
+  }
+
+  // All responses of these works have a length.
+  #read (): void {
+    const head = this.#received.indexOf('\r\n\r\n')
+    if (head === -1) return
+    const length = /\r\ncontent-length: (\d+)/i.exec(this.#received.slice(0, head))
+    const end = head + 4 + Number(length?.[1] ?? 0)
+    if (this.#received.length < end) return
+    const response = this.#received.slice(0, end)
+    this.#received = this.#received.slice(end)
+    this.#reader?.resolve(response)
+  }
 }
 
 async function costsOf (server: Server, dataFolder: string): Promise<Costs> {
