@@ -23,6 +23,10 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   sign_ups: 'kept',
   verification_links: 'kept',
   undo_links: 'kept',
+  // As ways to sign in: a membership that was ended after the backup is back.
+  organizations: 'kept',
+  memberships: 'kept',
+  organization_invitations: 'kept',
   // Limits of minutes, in a table that a crash empties, too.
   throttle: 'left out',
   audit: 'kept',

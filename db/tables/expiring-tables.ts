@@ -27,6 +27,7 @@ export const expiringTables = {
   verification_links: { data: 'links to verify addresses', column: 'expires_at', purgeSeconds: 600 },
   undo_links: { data: 'undo links', column: 'expires_at', purgeSeconds: 3600 },
   sign_ups: { data: 'sign-ups', column: 'expires_at', purgeSeconds: 600 },
+  organization_invitations: { data: 'invitations to organisations', column: 'expires_at', purgeSeconds: 600 },
   login_links: { data: 'mails to log in', column: 'expires_at', purgeSeconds: 60 },
   login_challenges: { data: 'challenges of logins', column: 'expires_at', purgeSeconds: 60 },
   used_ceremonies: {

@@ -11,6 +11,7 @@ import type { LoginFailuresTable, RecognisedNetworksTable, ThrottleTable } from 
 import type { DeletedUsersTable, UserImportsTable, UsersTable } from './users.ts'
 import type { CurrentEpochView, PositionSequence, PostRatesTable, PostsTable } from './posts.ts'
 import type { ResumableUploadsTable, UploadLinksTable, UploadUsageTable, UploadsTable } from './uploads.ts'
+import type { MembershipsTable, OrganizationInvitationsTable, OrganizationsTable } from './organizations.ts'
 import type { AuditCountedTable, AuditCountsTable, AuditTable } from './audit.ts'
 import type { ReplicaMarksTable } from './replicas.ts'
 import type { IdempotencyKeysTable } from './idempotency.ts'
@@ -39,6 +40,9 @@ export interface Tables {
   verification_links: VerificationLinksTable
   sign_ups: SignUpsTable
   login_links: LoginLinksTable
+  organizations: OrganizationsTable
+  memberships: MembershipsTable
+  organization_invitations: OrganizationInvitationsTable
   throttle: ThrottleTable
   recognised_networks: RecognisedNetworksTable
   login_failures: LoginFailuresTable

@@ -114,6 +114,8 @@ export interface ApiKeysTable {
   name: string
   /** The actions of the policy that it permits; null if it permits all. */
   actions: string[] | null
+  /** The membership for whose organisation it acts, and with which it ends; null if it acts for none. */
+  membership_id: Generated<string | null>
   /** Whether it was created in a session that was authenticated with a second factor. */
   multi_factor: boolean
   created_at: Generated<Date>

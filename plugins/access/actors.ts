@@ -22,4 +22,4 @@ export function createActors (name: string) {
 
 /** Returns a user as an actor who has no session yet, to ask what the user may see. */
 export const actorWithoutSession = ({ id, role }: Pick<Actor, 'id' | 'role'>): Actor =>
-  ({ id, role, sessionId: null, keyId: null, actions: null, amr: [], authTime: 0, claims: {} })
+  ({ id, role, sessionId: null, keyId: null, actions: null, amr: [], authTime: 0, organization: null, claims: {} })

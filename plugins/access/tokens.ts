@@ -93,7 +93,15 @@ export async function createTokens (
     { id, role, sessionId, amr, authTime, claims = noClaims }: NewActor, { kid, exp }: { kid: string, exp: number }
   ): WriterToken & { actor: Actor } {
     const actor = Object.freeze({
-      id, role, sessionId, keyId: null, actions: null, amr: Object.freeze([...amr]), authTime, claims,
+      id,
+      role,
+      sessionId,
+      keyId: null,
+      actions: null,
+      amr: Object.freeze([...amr]),
+      authTime,
+      organization: null,
+      claims,
     })
     const token = { id: sessionId, kid, expires: exp * 1000 }
     writers.add(actor, token)

@@ -133,7 +133,15 @@ export function createLogin (
   ): { actor: Actor, token: string } {
     const seconds = Math.floor(authTime.getTime() / 1000)
     const actor = {
-      id: user.id, role: user.role, sessionId: id, keyId: null, actions: null, amr, authTime: seconds, claims: added,
+      id: user.id,
+      role: user.role,
+      sessionId: id,
+      keyId: null,
+      actions: null,
+      amr,
+      authTime: seconds,
+      organization: null,
+      claims: added,
     }
     return { actor, token: tokens.sign(actor, { expiresAt }) }
   }

@@ -9,6 +9,7 @@ import type { GivenMailTexts, readMailTexts } from './mail-texts.ts'
 import type { Mail, MailTemplates } from './mail.ts'
 import { PagesOptions, type GivenPages } from './pages.ts'
 import { Without } from './parts.ts'
+import type { GivenOrganizations, Organizations } from './organizations.ts'
 import type { GivenPolicy, Policy } from './policy.ts'
 import type { GivenProviders, ProviderOption } from './providers.ts'
 import { PasswordHash, type GivenPasswordHash } from './password-hash.ts'
@@ -226,6 +227,8 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>
    * `bookmarks:create`.
    */
   policy?: GivenPolicy | undefined
+  /** Organisations with members, roles and invitations: `true`, or their settings (contract 19). */
+  organizations?: GivenOrganizations | boolean | undefined
   /** Functions that change or reject what is about to be written, or take part in its transaction. */
   hooks?: Hooks | undefined
   /**
@@ -290,6 +293,8 @@ export interface Options extends Readonly<Given> {
   readonly replicaUrls: readonly string[]
   readonly emitter: Emitter | undefined
   readonly policy: Policy
+  /** Undefined if the service has none. */
+  readonly organizations: Organizations | undefined
   /** What the host adds to /graphql. */
   readonly hostGraphql: HostGraphql | undefined
   readonly hooks: Hooks

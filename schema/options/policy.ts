@@ -2,6 +2,15 @@ import type { Register } from './register.ts'
 import type { ActorClaims } from '../access/claims.ts'
 import type { Role } from '../users/users.ts'
 
+/** The organisation for which a token or an API key was issued (contract 19.3). */
+export interface ActorOrganization {
+  readonly id: string
+  /** The user's role in it. */
+  readonly role: string
+  /** The membership, whose end is the end of the token. Another role is another membership. */
+  readonly membershipId: string
+}
+
 /** The user behind a verified access token, with the session to which the token belongs, or behind an API key. */
 export interface Actor {
   readonly id: string
@@ -18,6 +27,8 @@ export interface Actor {
   readonly amr: readonly string[]
   /** When the user was authenticated last, in seconds since 1970; 0 for an API key, or if the token does not say so. */
   readonly authTime: number
+  /** The organisation for which the user acts, or null. */
+  readonly organization: ActorOrganization | null
   /** What the option `claims` has added to the token, or would add to one of the API key's user. */
   readonly claims: ActorClaims
 }
@@ -26,6 +37,8 @@ export interface Actor {
 export interface Resource {
   /** The id of the user who owns it. A user record is owned by its user. */
   readonly ownerId?: string | undefined
+  /** The id of the organisation to which it belongs. */
+  readonly organizationId?: string | undefined
 }
 
 /** Returns whether an actor may perform an action on a resource. */
@@ -113,6 +126,15 @@ const rules = {
   'uploads:delete': owner,
   // Creating, listing and revoking links.
   'uploads:share': owner,
+  // The option `organizations` replaces these (`organizations.ts`).
+  'organizations:create': admin,
+  'organizations:read': admin,
+  'organizations:update': admin,
+  'organizations:delete': admin,
+  'members:list': admin,
+  'members:invite': admin,
+  'members:update': admin,
+  'members:remove': admin,
   'posts:create': member,
   'posts:create-for-another': admin,
   'posts:update': owner,
@@ -135,7 +157,7 @@ export type Policy = Record<ReadAction, ReadRule> & Record<Action, Rule>
  */
 export const sessionActions: ReadonlySet<string> = new Set<Action>([
   'passwords:change', 'passkeys:remove', 'identities:remove', 'second-factor:read', 'second-factor:change',
-  'second-factor:reset', 'api-keys:create', 'users:export', 'console:open',
+  'second-factor:reset', 'api-keys:create', 'users:export', 'console:open', 'organizations:delete',
 ])
 
 /** Returns whether the token or the API key of an actor permits an action, which the policy must permit as well. */

@@ -8,6 +8,7 @@ import { Settings, type Given, type Options, type UsherOptions } from './options
 import { dropToolOptions } from './option-names.ts'
 import { normalizeOrigin } from '../http/origin.ts'
 import { isPublicUrl, pathOf, withoutSlash, PUBLIC_URL_FORMAT } from './public-url.ts'
+import { organizationRules, readOrganizations, type Organizations } from './organizations.ts'
 import { readMailTexts } from './mail-texts.ts'
 import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
 import { readUserFields } from '../users/read-user-fields.ts'
@@ -26,7 +27,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   const {
     prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, replicaUrls, emitter, policy: rules, mailer,
     mailTemplates, mailTexts, webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, shownSettings, hooks,
-    userFields, claims, providers, ...rest
+    userFields, claims, providers, organizations: givenOrganizations, ...rest
   } = dropToolOptions(given, optionError)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
@@ -66,6 +67,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   const { uploadsTo = 'folder' } = parsed
   if (uploadsTo !== 'folder' && !parsed[uploadsTo]) throw optionError(`uploadsTo ${uploadsTo} needs the option ${uploadsTo}`)
   const path = readPrefix(prefix)
+  const organizations = readOrganizations(givenOrganizations, Object.keys({ ...policy, ...rules }))
   return Object.freeze({
     ...parsed,
     ...parsed.publicUrl !== undefined && { publicUrl: withoutSlash(parsed.publicUrl) },
@@ -77,7 +79,8 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
       : readDatabaseUrl('notificationsUrl', notificationsUrl),
     replicaUrls: readReplicaUrls(replicaUrls),
     emitter,
-    policy: readPolicy(rules),
+    policy: readPolicy(rules, organizations),
+    organizations,
     hostGraphql,
     hooks: readHooks(hooks),
     userFields: readUserFields(userFields),
@@ -229,10 +232,10 @@ function readClient (sql: Sql): Sql {
   return sql
 }
 
-function readPolicy (rules: GivenPolicy = {}): Policy {
+function readPolicy (rules: GivenPolicy = {}, organizations: Organizations | undefined): Policy {
   for (const [action, rule] of Object.entries(rules)) {
     if (!Object.hasOwn(policy, action) && !isHostAction(action)) throw optionError(`policy has no action ${action}`)
     if (typeof rule !== 'function') throw optionError(`policy must have a function for ${action}`)
   }
-  return { ...policy, ...rules }
+  return { ...policy, ...organizations && organizationRules(organizations), ...rules }
 }

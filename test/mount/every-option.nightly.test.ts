@@ -73,6 +73,7 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     notificationsUrl: databaseUrl,
     replicaUrls: [],
     emitter: mqemitter(),
+    organizations: true,
     policy: { 'users:create': () => true },
     hooks: { beforeUserCreate: (user) => ({ ...user, name: `${user.name} Lovelace` }) },
     userFields: Type.Object({ bio: Type.Optional(Type.String({ 'x-read': 'anyone', 'x-write': 'owner' })) }),

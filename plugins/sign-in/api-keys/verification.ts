@@ -84,6 +84,7 @@ export function createApiKeyVerification (
       actions: actions && Object.freeze(actions),
       amr: Object.freeze([]),
       authTime: 0,
+      organization: null,
       claims: Object.freeze(added),
     })
     const forget = () => {
