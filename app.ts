@@ -166,6 +166,7 @@ async function service (app: FastifyInstance, opened: OpenDatabase): Promise<voi
   await app.register(signIn)
   if (has('uploads')) await app.register(import('./plugins/uploads/index.ts'))
   await app.register(accounts)
+  if (app.usherOptions.organizations) await app.register(import('./plugins/organizations/index.ts'))
   await app.register(admin)
   if (has('posts')) await app.register(import('./plugins/posts/index.ts'))
 
@@ -200,6 +201,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(settingsRoute)
     await api.register(accountSafetyRoutes)
     await api.register(userRoutes)
+    if (app.usherOptions.organizations) await api.register(import('./routes/organizations/organizations.ts'))
     await api.register(auditRoutes)
     await api.register(adminRoutes)
     if (has('uploads')) await api.register(import('./routes/uploads/uploads.ts'))

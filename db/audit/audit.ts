@@ -16,17 +16,20 @@ export interface NewAuditEntry {
   sessionId: string | null
   /** The API key with which the actor did it; null for a session. */
   keyId: string | null
+  /** The organisation that it concerns, if it concerns one. */
+  organizationId?: string | undefined
   address: string
   userAgent: string
 }
 
-export interface AuditEntryRow extends NewAuditEntry {
+export interface AuditEntryRow extends Omit<NewAuditEntry, 'organizationId'> {
   id: string
+  organizationId: string | null
   at: Date
 }
 
 /** The origin of an entry that the statement of the change writes: the actor, the session and the client. */
-export type AuditContext = Omit<NewAuditEntry, 'action' | 'userId'>
+export type AuditContext = Omit<NewAuditEntry, 'action' | 'userId' | 'organizationId'>
 
 /** The columns to fill when a statement writes an entry about a session along with its change. */
 export const auditColumns = ['id', 'action', 'actor_id', 'user_id', 'session_id', 'address', 'user_agent'] as const
@@ -40,17 +43,23 @@ export const actorAuditColumns = [...auditColumns, 'key_id'] as const
 export async function insertAuditEntries (db: Database, entries: readonly NewAuditEntry[]): Promise<undefined[]> {
   const all = <Name extends keyof NewAuditEntry> (name: Name) => entries.map((entry) => entry[name])
   const given = sql<
-    Record<'id' | 'action' | 'actor' | 'user' | 'session' | 'address' | 'agent' | 'key', string>
+    Record<'id' | 'action' | 'actor' | 'user' | 'session' | 'address' | 'agent' | 'key' | 'organization', string>
   >`unnest(
     ${entries.map(() => newId(db))}::uuid[], ${all('action')}::text[], ${all('actorId')}::uuid[], ${all('userId')}::uuid[],
-    ${all('sessionId')}::uuid[], ${all('address')}::text[], ${all('userAgent')}::text[], ${all('keyId')}::uuid[]
-  )`.as<'given'>(sql`given(id, action, actor, "user", session, address, agent, key)`)
-  const members = ['id', 'action', 'actor', 'user', 'session', 'address', 'agent'] as const
-  // A backup writes its entry also to a database whose table does not have the column yet.
-  const hasKeys = entries.some(({ keyId }) => keyId !== null)
+    ${all('sessionId')}::uuid[], ${all('address')}::text[], ${all('userAgent')}::text[], ${all('keyId')}::uuid[],
+    ${entries.map(({ organizationId = null }) => organizationId)}::uuid[]
+  )`.as<'given'>(sql`given(id, action, actor, "user", session, address, agent, key, organization)`)
+  // A backup writes its entry also to a database whose table does not have these columns yet.
+  const [hasKeys, hasOrganizations] =
+    [entries.some(({ keyId }) => keyId !== null), entries.some(({ organizationId }) => organizationId !== undefined)]
   await db.insertInto('audit')
-    .columns(hasKeys ? actorAuditColumns : auditColumns)
-    .expression(({ selectFrom }) => selectFrom(given).select(hasKeys ? [...members, 'key'] : members))
+    .columns([
+      ...auditColumns, ...hasKeys ? ['key_id' as const] : [], ...hasOrganizations ? ['organization_id' as const] : [],
+    ])
+    .expression(({ selectFrom }) => selectFrom(given).select([
+      'id', 'action', 'actor', 'user', 'session', 'address', 'agent',
+      ...hasKeys ? ['key' as const] : [], ...hasOrganizations ? ['organization' as const] : [],
+    ]))
     .execute()
   return entries.map(() => undefined)
 }
@@ -72,7 +81,7 @@ export async function listAuditEntries (
   const rows = await db.selectFrom('audit')
     .select([
       'id', 'action', 'created_at as at', 'actor_id as actorId', 'user_id as userId', 'session_id as sessionId',
-      'key_id as keyId', 'address', 'user_agent as userAgent',
+      'key_id as keyId', 'organization_id as organizationId', 'address', 'user_agent as userAgent',
     ])
     .$narrowType<{ action: AuditAction }>()
     .$if(userId !== undefined, (query) => query.where('user_id', '=', userId!))

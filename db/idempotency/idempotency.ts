@@ -21,7 +21,7 @@ export class KeyTaken extends Error {}
 /** What was done. */
 export type ResultKind =
   'user' | 'upload' | 'upload-update' | 'upload-deletion' | 'invitation' | 'post' | 'post-update' | 'post-deletion' |
-  'passkey' | 'resumable-upload'
+  'passkey' | 'resumable-upload' | 'organization'
 
 /** A write with an idempotency key: the id of its record, and under what its result is stored. */
 export interface KeyedWrite extends ResultKey { readonly id: string }
@@ -108,15 +108,19 @@ export async function isolateConflicts<Item, Result> (
   }
 }
 
-/** Stores a result in the transaction of its write. Throws `KeyTaken`; the transaction must then be rolled back. */
+/**
+ * Stores a result in the transaction of its write. Throws `KeyTaken`; the transaction must then be rolled back.
+ * @param from selects what is stored, a row with an `id` and a `rowVersion`. By default, only the id is stored
+ */
 export async function insertResult (
-  trx: Database, kind: ResultKind, recordId: string, { key, part, fingerprint }: ResultKey
+  trx: Database, kind: ResultKind, recordId: string, { key, part, fingerprint }: ResultKey,
+  from?: (db: Database) => SelectQueryBuilder<Tables, any, { id: string }>
 ): Promise<void> {
   await detectConflict(trx, async () => {
     const statement = withIdempotencyKeys(trx, [{ id: recordId, key, part, fingerprint }])
-      .with('done', (cte) =>
-        cte.selectNoFrom([sql<string>`${recordId}::uuid`.as('id')]).where(isAdmitted(`'${recordId}'::uuid`)))
-    const rows = await withStoredResult(statement, kind, 'done', false).selectFrom('done').select('id').execute()
+      .with('done', (cte) => (from?.(cte as unknown as Database) ?? cte.selectNoFrom([sql<string>`${recordId}::uuid`.as('id')]))
+        .where(isAdmitted(`'${recordId}'::uuid`)))
+    const rows = await withStoredResult(statement, kind, 'done', from !== undefined).selectFrom('done').select('id').execute()
     if (rows.length === 0) throw new KeyTaken()
   })
 }

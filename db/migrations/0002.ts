@@ -35,6 +35,8 @@ create unique index organizations_slug on ${s}.organizations (slug);
 create index organizations_name on ${s}.organizations (${keyOfName(schema, sql`name`)} text_pattern_ops, id);
 create trigger renew_row_version before update on ${s}.organizations
 for each row execute function ${s}.renew_row_version();
+create trigger erase_results after delete on ${s}.organizations referencing old table as old_rows
+for each statement execute function ${s}.erase_results();
 
 create table ${s}.memberships (
   id uuid primary key,
@@ -107,6 +109,8 @@ begin
   end if;
   return true;
 end $$;
+
+alter table ${s}.audit add column organization_id uuid;
 
 -- A key for an organisation ends with the membership of its user, also when that gets another role.
 alter table ${s}.api_keys add constraint api_keys_membership_id

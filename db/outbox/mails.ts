@@ -10,12 +10,13 @@ import { deliveryOwner } from './owner.ts'
  * keep others from being sent:
  * - `account`: notices of changes of an account. What exceeds the limit waits, and is sent in one mail.
  * - `invitation`: links to set a first password, which only an admin or the host can cause.
+ * - `organization`: invitations to organisations, which their members can cause.
  * - `reset`: links to set a password, which anybody can request. Whoever does so sends the owner links that work.
  * - `login`: links and codes to log in, which anybody can request as well, with the same effect.
  * - `step-up`: codes that only a session of the user can request.
  * - `request`: other mails that anybody can cause.
  */
-export type MailBudget = 'account' | 'invitation' | 'reset' | 'login' | 'step-up' | 'request'
+export type MailBudget = 'account' | 'invitation' | 'organization' | 'reset' | 'login' | 'step-up' | 'request'
 
 /** How many mails one recipient may get: `burst` at once, and one in `seconds` in the long run. */
 export interface MailLimit { burst: number, seconds: number }

@@ -1,5 +1,5 @@
 import { sql, type QueryCreator, type RawBuilder } from 'kysely'
-import type { EventName } from '../../schema/outbox/events.ts'
+import type { EventData, EventName } from '../../schema/outbox/events.ts'
 import type { CredentialKind } from '../../schema/sign-in/ways.ts'
 import { eventMembers } from '../../schema/users/members.ts'
 import { noFields } from '../../schema/users/user-fields.ts'
@@ -47,6 +47,21 @@ export function withEvents<Query extends object> (
 export function userData (row: string, actor: string | RawBuilder<unknown>): Happened['data'] {
   const ofUser = Object.fromEntries(eventMembers.map((name) => [name, `${row}."${name}"`]))
   return { userId: `${row}.id`, ...ofUser, actorId: actor }
+}
+
+/**
+ * Stores an event with this data, in the transaction that has made the change, and holds the lock of its subject. Does
+ * nothing if the event has no consumer.
+ */
+export async function storeEvent<Name extends EventName> (
+  trx: Database, name: Name, subject: string, data: EventData<Name>
+): Promise<void> {
+  if (!isConsumed(trx, name)) return
+  await trx.insertInto('outbox').columns(columns)
+    .expression(({ selectFrom }) => selectFrom('event_consumers').where('event_consumers.type', '=', name).select([
+      'event_consumers.name', 'event_consumers.type', sql<string>`${subject}::uuid`.as('subject'),
+      sql<unknown>`${JSON.stringify(data)}::text::jsonb`.as('data'),
+    ])).execute()
 }
 
 /** Returns the id of an actor as an expression. */

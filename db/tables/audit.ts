@@ -16,6 +16,8 @@ export interface AuditTable {
   session_id: string | null
   /** The API key with which the actor did it; null without one. */
   key_id: string | null
+  /** The organisation that it concerns; null if it concerns none. */
+  organization_id: Generated<string | null>
   address: string
   user_agent: string
   created_at: Generated<Date>

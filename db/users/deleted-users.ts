@@ -8,6 +8,7 @@ import { replanned } from '../driver/replanned.ts'
 import type { Confirmer } from '../driver/write-in-time.ts'
 import { deleteSessionsOf } from '../access/ended-sessions.ts'
 import { whileLocked } from './locked-users.ts'
+import { endMembershipsOf } from '../organizations/owners.ts'
 import { deleteMailsOf } from '../outbox/mails.ts'
 import { actorValue, storeUserEvent, withEvents } from '../outbox/store.ts'
 import { postData } from '../posts/change-posts.ts'
@@ -18,9 +19,9 @@ import { uploadData } from '../uploads/uploads.ts'
 const MAX_USERS_PER_STEP = 100
 
 /**
- * Deletes a user and ends their sessions. Returns the ids of these sessions. From the commit on, the user's posts and
- * uploads are invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound`, `LastAdmin` or `PreconditionFailed`,
- * and `UserInUse` if a foreign key of the host forbids it, perhaps only at the commit.
+ * Deletes a user and ends their sessions and memberships. Returns the ids of these. From the commit on, the user's
+ * posts and uploads are invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound`, `LastAdmin`, `LastOwner` or
+ * `PreconditionFailed`, and `UserInUse` if a foreign key of the host forbids it, perhaps only at the commit.
  * @param note the entry of the account log
  * @param confirmer who deletes the user, and is asked before the commit
  * @param options.beforeDelete runs in the same transaction, before the deletion
@@ -36,7 +37,8 @@ export async function deleteUser (
       if (Array.isArray(match)) await requireVersion(trx, id, match)
       await beforeDelete?.(trx)
       const { actorId } = note
-      const ended = await deleteSessionsOf(trx, id, actorId)
+      const memberships = await endMembershipsOf(trx, id, actorId)
+      const ended = [...memberships, ...await deleteSessionsOf(trx, id, actorId)]
       await trx.deleteFrom('users').where('id', '=', id).execute()
       await storeUserEvent(trx, 'user.deleted', id, actorId)
       await insertAuditEntries(trx, [note])

@@ -11,6 +11,7 @@ import { isInTime, type Confirmer } from '../driver/write-in-time.ts'
 import { deleteSessionsOf } from '../access/ended-sessions.ts'
 import { confirmSessions, rejectEnded } from '../access/live-sessions.ts'
 import { whileLocked } from './locked-users.ts'
+import { requireOtherOwners } from '../organizations/owners.ts'
 import { isConsumed } from '../outbox/consumed.ts'
 import { mailColumns, mailValues, type NewMail } from '../outbox/mails.ts'
 import { storeCredentialEvent, userData, withEvents } from '../outbox/store.ts'
@@ -96,6 +97,7 @@ export async function updateUser (
       if (user.role !== 'user') throw await whyUnchanged(db, id, user.email)
     }
     return await whileLocked(db, id, async (trx) => {
+      if (user.disabled) await requireOtherOwners(trx, id)
       const keys = await listApiKeyIds(trx, id)
       const updated = await update(trx, true)
       if (!updated) throw await whyUnchanged(trx, id, user.email)

@@ -108,8 +108,12 @@ export interface NewUser extends ReplaceUser {
   kind?: UserKind | undefined
 }
 
-/** A user to be created, and who does it, with what token. With `once`, the result is stored under that key. */
-export type UserCreation = NewUser & { context: AuditContext, token?: WriterToken | null, once?: ResultKey | undefined }
+/**
+ * A user to be created, and who does it, with what token. By default, the user gets a new id. With `once`, the result
+ * is stored under that key.
+ */
+export type UserCreation =
+  NewUser & { id?: string, context: AuditContext, token?: WriterToken | null, once?: ResultKey | undefined }
 
 const defaultOf = (name: string) => name === 'role' ? 'user' : null
 
@@ -128,7 +132,7 @@ export async function insertUsers (
 async function insertAll (
   db: Database, users: readonly UserCreation[], fields: UserFields
 ): Promise<(UserRow | Error)[]> {
-  const ids = users.map(() => newId(db))
+  const ids = users.map(({ id = newId(db) }) => id)
   const keyed = keyedOf(ids, users.map(({ once }) => once))
   const columns = writableColumns(fields)
   // Their types are only known at runtime.

@@ -134,14 +134,17 @@ export class Caller implements Client, CallerDetails {
   /**
    * Returns whether the policy permits an action. The host may do everything, somebody without an account at most
    * read.
+   * @param organization the organisation for which the actor acts, where that was read rather than taken from the token
    */
-  allows (action: Action | ReadAction, resource?: Resource): boolean {
-    return this.isHost || this.#access.policy.allows(this.actor, action, resource)
+  allows (action: Action | ReadAction, resource?: Resource, organization?: Actor['organization']): boolean {
+    if (this.isHost) return true
+    const actor = this.actor && organization !== undefined ? { ...this.actor, organization } : this.actor
+    return this.#access.policy.allows(actor, action, resource)
   }
 
   /** Throws `Unauthenticated` or `Forbidden` if the policy does not permit an action. */
-  authorize (action: Action | ReadAction, resource?: Resource): void {
-    if (!this.allows(action, resource)) throw this.#deny(action)
+  authorize (action: Action | ReadAction, resource?: Resource, organization?: Actor['organization']): void {
+    if (!this.allows(action, resource, organization)) throw this.#deny(action)
   }
 
   #deny (action: string): Error {

@@ -15,8 +15,10 @@ declare module 'fastify' {
   }
 }
 
+export type NewUsers = ReturnType<typeof createNewUsers>
+
 export interface Accounts extends ReturnType<typeof createAccounts>, UserExports {
-  readonly newUsers: ReturnType<typeof createNewUsers>
+  readonly newUsers: NewUsers
   setPassword (
     caller: Caller, userId: string, passwordHash: string, options?: SetPasswordOptions
   ): Promise<SetPassword>

@@ -139,6 +139,45 @@ export function createNewUsers (
     },
 
     /**
+     * Creates a user who has proved the address by the token of an invitation, whether or not anybody may sign up.
+     * Throws `InvalidInput` if the password is the name or the address, `EmailTaken`, and what a hook of the host,
+     * `check` and `inTransaction` throw.
+     * @param steps `check` runs before anything is written, with the id that the user will have; `inTransaction` adds
+     * what belongs to the user
+     */
+    async createByInvitation (
+      caller: Caller, { password, ...given }: { name: string, email: string, password: string },
+      { check, inTransaction }: {
+        check: (userId: string) => Promise<void>
+        inTransaction: (trx: Database, created: UserRow) => Promise<void>
+      }
+    ): Promise<UserRow> {
+      const { email } = given
+      rejectOwnWords({ ...given, password })
+      const user = await hooks.change('beforeUserCreate', { ...given, role: 'user' }, caller, (input) => {
+        const wanted = creation.parse(input)
+        if (wanted.email !== email || wanted.password !== undefined) {
+          throw new Error('the address and the password of an invited user are settled')
+        }
+        return creation.pick(wanted) as CreateUser
+      })
+      const id = newId()
+      await check(id)
+      const passwordHash = await passwords.hash(password, { ...hashingOf(caller), isKnown: true })
+      const onCreate = hooks.during('onUserCreate', caller)
+      return db.transaction().execute(async (trx) => {
+        const row = { ...user, id, passwordHash, context: audit.contextOf(caller) }
+        const [created] = await insertUsers(trx, [row], userFields)
+        if (created instanceof Error) throw created
+        await verifyAddress(trx, id)
+        const [verified] = await findUsers(trx, [id], userFields)
+        await inTransaction(trx, verified!)
+        await onCreate?.(trx, verified!)
+        return verified!
+      })
+    },
+
+    /**
      * Stores a sign-up, after the response. Throws `InvalidInput` if the password is the name or the address,
      * `TooManyRequests`, and what a hook of the host throws, whether or not the address has an account.
      * @param given what the schema `SignUp` accepts, without the fields that users may not write

@@ -44,6 +44,7 @@ export interface AuditDetails {
   /** The user whose account is affected. */
   userId?: string | undefined
   sessionId?: string | undefined
+  organizationId?: string | undefined
 }
 
 /** A list of entries as it is requested. */

@@ -8,7 +8,8 @@ import { hashSecret } from '../access/secrets.ts'
 
 /** The pages to which links in mails lead. */
 export type MailPage =
-  '/set-password' | '/sign-up/confirm' | '/verify-email' | '/undo' | '/login' | '/login/mail/confirm' | '/forgot-password'
+  '/set-password' | '/sign-up/confirm' | '/verify-email' | '/undo' | '/login' | '/login/mail/confirm' | '/forgot-password' |
+  '/join'
 
 /**
  * Creates the functions that make links to pages. The `Host` header of the request must not be used: the client that

@@ -18,7 +18,7 @@ import { createRecentRejections } from '../support/recent-rejections.ts'
 import { createRetries } from '../support/retries.ts'
 
 const LOGIN_OF_NETWORK = 'login.address'
-const OPERATIONS = ['login', 'refresh', 'reset', 'verification', 'sign-up', 'second-factor', 'login-mail'] as const
+const OPERATIONS = ['login', 'refresh', 'reset', 'verification', 'sign-up', 'second-factor', 'login-mail', 'invitation'] as const
 const ROWS = 100_000
 // In a flood on one subject, a node rejects from memory until the limit has room again, for five seconds at most.
 const FLOOD = { after: 20, maxMs: 5000 }
@@ -92,6 +92,8 @@ export function createThrottle (core: Core) {
   const verificationOfUser = createLimit('verification.user', throttle.reset)
   const signUpOfNetwork = createNetworkLimit('sign-up.address', throttle.signUp, shareOf(linkKinds.signUp))
   const signUpOfMailbox = createLimit('sign-up.mailbox', throttle.signUp)
+  const invitationOfUser = createLimit('invitation.user', throttle.invitation)
+  const invitationOfNetwork = createNetworkLimit('invitation.address', throttle.invitation)
   const secondFactorOfAccount = createLimit(SECOND_FACTOR_OF_ACCOUNT, throttle.secondFactor)
   const loginMailOfNetwork = createNetworkLimit('login-mail.address', throttle.loginMail, shareOf(linkKinds.login))
   const stepUpMailOfUser = createLimit('login-mail.user', throttle.loginMail)
@@ -257,6 +259,11 @@ export function createThrottle (core: Core) {
      */
     secondFactor: ({ userId, client }: { userId: string, client: Client | undefined }): Promise<Charged> =>
       withTarpit('second-factor', client, secondFactorOfAccount(userId)),
+
+    /** Charges an invitation to an organisation to a network and the user who invites. Throws `TooManyRequests`. */
+    async invitation ({ userId, address, client }: Source & { userId: string }): Promise<void> {
+      await withTarpit('invitation', client, both(invitationOfNetwork(address), () => invitationOfUser(userId)))
+    },
 
     /** Charges a request for a mail to log in, whatever its address. Throws `TooManyRequests`. */
     async loginMail ({ address, client }: Source): Promise<void> {

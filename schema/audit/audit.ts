@@ -16,6 +16,8 @@ export const auditActions = [
   'identity.add', 'identity.remove', 'recovery-codes.create', 'recovery-code.use', 'keys.rotate', 'backup.create',
   'users.export', 'user.export', 'upload.read', 'upload.update', 'upload.delete', 'upload-link.create', 'upload-link.revoke',
   'delivery.retry', 'delivery.discard',
+  'organization.create', 'organization.update', 'organization.delete', 'organization.invite', 'organization.withdraw-invitation',
+  'membership.add', 'membership.role-change', 'membership.remove',
   // A request that got 403 or 429. The log records at most one a minute from the same source.
   'access.denied', 'access.throttled',
 ] as const
@@ -33,6 +35,7 @@ export const AuditEntry = Type.Object({
   userId: nullable('The user whose account it concerns; null if there is no such account'),
   sessionId: nullable('The session in which it happened, or which it concerns'),
   keyId: nullable('The API key with which it was done; null if none was used'),
+  organizationId: nullable('The organisation that it concerns; null if it concerns none'),
   address: Type.String({ description: 'The client address; empty if the reader may not see it' }),
   userAgent: Type.String({ description: 'The `User-Agent` of the client; empty if the reader may not see it' }),
 }, { title: 'AuditEntry', description: 'An entry of the account log: who did what and when' })

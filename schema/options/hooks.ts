@@ -62,6 +62,15 @@ export interface UsherPost {
   createdAt: Date
 }
 
+/** An organisation to be founded. */
+export interface HookOrganization { name: string, slug: string }
+
+/** An organisation as it is stored. */
+export interface UsherOrganization { id: string, name: string, slug: string, createdAt: Date, updatedAt: Date }
+
+/** A user who is about to become a member of an organisation. */
+export interface HookMember { organizationId: string, userId: string, role: string }
+
 type Changed<Input> = Input | undefined | void
 type MayChange<Input, Context = HookContext> =
   (input: Input, context: Context) => Changed<Input> | Promise<Changed<Input>>
@@ -81,6 +90,10 @@ export interface Hooks {
   beforeLogin?: MayReject<UsherUser> | undefined
   beforePostCreate?: MayChange<HookPost> | undefined
   beforeUploadKeep?: MayChange<HookUpload> | undefined
+  beforeOrganizationCreate?: MayChange<HookOrganization> | undefined
+  beforeOrganizationDelete?: MayReject<UsherOrganization> | undefined
+  /** Runs also for the founder, whose organisation does not exist yet, and when an invitation is accepted. */
+  beforeMemberAdd?: MayReject<HookMember> | undefined
   onUserCreate?: MayReject<UsherUser, TransactionContext> | undefined
   /** Gets the user after the change. */
   onUserUpdate?: MayReject<UsherUser, TransactionContext> | undefined
@@ -99,6 +112,9 @@ const names: Record<HookName, true> = {
   beforeLogin: true,
   beforePostCreate: true,
   beforeUploadKeep: true,
+  beforeOrganizationCreate: true,
+  beforeOrganizationDelete: true,
+  beforeMemberAdd: true,
   onUserCreate: true,
   onUserUpdate: true,
   onUserDelete: true,

@@ -30,6 +30,7 @@ export const ThrottleLimits = Type.Object({
   loginMail: Limit(
     { burst: 20, perMinute: 2 }, 'Requests for a mail to log in, per network; for a code to step up, per user'
   ),
+  invitation: Limit({ burst: 50, perMinute: 1 }, 'Invitations to organisations, per user who invites, and per network'),
   mail: Limit(
     { burst: 3, perMinute: 0.05 }, 'Mails of a kind to an address that nobody has verified; what exceeds it is not sent'
   ),

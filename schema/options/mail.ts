@@ -44,6 +44,8 @@ export interface MailValues {
   'password-reset': CommonValues & { link: string, duration: string }
   /** The link with which a user, whose account an admin has created, sets the first password. */
   invitation: CommonValues & { link: string, duration: string }
+  /** An invitation to an organisation, with its name. */
+  'organization-invitation': CommonValues & { link: string, duration: string, organization: string }
   /**
    * The password was set or changed. `page` is where links to set a password lead. `undoLink` is empty if there is
    * none.
@@ -110,6 +112,7 @@ const admittedValues = [...commonMailValues, 'page', 'ways', ...Object.values(ad
 export const mailValues: { readonly [Name in MailName]: readonly (keyof MailValues[Name])[] } = {
   'password-reset': [...commonMailValues, 'link', 'duration'],
   invitation: [...commonMailValues, 'link', 'duration'],
+  'organization-invitation': [...commonMailValues, 'link', 'duration', 'organization'],
   'password-changed': [...commonMailValues, 'page', 'undoLink', 'duration'],
   'sign-up': [...commonMailValues, 'link', 'duration'],
   'sign-up-taken': [...commonMailValues, 'loginLink', 'forgotLink'],

@@ -31,6 +31,9 @@ const ofUpload = {
   size: Type.Number({ description: 'Bytes' }),
   visibility: Type.Unsafe<Visibility>({ type: 'string', enum: ['public', 'private'] }),
 }
+const ofOrganization = { organizationId: Id, name: Type.String(), slug: Type.String() }
+const ofMembership = { organizationId: Id, membershipId: Id, userId: Id, role: Type.String() }
+const ofInvitation = { organizationId: Id, invitationId: Id, email: Type.String(), role: Type.String() }
 const ofPost = { postId: Id, authorId: Id, title: Type.String() }
 
 /**
@@ -52,6 +55,17 @@ export const eventData = {
   'post.created': data(ofPost),
   'post.updated': data(ofPost),
   'post.deleted': data(ofPost),
+  'organization.created': data(ofOrganization),
+  'organization.updated': data(ofOrganization),
+  // Its memberships and invitations end with it.
+  'organization.deleted': data(ofOrganization),
+  'membership.created': data(ofMembership),
+  // Another role is another membership, whose id it has.
+  'membership.updated': data(ofMembership),
+  'membership.deleted': data(ofMembership),
+  'invitation.created': data(ofInvitation),
+  'invitation.accepted': data(ofInvitation),
+  'invitation.withdrawn': data(ofInvitation),
 } satisfies Record<string, TObject>
 
 export type EventName = keyof typeof eventData
@@ -74,7 +88,7 @@ export type UsherEvent<Name extends EventName = EventName> = {
     readonly type: Each
     /** When it happened, by the clock of the database. */
     readonly timestamp: Date
-    /** The id of the user, the post or the upload. Events of a subject are delivered in order. */
+    /** The id of the user, the post, the upload or the organisation. Events of a subject are delivered in order. */
     readonly subject: string
     readonly data: EventData<Each>
   }

@@ -74,6 +74,7 @@ export async function createUsher (
       signUp: generous,
       secondFactor: generous,
       loginMail: generous,
+      invitation: generous,
       mail: generous,
       verifiedMail: generous,
     },

@@ -33,6 +33,7 @@ const options: {
     signUp: NETWORKS,
     secondFactor: OWNERS,
     loginMail: NETWORKS,
+    invitation: NETWORKS,
     mail: MAILBOXES,
     verifiedMail: MAILBOXES,
   },

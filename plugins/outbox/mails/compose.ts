@@ -80,7 +80,7 @@ function restOf (name: MailName, texts: MailTexts): Block[] {
     [paragraph(otherwise)]
   )
   switch (name) {
-    case 'password-reset': case 'invitation': case 'sign-up': case 'verify-email':
+    case 'password-reset': case 'invitation': case 'organization-invitation': case 'sign-up': case 'verify-email':
       return [button(texts[name].button, 'link'), paragraph(texts[name].after)]
     case 'sign-up-taken': {
       const { button: label, forgot, after } = texts[name]

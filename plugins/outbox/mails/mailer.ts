@@ -22,7 +22,7 @@ const PURGE_SECONDS = 60
 const RECIPIENTS = 100_000
 /** The kinds of limits. */
 export const BUDGETS =
-  ['account', 'invitation', 'reset', 'login', 'step-up', 'request'] as const satisfies readonly MailBudget[]
+  ['account', 'invitation', 'organization', 'reset', 'login', 'step-up', 'request'] as const satisfies readonly MailBudget[]
 
 // A mail is authenticated with its id, so that its content cannot be moved to a row with another recipient unnoticed.
 const nameOf = (id: string) => `mail ${id}`

@@ -37,6 +37,12 @@ export const de: MailTexts = {
     button: 'Passwort festlegen',
     after: 'Melden Sie sich danach mit dieser Adresse und dem Passwort an.',
   },
+  'organization-invitation': {
+    subject: 'Sie sind in eine Organisation eingeladen',
+    text: 'Sie sind eingeladen, {{organization}} beizutreten. Dieser Link funktioniert einmal, innerhalb von {{duration}}.',
+    button: 'Einladung ansehen',
+    after: 'Wenn Sie nicht wissen, wer Sie eingeladen hat, beachten Sie diese Nachricht nicht.',
+  },
   'password-changed': {
     subject: 'Ihr Passwort wurde geändert',
     text: 'Das Passwort Ihres Kontos wurde gerade geändert, und Sie wurden überall sonst abgemeldet.',

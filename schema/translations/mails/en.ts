@@ -32,6 +32,12 @@ export const en = {
     button: 'Set the password',
     after: 'Then log in with this address and that password.',
   },
+  'organization-invitation': {
+    subject: 'You are invited to an organisation',
+    text: 'You are invited to join {{organization}}. This link works once, within {{duration}}.',
+    button: 'See the invitation',
+    after: 'If you do not know who has invited you, ignore this mail.',
+  },
   'password-changed': {
     subject: 'Your password was set',
     text: 'The password of your account was set just now, and you are logged out everywhere else.',

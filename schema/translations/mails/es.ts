@@ -36,6 +36,12 @@ export const es: MailTexts = {
     button: 'Establecer contraseña',
     after: 'Después, inicia sesión con esta dirección y esa contraseña.',
   },
+  'organization-invitation': {
+    subject: 'Tiene una invitación a una organización',
+    text: 'Le han invitado a unirse a {{organization}}. Este enlace funciona una vez, durante {{duration}}.',
+    button: 'Ver la invitación',
+    after: 'Si no sabe quién le ha invitado, ignore este mensaje.',
+  },
   'password-changed': {
     subject: 'Tu contraseña ha cambiado',
     text: 'La contraseña de tu cuenta se acaba de cambiar y se ha cerrado la sesión en todos los demás sitios.',

@@ -36,6 +36,12 @@ export const fr: MailTexts = {
     button: 'Définir le mot de passe',
     after: 'Connectez-vous ensuite avec cette adresse et ce mot de passe.',
   },
+  'organization-invitation': {
+    subject: 'Vous êtes invité dans une organisation',
+    text: 'Vous êtes invité à rejoindre {{organization}}. Ce lien fonctionne une seule fois, pendant {{duration}}.',
+    button: 'Voir l’invitation',
+    after: 'Si vous ne savez pas qui vous a invité, ignorez ce message.',
+  },
   'password-changed': {
     subject: 'Votre mot de passe a été modifié',
     text: 'Le mot de passe de votre compte vient d’être modifié, et vous êtes déconnecté partout ailleurs.',

@@ -35,6 +35,12 @@ export const ja: MailTexts = {
     button: 'パスワードを設定',
     after: '設定後は、このメールアドレスとパスワードでログインしてください。',
   },
+  'organization-invitation': {
+    subject: '組織に招待されています',
+    text: '{{organization}} への参加に招待されています。このリンクは {{duration}} 以内に 1 回だけ使えます。',
+    button: '招待を見る',
+    after: '招待した人に心当たりがない場合は、このメールを無視してください。',
+  },
   'password-changed': {
     subject: 'パスワードが変更されました',
     text: 'アカウントのパスワードが変更され、ほかのすべての場所からログアウトしました。',

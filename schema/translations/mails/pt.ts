@@ -35,6 +35,12 @@ export const pt: MailTexts = {
     button: 'Definir a senha',
     after: 'Depois, entre com este endereço e essa senha.',
   },
+  'organization-invitation': {
+    subject: 'Você recebeu um convite para uma organização',
+    text: 'Você foi convidado a participar de {{organization}}. Este link funciona uma vez, por {{duration}}.',
+    button: 'Ver o convite',
+    after: 'Se você não sabe quem o convidou, ignore esta mensagem.',
+  },
   'password-changed': {
     subject: 'Sua senha foi alterada',
     text: 'A senha da sua conta acabou de ser alterada, e suas sessões em outros lugares foram encerradas.',

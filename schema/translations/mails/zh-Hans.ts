@@ -30,6 +30,12 @@ export const zhHans: MailTexts = {
     button: '设置密码',
     after: '然后即可使用此邮箱地址和该密码登录。',
   },
+  'organization-invitation': {
+    subject: '您受邀加入一个组织',
+    text: '您受邀加入 {{organization}}。此链接在 {{duration}} 内有效，且只能使用一次。',
+    button: '查看邀请',
+    after: '如果您不知道是谁邀请了您，请忽略此邮件。',
+  },
   'password-changed': {
     subject: '您的密码已更改',
     text: '您账号的密码刚刚已更改，您在其他地方的登录均已退出。',

@@ -1,0 +1,231 @@
+import {
+  deleteInvitation, findInvitation, listInvitations, mayInvite, storeInvitation, useInvitation, type InvitationRow,
+  type OpenInvitation,
+} from '../../db/organizations/invitations.ts'
+import { findMembership, type MembershipRow } from '../../db/organizations/organizations.ts'
+import { insertMail } from '../../db/outbox/mails.ts'
+import { storeEvent } from '../../db/outbox/store.ts'
+import type { Page } from '../../db/tables/page.ts'
+import type { Database } from '../../db/tables/index.ts'
+import { findUsersByEmail, lockUser } from '../../db/users/users.ts'
+import { foldEmail } from '../../schema/strings/address.ts'
+import { invalidMailToken } from '../../schema/mail-links/mail-token.ts'
+import { NoMailer, PasswordRequired } from '../../schema/sign-in/passwords/passwords.ts'
+import { InvalidToken } from '../../schema/sign-in/login.ts'
+import { mayGrant } from '../../schema/options/organizations.ts'
+import {
+  AlreadyMember, InvitationLoginRequired, InvitationNotFound, OtherAddress, TooManyInvitations, type AcceptInvitation,
+  type CreateInvitation,
+} from '../../schema/organizations/organizations.ts'
+import type { NewUsers } from '../accounts/index.ts'
+import type { Caller } from '../access/caller.ts'
+import { hashSecret } from '../access/secrets.ts'
+import type { LinkFactory } from '../mail-links/mail-link.ts'
+import type { Mails } from '../outbox/mails/index.ts'
+import type { Throttle } from '../throttle/throttle.ts'
+import type { OrganizationDependencies, OrganizationOperations } from './organizations.ts'
+
+const DAY_SECONDS = 86_400
+/** The role of an invitation that names none. */
+const DEFAULT_ROLE = 'member'
+
+interface Dependencies extends OrganizationDependencies {
+  operations: OrganizationOperations
+  links: LinkFactory
+  mails: Mails
+  newUsers: Pick<NewUsers, 'createByInvitation'>
+  throttle: Throttle
+}
+
+/** What the recipient of an invitation sees, and needs to accept it. */
+export interface CheckedInvitation {
+  organization: { id: string, name: string }
+  email: string
+  role: string
+  invitedBy: string | null
+  /** Whether an account has the address, whose user must log in. Otherwise a new one is created. */
+  hasAccount: boolean
+}
+
+/** The membership of whoever has accepted an invitation. */
+export interface AcceptedInvitation extends MembershipRow { organizationId: string, userId: string }
+
+export type Invitations = ReturnType<typeof createInvitations>
+
+/**
+ * Creates the operations on invitations to organisations (contract 19.5). An invitation goes to an address, and is
+ * accepted with the token of its mail by the user who has proved to have that address.
+ */
+export function createInvitations (
+  {
+    database: { db }, organizations: settings, audit, hooks, operations, links, mails: { mailer, render }, newUsers,
+    throttle,
+  }: Dependencies
+) {
+  const { roles, maxInvitations, invitationDays } = settings
+  const { read, lock, join, authorizeRole } = operations
+
+  // Returns whether the user who has invited still may: whoever invites grants a role.
+  function isStillGranted ({ role, inviter, invitedBy }: OpenInvitation): boolean {
+    if (!roles.has(role)) return false
+    if (invitedBy === null) return true
+    if (!inviter || inviter.isDisabled) return false
+    // An admin of the service has no membership.
+    if (inviter.memberRole === null) return inviter.role === 'admin'
+    return roles.get(inviter.memberRole)!.has('members:invite') && mayGrant(settings, inviter.memberRole, role)
+  }
+
+  // Returns the invitation of a token. Throws `InvalidInput` if it was used, withdrawn or replaced, has expired, or its
+  // inviter may not invite any more.
+  async function open (db: Database, hash: Uint8Array): Promise<OpenInvitation> {
+    const invitation = await findInvitation(db, hash)
+    if (!invitation || !isStillGranted(invitation)) throw invalidMailToken()
+    return invitation
+  }
+
+  // Makes a user, who is locked, a member, and uses the invitation up.
+  async function use (
+    trx: Database, caller: Caller, hash: Uint8Array, userId: string, { organizationId }: OpenInvitation
+  ): Promise<MembershipRow> {
+    const standing = await operations.lockUnchecked(trx, organizationId)
+    // Once more, because it may have changed before the lock.
+    const invitation = await open(trx, hash)
+    if (!standing || !await useInvitation(trx, hash)) throw invalidMailToken()
+    const added = await join(trx, caller, standing.organization, { userId, role: invitation.role })
+    await storeEvent(trx, 'invitation.accepted', organizationId, eventOf(organizationId, invitation, userId))
+    return added
+  }
+
+  const eventOf = (organizationId: string, { id, email, role }: InvitationRow, actorId: string | null) =>
+    ({ organizationId, invitationId: id, email, role, actorId })
+
+  async function acceptAsUser (
+    caller: Caller, hash: Uint8Array, invitation: OpenInvitation
+  ): Promise<AcceptedInvitation> {
+    const { id: userId } = caller.getSession()
+    const { organizationId, role } = invitation
+    await hooks.check('beforeMemberAdd', { organizationId, userId, role }, caller)
+    return db.transaction().execute(async (trx) => {
+      const user = await lockUser(trx, userId)
+      if (!user) throw new InvalidToken()
+      if (!user.emailVerified || foldEmail(user.email) !== foldEmail(invitation.email)) throw new OtherAddress()
+      const added = await use(trx, caller, hash, userId, invitation)
+      await caller.confirm()
+      return { ...added, organizationId, userId }
+    })
+  }
+
+  async function acceptAsNewcomer (
+    caller: Caller, hash: Uint8Array, invitation: OpenInvitation, given: Omit<AcceptInvitation, 'token'>
+  ): Promise<AcceptedInvitation> {
+    const { organizationId, email, role } = invitation
+    const [existing] = await findUsersByEmail(db, [email])
+    if (existing) throw new InvitationLoginRequired()
+    if (given.password === undefined || given.name === undefined) throw new PasswordRequired()
+    let accepted: AcceptedInvitation | undefined
+    await newUsers.createByInvitation(caller, { ...given, name: given.name, password: given.password, email }, {
+      check: (userId) => hooks.check('beforeMemberAdd', { organizationId, userId, role }, caller),
+      inTransaction: async (trx, { id: userId }) => {
+        accepted = { ...await use(trx, caller, hash, userId, invitation), organizationId, userId }
+      },
+    })
+    return accepted!
+  }
+
+  return {
+    /**
+     * Sends an invitation to an address, which replaces the pending one for it. Whether the address has an account is
+     * not told. Throws `InvalidInput`, `Forbidden` for a role that the caller may not grant, `AlreadyMember`,
+     * `TooManyInvitations`, `TooManyRequests`, `NoMailer`.
+     */
+    async create (
+      caller: Caller, id: string, { email, role = DEFAULT_ROLE }: CreateInvitation
+    ): Promise<InvitationRow> {
+      const { organization: { id: organizationId } } = await read(caller, 'members:invite', id)
+      if (!mailer) throw new NoMailer()
+      const { actor, address, client, acceptLanguage } = caller
+      if (actor) await throttle.invitation({ userId: actor.id, address, ...client && { client } })
+      const { hash, link } = links.create('/join')
+      return db.transaction().execute(async (trx) => {
+        const standing = await lock(trx, caller, 'members:invite', id)
+        const { organization, membership } = standing
+        authorizeRole(caller, standing, role)
+        if (!await mayInvite(trx, organizationId, email, maxInvitations)) throw new TooManyInvitations(maxInvitations)
+        const [user] = await findUsersByEmail(trx, [email])
+        // Members are known to whoever may invite.
+        if (user && await findMembership(trx, organizationId, user.id)) throw new AlreadyMember()
+        const stored = await storeInvitation(trx, {
+          hash,
+          organizationId,
+          email,
+          role,
+          invitedBy: actor?.id ?? null,
+          membershipId: membership?.id ?? null,
+          days: invitationDays,
+        })
+        const seconds = invitationDays * DAY_SECONDS
+        const values = { link, duration: seconds, organization: withoutLinks(organization.name) }
+        // Who invites and who is invited often speak the same language.
+        const content = render('organization-invitation', acceptLanguage, values)
+        await insertMail(trx, mailer.prepare(content, seconds, { budget: 'organization', hash }), email, null)
+        await audit.add(caller, { action: 'organization.invite', organizationId }, trx)
+        await storeEvent(trx, 'invitation.created', organizationId, eventOf(organizationId, stored, actor?.id ?? null))
+        await caller.confirm()
+        return stored
+      })
+    },
+
+    /** Returns a page of the pending invitations of an organisation, newest first. */
+    async list (
+      caller: Caller, id: string, query: { limit: number, after?: string | undefined }
+    ): Promise<Page<InvitationRow>> {
+      const { organization } = await read(caller, 'members:invite', id)
+      const page = await listInvitations(db, organization.id, query)
+      await caller.confirm()
+      return page
+    },
+
+    /** Withdraws an invitation. Throws `InvitationNotFound`. */
+    async withdraw (caller: Caller, id: string, invitationId: string): Promise<void> {
+      await db.transaction().execute(async (trx) => {
+        const { organization: { id: organizationId } } = await lock(trx, caller, 'members:invite', id)
+        const deleted = await deleteInvitation(trx, organizationId, invitationId)
+        if (!deleted) throw new InvitationNotFound()
+        await audit.add(caller, { action: 'organization.withdraw-invitation', organizationId }, trx)
+        await storeEvent(
+          trx, 'invitation.withdrawn', organizationId, eventOf(organizationId, deleted, caller.actor?.id ?? null)
+        )
+        await caller.confirm()
+      })
+    },
+
+    /** Returns what the recipient of an invitation sees of it. Throws `InvalidInput` if it is void. */
+    async check (token: string): Promise<CheckedInvitation> {
+      const { organizationId, organizationName, email, role, inviter } = await open(db, hashSecret(token))
+      const [user] = await findUsersByEmail(db, [email])
+      return {
+        organization: { id: organizationId, name: organizationName },
+        email,
+        role,
+        invitedBy: inviter?.name ?? null,
+        hasAccount: user !== undefined,
+      }
+    },
+
+    /**
+     * Makes the caller a member, or a new user if nobody has the address, whom the token of the mail proves to have it.
+     * Throws `InvalidInput` if the invitation is void, `OtherAddress`, `InvitationLoginRequired`, `PasswordRequired`,
+     * `SessionRequired`, `AlreadyMember`, `TooManyMembers`, `TooManyOrganizations`, and what hooks of the host throw.
+     */
+    async accept (caller: Caller, { token, ...given }: AcceptInvitation): Promise<AcceptedInvitation> {
+      const hash = hashSecret(token)
+      const invitation = await open(db, hash)
+      return caller.actor
+        ? acceptAsUser(caller, hash, invitation)
+        : acceptAsNewcomer(caller, hash, invitation, given)
+    },
+  }
+}
+
+// Programs that show mails make links of what looks like an address.
+const withoutLinks = (name: string): string => name.replace(/\.(?=\S)/g, '. ')

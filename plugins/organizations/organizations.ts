@@ -1,0 +1,392 @@
+import { randomBytes } from 'node:crypto'
+import { batchCalls } from '../../db/batching/batching.ts'
+import type { StoredResult } from '../../db/idempotency/idempotency.ts'
+import {
+  deleteMembership, deleteOrganization, findMember, findStandings, hasRoom, insertMembership, insertOrganization,
+  isSlugFree, listMembers, listOrganizations, listOrganizationsOf, lockStanding, mayJoin, replaceMembership,
+  restoreOrganization, storeCreation, updateOrganization, type ListMembersQuery, type MemberRow, type MembershipRow,
+  type OrganizationRow, type OwnOrganizationRow, type Standing, type StandingKey,
+} from '../../db/organizations/organizations.ts'
+import { deleteInvitationsBeyond, deleteInvitationsFor } from '../../db/organizations/invitations.ts'
+import { requireOwner } from '../../db/organizations/owners.ts'
+import { storeEvent } from '../../db/outbox/store.ts'
+import { toPage, type Page } from '../../db/tables/page.ts'
+import type { Database } from '../../db/tables/index.ts'
+import { lockUser } from '../../db/users/users.ts'
+import { permits, type Match } from '../../schema/http/entity-tag.ts'
+import { Forbidden, InvalidInput, PreconditionFailed } from '../../schema/http/errors.ts'
+import type { ResultKey } from '../../schema/http/idempotency.ts'
+import { createParser } from '../../schema/http/validator.ts'
+import { InvalidToken } from '../../schema/sign-in/login.ts'
+import { EmailNotVerified } from '../../schema/sign-in/mails.ts'
+import { mayGrant, OWNER, type OrganizationAction, type Organizations } from '../../schema/options/organizations.ts'
+import {
+  checkOrganization, CreateOrganization, isSlug, MembershipNotFound, OrganizationNotFound, slugOf, TooManyMembers,
+  TooManyOrganizations, type PatchOrganization,
+} from '../../schema/organizations/organizations.ts'
+import { UserDisabled, UserNotFound } from '../../schema/users/users.ts'
+import type { Caller } from '../access/caller.ts'
+import { throwUnavailable, type Sessions } from '../access/sessions.ts'
+import type { Audit } from '../audit/index.ts'
+import type { Core } from '../core.ts'
+import type { HookRunner } from '../hooks/index.ts'
+import type { StepUp } from '../sign-in/step-up.ts'
+
+const parseOrganization = createParser(CreateOrganization)
+const SUFFIX_BYTES = 3
+
+/** What the operations on organisations are made from. */
+export interface OrganizationDependencies extends Core {
+  organizations: Organizations
+  audit: Audit
+  hooks: HookRunner
+  sessions: Pick<Sessions, 'markEnded'>
+  stepUp: StepUp
+}
+
+export type OrganizationOperations = ReturnType<typeof createOrganizations>
+
+/** A member as a reader sees it: without the members of the account if the reader may not see them. */
+export type ShownMember = Omit<MemberRow, 'email' | 'disabled'> & Partial<Pick<MemberRow, 'email' | 'disabled'>>
+
+/**
+ * Creates the operations on organisations and their members (contract 19). All throw `OrganizationNotFound` for who may
+ * not read the organisation, and `Unauthenticated`, `Forbidden` or `InvalidToken`. Those that change something take
+ * the lock of the organisation first, and then decide whether the caller may do it, by the membership as it is then.
+ */
+export function createOrganizations (
+  {
+    database: { db, newId }, telemetry: { batch }, organizations: settings, audit, hooks, sessions, stepUp,
+    options: { deadlines },
+  }: OrganizationDependencies
+) {
+  const { roles, maxPerUser, maxMembers } = settings
+  const readStanding = batchCalls((keys: StandingKey[]) => findStandings(db, keys), {
+    timeoutMs: deadlines.batch, telemetry: batch('organizations.read'),
+  })
+
+  // The user by whose membership the caller acts. A token for another organisation is that of an outsider.
+  function memberOf ({ actor }: Caller, id: string): string | undefined {
+    return actor && (actor.organization === null || actor.organization.id === id) ? actor.id : undefined
+  }
+
+  /** Throws unless the caller may perform an action in an organisation. */
+  function authorize (
+    caller: Caller, action: OrganizationAction, standing: Standing | undefined
+  ): asserts standing is Standing {
+    if (!standing || !allows(caller, 'organizations:read', standing)) {
+      caller.requireIdentity()
+      throw new OrganizationNotFound()
+    }
+    const { organization: { id: organizationId } } = standing
+    caller.authorize(action, { organizationId }, membershipOf(standing))
+  }
+
+  const allows = (caller: Caller, action: OrganizationAction, standing: Standing): boolean =>
+    caller.allows(action, { organizationId: standing.organization.id }, membershipOf(standing))
+
+  /** Returns an organisation with the membership of the caller. */
+  async function read (caller: Caller, action: OrganizationAction, given: string): Promise<Standing> {
+    const id = given.toLowerCase()
+    const standing =
+      await readStanding(`${id} ${memberOf(caller, id) ?? ''}`, caller.client).catch(throwUnavailable)
+    authorize(caller, action, standing)
+    await caller.confirm()
+    return standing
+  }
+
+  /** Locks an organisation, and does the same. */
+  async function lock (
+    trx: Database, caller: Caller, action: OrganizationAction, given: string
+  ): Promise<Standing> {
+    const id = given.toLowerCase()
+    const standing = await lockStanding(trx, id, memberOf(caller, id))
+    authorize(caller, action, standing)
+    return standing
+  }
+
+  /**
+   * Throws `InvalidInput` for a role that there is not, and `Forbidden` if the caller may not give or take it. Admins
+   * of the service may give each.
+   */
+  function authorizeRole (
+    caller: Caller, { membership }: Pick<Standing, 'membership'>, role: string, isGiven = true
+  ): void {
+    if (isGiven && !roles.has(role)) throw new InvalidInput(`role must be one of ${[...roles.keys()].join(', ')}`)
+    if (caller.isHost || (!membership && caller.allows('members:update'))) return
+    const may = membership && (isGiven || role === OWNER ? mayGrant(settings, membership.role, role) : true)
+    if (!may && !caller.allows('members:update')) throw new Forbidden()
+  }
+
+  // Adds a user to an organisation that is locked, as is the user.
+  async function join (
+    trx: Database, caller: Caller, { id: organizationId }: OrganizationRow,
+    { userId, role }: { userId: string, role: string }
+  ): Promise<MembershipRow> {
+    if (!await hasRoom(trx, organizationId, maxMembers)) throw new TooManyMembers(maxMembers)
+    const added = await insertMembership(trx, { organizationId, userId, role })
+    // Also without a limit for others who join at the same time: the user is locked.
+    if (!await mayJoin(trx, userId, maxPerUser + 1)) throw new TooManyOrganizations(maxPerUser)
+    await audit.add(caller, { action: 'membership.add', userId, organizationId }, trx)
+    await storeEvent(trx, 'membership.created', organizationId, {
+      organizationId, membershipId: added.id, userId, role, actorId: caller.actor?.id ?? null,
+    })
+    return added
+  }
+
+  const eventOf = ({ id: organizationId, name, slug }: OrganizationRow, { actor }: Caller) =>
+    ({ organizationId, name, slug, actorId: actor?.id ?? null })
+
+  const checkHooked = (input: unknown): { name: string, slug: string } => {
+    const { name, slug } = parseOrganization(input)
+    checkOrganization({ name, slug })
+    if (slug === undefined) throw new Error('slug is required')
+    return { name, slug }
+  }
+
+  // Returns a slug that was free a moment ago, for a founder who has chosen none.
+  async function findSlug (name: string): Promise<string> {
+    const base = slugOf(name)
+    if (isSlug(base) && await isSlugFree(db, base)) return base
+    return `${base === '' ? 'org' : base}-${randomBytes(SUFFIX_BYTES).toString('hex')}`
+  }
+
+  function show (caller: Caller, standing: Standing, { email, disabled, ...member }: MemberRow): ShownMember {
+    const isShown = caller.allows('users:read-email', { ownerId: member.userId }) ||
+      allows(caller, 'members:invite', standing)
+    return isShown ? { ...member, email, disabled } : member
+  }
+
+  async function getMember (db: Database, organizationId: string, userId: string): Promise<MemberRow> {
+    const member = await findMember(db, organizationId, userId)
+    if (!member) throw new MembershipNotFound()
+    return member
+  }
+
+  /**
+   * Returns the organisations of a user with the user's role, the one joined last first. A token for one organisation
+   * shows that one only.
+   */
+  async function listOf (caller: Caller, userId: string): Promise<OwnOrganizationRow[]> {
+    const isOwn = caller.actor?.id === userId
+    if (!isOwn) caller.authorize('organizations:read')
+    const listed = await listOrganizationsOf(db, userId)
+    await caller.confirm()
+    const only = isOwn ? caller.actor?.organization : null
+    return only ? listed.filter(({ id }) => id === only.id) : listed
+  }
+
+  return {
+    read,
+    lock,
+    /** Locks an organisation for whoever has the token of an invitation, and needs no permission. */
+    lockUnchecked: (trx: Database, id: string) => lockStanding(trx, id, undefined),
+    join,
+    allows,
+    authorizeRole,
+
+    /** Returns an organisation. */
+    async get (caller: Caller, id: string): Promise<OrganizationRow> {
+      return (await read(caller, 'organizations:read', id)).organization
+    },
+
+    /** Returns a page of all organisations, newest first, for who may read each. */
+    async list (
+      caller: Caller, query: { q?: string | undefined, limit: number, after?: string | undefined }
+    ): Promise<Page<OrganizationRow>> {
+      caller.authorize('organizations:read')
+      const page = await listOrganizations(db, query)
+      await caller.confirm()
+      return page
+    },
+
+    /** Returns a page of the caller's own organisations, newest first. There are few of them. */
+    async listOwnPage (
+      caller: Caller, { q, limit, after }: { q?: string | undefined, limit: number, after?: string | undefined }
+    ): Promise<Page<OrganizationRow>> {
+      const begins = (text: string) => q === undefined || text.toLowerCase().startsWith(q.toLowerCase())
+      const own = (await listOf(caller, caller.getActor().id))
+        .filter(({ id, name, slug }) => (begins(name) || begins(slug)) && (after === undefined || id < after))
+        .sort((one, other) => one.id < other.id ? 1 : -1)
+      return toPage(own.slice(0, limit + 1), limit)
+    },
+
+    listOf,
+
+    /**
+     * Founds an organisation, of which the founder is the owner. Throws `InvalidInput`, `SlugTaken`,
+     * `TooManyOrganizations`, `EmailNotVerified`, what a hook of the host throws, and `KeyTaken` if the key is taken.
+     * @param ownerId the founder, if the host founds it for somebody else
+     */
+    async create (
+      caller: Caller, given: CreateOrganization,
+      { ownerId = caller.actor?.id, once }: { ownerId?: string | undefined, once?: ResultKey | undefined } = {}
+    ): Promise<OrganizationRow> {
+      caller.authorize('organizations:create')
+      if (ownerId === undefined) throw new InvalidInput('ownerId is required')
+      if (ownerId !== caller.actor?.id) caller.authorize('organizations:read')
+      checkOrganization(given)
+      const wanted = { name: given.name, slug: given.slug ?? await findSlug(given.name) }
+      const { name, slug } = await hooks.change('beforeOrganizationCreate', wanted, caller, checkHooked)
+      const id = newId()
+      await hooks.check('beforeMemberAdd', { organizationId: id, userId: ownerId, role: OWNER }, caller)
+      return db.transaction().execute(async (trx) => {
+        const user = await lockUser(trx, ownerId)
+        if (!user) throw ownerId === caller.actor?.id ? new InvalidToken() : new UserNotFound()
+        if (user.disabled) throw new UserDisabled()
+        if (!user.emailVerified && !caller.isHost && !caller.allows('organizations:read')) throw new EmailNotVerified()
+        const created = await insertOrganization(trx, { id, name, slug })
+        await audit.add(caller, { action: 'organization.create', userId: ownerId, organizationId: id }, trx)
+        await storeEvent(trx, 'organization.created', id, eventOf(created, caller))
+        await join(trx, caller, created, { userId: ownerId, role: OWNER })
+        await requireOwner(trx, id)
+        if (once) await storeCreation(trx, id, once)
+        await caller.confirm()
+        return created
+      })
+    },
+
+    /** Returns an organisation again that was created with an idempotency key, as it was then. */
+    restoreCreated (caller: Caller, stored: StoredResult): OrganizationRow {
+      caller.authorize('organizations:create')
+      return restoreOrganization(stored)
+    },
+
+    /** Changes an organisation. Throws `InvalidInput`, `SlugTaken`, `PreconditionFailed`. */
+    async update (caller: Caller, id: string, given: PatchOrganization, match?: Match): Promise<OrganizationRow> {
+      const changes = {
+        ...given.name !== undefined && { name: given.name }, ...given.slug !== undefined && { slug: given.slug },
+      }
+      checkOrganization(changes)
+      return db.transaction().execute(async (trx) => {
+        const { organization } = await lock(trx, caller, 'organizations:update', id)
+        if (!permits(match, organization.rowVersion)) throw new PreconditionFailed()
+        if (Object.keys(changes).length === 0) return organization
+        const updated = await updateOrganization(trx, organization.id, changes)
+        await audit.add(caller, { action: 'organization.update', organizationId: updated.id }, trx)
+        await storeEvent(trx, 'organization.updated', updated.id, eventOf(updated, caller))
+        await caller.confirm()
+        return updated
+      })
+    },
+
+    /**
+     * Deletes an organisation with its memberships, which end on every node. Throws `StepUpRequired`,
+     * `OrganizationInUse`, `PreconditionFailed`, and what a hook of the host throws.
+     */
+    async delete (caller: Caller, id: string, match?: Match): Promise<void> {
+      const { organization: { rowVersion, ...organization } } = await read(caller, 'organizations:delete', id)
+      await stepUp.require(caller)
+      await hooks.check('beforeOrganizationDelete', organization, caller)
+      const ended = await db.transaction().execute(async (trx) => {
+        const { organization } = await lock(trx, caller, 'organizations:delete', id)
+        if (!permits(match, organization.rowVersion)) throw new PreconditionFailed()
+        const ended = await deleteOrganization(trx, organization.id)
+        await audit.add(caller, { action: 'organization.delete', organizationId: organization.id }, trx)
+        await storeEvent(trx, 'organization.deleted', organization.id, eventOf(organization, caller))
+        await caller.confirm()
+        return ended
+      })
+      sessions.markEnded(ended)
+    },
+
+    /** Returns a page of members. */
+    async listMembers (caller: Caller, id: string, query: ListMembersQuery): Promise<Page<ShownMember>> {
+      const standing = await read(caller, 'members:list', id)
+      const { rows, next } = await listMembers(db, standing.organization.id, query)
+      await caller.confirm()
+      return { rows: rows.map((member) => show(caller, standing, member)), next }
+    },
+
+    /** Returns a member. Throws `MembershipNotFound`. */
+    async getMember (caller: Caller, id: string, userId: string): Promise<ShownMember> {
+      const standing = await read(caller, 'members:list', id)
+      const member = await getMember(db, standing.organization.id, userId)
+      await caller.confirm()
+      return show(caller, standing, member)
+    },
+
+    /**
+     * Adds a user without an invitation, which only the host and admins of the service may. Throws `InvalidInput`,
+     * `UserNotFound`, `UserDisabled`, `AlreadyMember`, `TooManyMembers`, `TooManyOrganizations`, and what a hook of the
+     * host throws.
+     */
+    async addMember (
+      caller: Caller, id: string, { userId: given, role }: { userId: string, role: string }
+    ): Promise<ShownMember> {
+      const userId = given.toLowerCase()
+      const standing = await read(caller, 'members:invite', id)
+      caller.authorize('members:invite')
+      authorizeRole(caller, standing, role)
+      await hooks.check('beforeMemberAdd', { organizationId: standing.organization.id, userId, role }, caller)
+      const member = await db.transaction().execute(async (trx) => {
+        const user = await lockUser(trx, userId)
+        if (!user) throw new UserNotFound()
+        if (user.disabled) throw new UserDisabled()
+        const { organization } = await lock(trx, caller, 'members:invite', id)
+        await join(trx, caller, organization, { userId, role })
+        await deleteInvitationsFor(trx, organization.id, user.email)
+        await caller.confirm()
+        return getMember(trx, organization.id, userId)
+      })
+      return show(caller, standing, member)
+    },
+
+    /**
+     * Gives a member another role, which is another membership: tokens and API keys for the former one end on every
+     * node. Throws `InvalidInput`, `MembershipNotFound`, `LastOwner`.
+     */
+    async updateMember (caller: Caller, id: string, userId: string, role: string): Promise<ShownMember> {
+      const { standing, member, former } = await db.transaction().execute(async (trx) => {
+        const standing = await lock(trx, caller, 'members:update', id)
+        const { organization: { id: organizationId } } = standing
+        const member = await getMember(trx, organizationId, userId)
+        authorizeRole(caller, standing, member.role, false)
+        authorizeRole(caller, standing, role)
+        if (member.role === role) return { standing, member, former: undefined }
+        const replaced = await replaceMembership(trx, member.id, role)
+        await deleteInvitationsBeyond(trx, replaced.id, roles.get(role)!.has('members:invite')
+          ? [...roles.keys()].filter((granted) => mayGrant(settings, role, granted))
+          : [])
+        await requireOwner(trx, organizationId)
+        await audit.add(caller, { action: 'membership.role-change', userId: member.userId, organizationId }, trx)
+        await storeEvent(trx, 'membership.updated', organizationId, {
+          organizationId, membershipId: replaced.id, userId: member.userId, role, actorId: caller.actor?.id ?? null,
+        })
+        await caller.confirm()
+        return { standing, member: { ...member, ...replaced }, former: member.id }
+      })
+      if (former !== undefined) sessions.markEnded([former])
+      return show(caller, standing, member)
+    },
+
+    /**
+     * Ends the membership of a user, or of the caller, who needs no permission to leave. Throws `MembershipNotFound`,
+     * `LastOwner`.
+     */
+    async removeMember (caller: Caller, id: string, given: string): Promise<void> {
+      const userId = given.toLowerCase()
+      const isOwn = caller.actor?.id === userId
+      const ended = await db.transaction().execute(async (trx) => {
+        const standing = await lock(trx, caller, isOwn ? 'organizations:read' : 'members:remove', id)
+        const { organization: { id: organizationId } } = standing
+        const member = await getMember(trx, organizationId, userId)
+        if (!isOwn) authorizeRole(caller, standing, member.role, false)
+        await deleteMembership(trx, member.id)
+        await requireOwner(trx, organizationId)
+        await audit.add(caller, { action: 'membership.remove', userId, organizationId }, trx)
+        await storeEvent(trx, 'membership.deleted', organizationId, {
+          organizationId, membershipId: member.id, userId, role: member.role, actorId: caller.actor?.id ?? null,
+        })
+        await caller.confirm()
+        return member.id
+      })
+      sessions.markEnded([ended])
+    },
+  }
+}
+
+/** Returns the membership as what the policy sees of an actor. */
+function membershipOf ({ organization, membership }: Standing) {
+  return membership ? { id: organization.id, role: membership.role, membershipId: membership.id } : null
+}
