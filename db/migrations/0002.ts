@@ -1,7 +1,7 @@
 import { sql, type RawBuilder } from 'kysely'
 import { channelOf } from '../driver/channel.ts'
 import { emailKey, keyOfName } from '../users/user-keys.ts'
-import type { Migration } from './index.ts'
+import type { Migration } from './migration.ts'
 
 type Part = (schema: string, s: RawBuilder<unknown>) => RawBuilder<unknown>
 
