@@ -33,6 +33,7 @@ const usher = await createUsher(t, {
   mailer: ({ to, text }) => { mails.set(to, text) },
   signUp: true,
   loginMail: true,
+  organizations: true,
   unfinishedUploadsPerUser: 1000,
   unfinishedUploadsPerNetwork: 1000,
   publicUrl: origin,
@@ -229,6 +230,7 @@ const rows: Record<string, Send> = {
     inject('POST', '/api/auth/refresh', { headers: { ...headers, cookie: (await usher.login(owner)).cookie } }),
   'POST /api/auth/logout': async (headers, { actor }) =>
     inject('POST', '/api/auth/logout', { headers: await headersFor(actor, headers) }),
+  'POST /api/auth/token': rest('POST', '/api/auth/token', () => ({})),
   'GET /api/auth/sessions': rest('GET', '/api/auth/sessions'),
   'DELETE /api/auth/sessions': async (headers, { actor }) =>
     inject('DELETE', '/api/auth/sessions', { headers: await headersFor(actor, headers) }),
