@@ -228,9 +228,9 @@ const rows: Record<string, Send> = {
   'POST /api/auth/login': rest('POST', '/api/auth/login', ({ owner: { email, password } }) => ({ email, password })),
   'POST /api/auth/refresh': async (headers, { owner }) =>
     inject('POST', '/api/auth/refresh', { headers: { ...headers, cookie: (await usher.login(owner)).cookie } }),
+  'POST /api/auth/token': rest('POST', '/api/auth/token', () => ({})),
   'POST /api/auth/logout': async (headers, { actor }) =>
     inject('POST', '/api/auth/logout', { headers: await headersFor(actor, headers) }),
-  'POST /api/auth/token': rest('POST', '/api/auth/token', () => ({})),
   'GET /api/auth/sessions': rest('GET', '/api/auth/sessions'),
   'DELETE /api/auth/sessions': async (headers, { actor }) =>
     inject('DELETE', '/api/auth/sessions', { headers: await headersFor(actor, headers) }),
