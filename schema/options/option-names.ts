@@ -4,7 +4,7 @@ import { Settings } from './options.ts'
 const others = [
   'prefix', 'logLevel', 'logSerializers', 'databaseUrl', 'sql', 'notificationsUrl', 'replicaUrls', 'emitter', 'policy',
   'mailer', 'mailTemplates', 'mailTexts', 'onFirstAdmin', 'onNoAdmin', 'onAdminIgnored', 'hooks', 'userFields', 'claims',
-  'webhooks', 'providers', 'shownSettings', 'organizations',
+  'webhooks', 'providers', 'organizations', 'shownSettings',
 ]
 
 // fastify-cli passes `skipOverride`, and with `--options` the options of the Fastify server, to every plugin of an app.

@@ -122,7 +122,7 @@ t.test('19.3 to a user who is no member, an organisation does not exist', async 
   const answers = await Promise.all(asked.map((organizationId) => askToken(user, { organizationId })))
   for (const { statusCode, body } of answers) {
     t.equal(statusCode, 404)
-    t.equal(body, '{"error":"Organization not found","code":"ORGANIZATION_NOT_FOUND"}')
+    t.equal(body, '{"error":"Organisation not found","code":"ORGANIZATION_NOT_FOUND"}')
   }
   await join(user.id, organizationId, 'gone')
   t.equal((await askToken(user, { organizationId })).statusCode, 404, 'nor with a role that there is not')

@@ -1,3 +1,3 @@
 import { runFolders } from '../helpers/run-folder.ts'
 
-runFolders('access', 'accounts', 'users')
+runFolders('access', 'accounts', 'organizations', 'users')
