@@ -48,10 +48,10 @@ async function generateResolvers (): Promise<string> {
 }
 
 async function generateApi (): Promise<string> {
-  // With every operation: those of sign-up need a mailer.
+  // With every operation: those of sign-up need a mailer, and those of organisations the option.
   const { app, close } =
     await createTestUsher({
-      databaseUrl: process.env.DATABASE_URL, mailer: () => {}, signUp: true, loginMail: true,
+      databaseUrl: process.env.DATABASE_URL, mailer: () => {}, signUp: true, loginMail: true, organizations: true,
     })
   try {
     const document = (await app.inject('/docs/json')).json()

@@ -43,6 +43,8 @@ const changeableColumns = forFields((fields): readonly WritableColumn[] =>
 
 /** How a change of a user is made. */
 export interface ChangeContext extends AuditContext {
+  /** The membership for which the actor's token was issued, which must not have ended; null without one. */
+  membershipId: string | null
   /** That of `isInTime`. */
   until: string
   /**
@@ -147,7 +149,7 @@ export async function updateUser (
   }
 
   async function update (db: Database, anyRole: boolean): Promise<UpdatedUser | undefined> {
-    const { actorId, sessionId, keyId, address, userAgent, until, undo, mails } = context
+    const { actorId, sessionId, keyId, membershipId, address, userAgent, until, undo, mails } = context
     const changeable = changeableColumns(fields)
     const values = changeable.map((column) => textOf(column, user[column.name as keyof Changes]))
     const kept = changeable.map(({ name }) => name).filter((name) => user[name as keyof Changes] === undefined)
@@ -162,6 +164,7 @@ export async function updateUser (
       kept,
       session: sessionId,
       key: keyId,
+      membership: membershipId,
       undo,
       actor: actorId,
       linked: mails?.linked?.id ?? null,
@@ -211,6 +214,7 @@ interface ChangeParameters {
   actor: string | null
   session: string | null
   key: string | null
+  membership: string | null
   address: string
   agent: string
   /** The ids of the entries of the account log, for each that `notable` may have. */
@@ -228,8 +232,8 @@ interface ChangeParameters {
 // The actor's session is read at the end and not locked: it may have ended while the statement waited, and its end must
 // not wait for the statement.
 const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => prepare((db, {
-  id, anyRole, versions, until, values, kept, session, key, undo, actor, linked, linkedContent, plain, plainContent,
-  seconds, address, agent, entries,
+  id, anyRole, versions, until, values, kept, session, key, membership, undo, actor, linked, linkedContent, plain,
+  plainContent, seconds, address, agent, entries,
 }: ChangeParameters) => {
   const statement = db
     // The row is locked, so that it is the state that this statement changes, even if a concurrent statement has just
@@ -241,6 +245,7 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
     .with('given', (cte) => cte.selectNoFrom([
       sql<string[]>`${values}::text[]`.as('values'), sql<string[]>`${kept}::text[]`.as('kept'),
       sql<string | null>`${session}::uuid`.as('session'), sql<string | null>`${key}::uuid`.as('key'),
+      sql<string | null>`${membership}::uuid`.as('membership'),
       sql<Uint8Array>`${undo}::bytea`.as('undo'),
       sql<string | null>`${actor}::uuid`.as('actor'), sql<string | null>`${linked}::uuid`.as('linked'),
       sql<string | null>`${linkedContent}::text`.as('linked_content'), sql<string | null>`${plain}::uuid`.as('plain'),
@@ -283,7 +288,7 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
     : mailed
   return stored.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').selectAll('updated')
     .select(['former.email as former_email', 'former.role as former_role'])
-    .where(confirmSessions(db, from, 'coalesce(given.session, given.key)'))
+    .where(confirmSessions(db, from, 'unnest(array[coalesce(given.session, given.key), given.membership])'))
 })
 
 // Stores the mail to a former address, with the link if its token was stored.

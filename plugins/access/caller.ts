@@ -2,7 +2,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Client } from '../../db/batching/batching.ts'
 import type { WriterToken } from '../../db/access/live-tokens.ts'
 import type { ClientInfo } from '../../db/access/sessions.ts'
-import { InvalidToken, Unauthenticated } from '../../schema/sign-in/login.ts'
+import { Unauthenticated } from '../../schema/sign-in/login.ts'
 import type { CallSource } from '../../schema/options/hooks.ts'
 import type { Action, Actor, ReadAction, Resource } from '../../schema/options/policy.ts'
 import { denialOf, requireSession, type AccessPolicy, type UserView } from './policy.ts'
@@ -12,6 +12,8 @@ export interface CallerAccess {
   readonly policy: Pick<AccessPolicy, 'allows' | 'viewOf' | 'wholeView'>
   tokenOf (actor: Actor): WriterToken
   isStillAllowed (actor: Actor, client?: Client): boolean | Promise<boolean>
+  /** Returns the error of an actor who may not act any more. */
+  endOf (actor: Actor, client?: Client): Promise<Error>
 }
 
 /** What is known about a caller when the operation begins. The request may be gone when the operation ends. */
@@ -91,14 +93,14 @@ export class Caller implements Client, CallerDetails {
   /**
    * Checks again, right before a change takes effect, that the caller may still act: authentication ran when the head
    * of the request arrived, and its body may have taken a while (contract 1.12). It costs a statement only on a node
-   * that does not receive notifications. Throws `InvalidToken`, `DatabaseUnavailable`.
+   * that does not receive notifications. Throws `InvalidToken`, `MembershipEnded`, `DatabaseUnavailable`.
    */
   confirm (): Promise<void> {
-    return this.actor === null ? CONFIRMED : this.#confirmActor()
+    return this.actor === null ? CONFIRMED : this.#confirmActor(this.actor)
   }
 
-  async #confirmActor (): Promise<void> {
-    if (!await this.isStillAllowed()) throw new InvalidToken()
+  async #confirmActor (actor: Actor): Promise<void> {
+    if (!await this.isStillAllowed()) throw await this.#access.endOf(actor, this.client)
   }
 
   /** Returns the actor. Throws `Unauthenticated` if there is none. */

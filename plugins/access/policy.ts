@@ -30,9 +30,13 @@ export interface UserView {
 // rows differently.
 const REPRESENTATION = 'user 1 application/json'
 
-// A rule may depend on claims, and tokens of the same user may have different ones. It may depend on the API key.
-const sharedByNobodyElse = (reader: Actor | null): string =>
-  reader ? `${reader.id} ${reader.role} ${JSON.stringify(reader.claims)} ${reader.keyId ?? ''}` : 'nobody'
+// A rule may depend on claims, and tokens of the same user may have different ones. It may depend on the API key, and
+// on the organisation for which the token was issued.
+function sharedByNobodyElse (reader: Actor | null): string {
+  if (!reader) return 'nobody'
+  const { id, role, claims, keyId, organization } = reader
+  return `${id} ${role} ${JSON.stringify(claims)} ${keyId ?? ''} ${organization?.membershipId ?? ''}`
+}
 
 // Of an action that is not about something that has an owner.
 const NOTHING: Resource = Object.freeze({})
