@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { organizationOptions, withOrganizations } from '../helpers/organizations.ts'
 
@@ -14,11 +14,10 @@ const invite = (by: LoggedIn, id: string, email: string, role = 'member') =>
 const accept = (payload: object, user?: LoggedIn) =>
   inject('POST', '/api/auth/invitations/accept', { payload, ...user && { headers: user.headers } })
 const check = (token: string) => inject('POST', '/api/auth/invitations/check', { payload: { token } })
-const isVoid = async (t: Tap, token: string, user: LoggedIn) => {
+const isVoid = async (t: Test, token: string, user: LoggedIn) => {
   t.equal((await check(token)).statusCode, 400)
   t.match((await accept({ token }, user)).json(), { errors: ['token is invalid or has expired'] })
 }
-type Tap = typeof t
 
 /** Invites somebody, and returns the token of the mail. */
 async function invited (by: LoggedIn, id: string, email: string, role?: string): Promise<string> {
