@@ -8,7 +8,7 @@ import { Session, type SessionState, type User } from './session.ts'
 export { UsherError, unwrap } from './error.ts'
 export { createPasskey, usePasskey } from './passkeys.ts'
 export type { components, paths } from './api.ts'
-export type { ChangedFieldValues, FieldValues, Register } from './register.ts'
+export type { ChangedFieldValues, FieldValues, Register, Role } from './register.ts'
 export type { CacheOptions, RetryOptions, SessionState, User }
 
 export interface UsherClientOptions {

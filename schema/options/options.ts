@@ -10,6 +10,7 @@ import type { Mail, MailTemplates } from './mail.ts'
 import { PagesOptions, type GivenPages } from './pages.ts'
 import { Without } from './parts.ts'
 import type { GivenPolicy, Policy } from './policy.ts'
+import type { GivenRoles, Roles } from './roles.ts'
 import type { GivenProviders, ProviderOption } from './providers.ts'
 import { PasswordHash, type GivenPasswordHash } from './password-hash.ts'
 import { storages, stores, type GivenStores, type StorageName, type StoreName } from './stores.ts'
@@ -226,6 +227,11 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>
    * `bookmarks:create`.
    */
   policy?: GivenPolicy | undefined
+  /**
+   * Roles of users beside `admin` and `user`, each with the actions of the policy that it has, those of the host
+   * included: `{ moderator: ['posts:delete', 'users:disable'] }`.
+   */
+  roles?: GivenRoles | undefined
   /** Functions that change or reject what is about to be written, or take part in its transaction. */
   hooks?: Hooks | undefined
   /**
@@ -257,6 +263,8 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>
    * admin.
    */
   onAdminIgnored?: (() => void) | undefined
+  /** Is called at start, instead of a failure, for each role that users have and `roles` lacks. */
+  onRoleInUse?: ((role: string, users: number) => void) | undefined
   /**
    * Returns what the console shows as the settings of the service. It must not have secrets. By default, there are
    * none.
@@ -290,6 +298,7 @@ export interface Options extends Readonly<Given> {
   readonly replicaUrls: readonly string[]
   readonly emitter: Emitter | undefined
   readonly policy: Policy
+  readonly roles: Roles
   /** What the host adds to /graphql. */
   readonly hostGraphql: HostGraphql | undefined
   readonly hooks: Hooks
@@ -303,5 +312,6 @@ export interface Options extends Readonly<Given> {
   readonly onFirstAdmin: UsherOptions['onFirstAdmin']
   readonly onNoAdmin: UsherOptions['onNoAdmin']
   readonly onAdminIgnored: UsherOptions['onAdminIgnored']
+  readonly onRoleInUse: UsherOptions['onRoleInUse']
   readonly shownSettings: UsherOptions['shownSettings']
 }

@@ -9,10 +9,11 @@ import { dropToolOptions } from './option-names.ts'
 import { normalizeOrigin } from '../http/origin.ts'
 import { isPublicUrl, pathOf, withoutSlash, PUBLIC_URL_FORMAT } from './public-url.ts'
 import { readMailTexts } from './mail-texts.ts'
-import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
+import { actionsOf, isHostAction, isOwnAction, policyOf, type GivenPolicy } from './policy.ts'
 import { readUserFields } from '../users/read-user-fields.ts'
 import { createParser } from '../http/validator.ts'
 import { readProviders } from './providers.ts'
+import { readRoles } from './roles.ts'
 import { readWebhooks } from './webhooks.ts'
 
 // Each gets as many connections as the primary.
@@ -24,9 +25,9 @@ const MAX_REPLICAS = 16
  */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
-    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, replicaUrls, emitter, policy: rules, mailer,
-    mailTemplates, mailTexts, webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, shownSettings, hooks,
-    userFields, claims, providers, ...rest
+    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, replicaUrls, emitter, policy: rules = {},
+    roles: givenRoles, mailer, mailTemplates, mailTexts, webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, onRoleInUse,
+    shownSettings, hooks, userFields, claims, providers, ...rest
   } = dropToolOptions(given, optionError)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
@@ -53,6 +54,9 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   if (onAdminIgnored !== undefined && typeof onAdminIgnored !== 'function') {
     throw optionError('onAdminIgnored must be a function')
   }
+  if (onRoleInUse !== undefined && typeof onRoleInUse !== 'function') {
+    throw optionError('onRoleInUse must be a function')
+  }
   if (shownSettings !== undefined && typeof shownSettings !== 'function') {
     throw optionError('shownSettings must be a function')
   }
@@ -66,6 +70,8 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   const { uploadsTo = 'folder' } = parsed
   if (uploadsTo !== 'folder' && !parsed[uploadsTo]) throw optionError(`uploadsTo ${uploadsTo} needs the option ${uploadsTo}`)
   const path = readPrefix(prefix)
+  checkPolicy(rules)
+  const roles = readRoles(givenRoles, actionsOf(rules))
   return Object.freeze({
     ...parsed,
     ...parsed.publicUrl !== undefined && { publicUrl: withoutSlash(parsed.publicUrl) },
@@ -77,7 +83,8 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
       : readDatabaseUrl('notificationsUrl', notificationsUrl),
     replicaUrls: readReplicaUrls(replicaUrls),
     emitter,
-    policy: readPolicy(rules),
+    policy: policyOf(rules, roles),
+    roles,
     hostGraphql,
     hooks: readHooks(hooks),
     userFields: readUserFields(userFields),
@@ -92,6 +99,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     onFirstAdmin,
     onNoAdmin,
     onAdminIgnored,
+    onRoleInUse,
     shownSettings,
   })
 }
@@ -229,10 +237,9 @@ function readClient (sql: Sql): Sql {
   return sql
 }
 
-function readPolicy (rules: GivenPolicy = {}): Policy {
+function checkPolicy (rules: GivenPolicy): void {
   for (const [action, rule] of Object.entries(rules)) {
-    if (!Object.hasOwn(policy, action) && !isHostAction(action)) throw optionError(`policy has no action ${action}`)
+    if (!isOwnAction(action) && !isHostAction(action)) throw optionError(`policy has no action ${action}`)
     if (typeof rule !== 'function') throw optionError(`policy must have a function for ${action}`)
   }
-  return { ...policy, ...rules }
 }

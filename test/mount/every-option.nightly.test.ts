@@ -74,6 +74,7 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     replicaUrls: [],
     emitter: mqemitter(),
     policy: { 'users:create': () => true },
+    roles: { moderator: ['posts:delete'] },
     hooks: { beforeUserCreate: (user) => ({ ...user, name: `${user.name} Lovelace` }) },
     userFields: Type.Object({ bio: Type.Optional(Type.String({ 'x-read': 'anyone', 'x-write': 'owner' })) }),
     claims: () => ({ plan: 'pro' }),
@@ -91,6 +92,7 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     console: true,
     shownSettings: () => [],
     onAdminIgnored: () => {},
+    onRoleInUse: () => {},
   } satisfies Required<Omit<UsherOptions, keyof RegisterOptions | 'sql'>>
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())

@@ -66,6 +66,27 @@ t.test('10.5 what a page costs', async (t) => {
     }
   })
 
+  await t.test('20.1 a page of a role of the host, with and without filters, reads few rows of an index', async (t) => {
+    await sql`update users set role = 'moderator' where email like 'u%9@example.com' and role = 'user'`
+    await sql`update users set disabled = true where email like 'u_99@example.com' or email like 'u__99@example.com'`
+    await sql`analyze users`
+    for (const sort of sorts) {
+      for (const filter of sort.endsWith('createdAt') ? [{}, { disabled: true }, { disabled: false, emailVerified: false }] : [{}]) {
+        const query = { role: 'moderator', sort, ...filter }
+        const all = await listUsers(db, { ...query, limit: 40 })
+        for (const after of [undefined, placeOf(all.rows.at(-1)!, sort)]) {
+          const [plan, ...others] = await explain({ ...query, limit: LIMIT, after })
+          const nodes = nodesOf(plan!)
+          const what = JSON.stringify({ ...query, after })
+          t.same(others, [], what)
+          t.notOk(nodes.some((node) => /Seq Scan|Bitmap/.test(node['Node Type'])), what)
+          // A filter reads at most a page of each of the states that it allows.
+          t.ok(nodes.every((node) => rowsOf(node) <= 16 * (LIMIT + 1)), what)
+        }
+      }
+    }
+  })
+
   await t.test('a search for a frequent word reads a part of the list, and one for a rare word the users who have it', async (t) => {
     // So few users are read from the table at once rather than by the index.
     await sql`set enable_seqscan = off`

@@ -71,7 +71,7 @@ t.test('14.4 every command has help, and docs/operations/commands.md describes i
     Object.keys(commands).sort()
   )
   const group = describeGroup(commands, 'users')
-  t.equal(group.match(/^ {2}users /gm)?.length, 12)
+  t.equal(group.match(/^ {2}users /gm)?.length, 13)
   t.notMatch(group, 'sessions list')
 })
 
