@@ -1,7 +1,7 @@
 import { sql, type RawBuilder } from 'kysely'
 import { hasRoleOfHost, userState } from '../users/user-states.ts'
-import type { Migration } from './index.ts'
 import type { MigrationIndex } from './indexes.ts'
+import type { Migration } from './migration.ts'
 
 /** What the migration does for one capability. */
 interface Part {

@@ -2,21 +2,13 @@ import { sql, type Kysely, type RawBuilder } from 'kysely'
 import { addColumns, listMissingColumns } from '../users/field-columns.ts'
 import { createTables } from './0001.ts'
 import { after010 } from './0002.ts'
-import { buildIndexes, createIndexes, type IndexesOf } from './indexes.ts'
+import { buildIndexes, createIndexes } from './indexes.ts'
+import type { Migration, Script } from './migration.ts'
 import { inShortTransaction, whileAlone, type Limit, type ReportStep } from './steps.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { allowPauses, lock } from '../driver/postgres.ts'
 import { conflict, OLDEST_POSTGRESQL, StartError } from '../driver/start-errors.ts'
 import type { Tables } from '../tables/index.ts'
-
-/** One or more statements without parameters, which are sent together. */
-type Script = (schema: string) => RawBuilder<unknown>
-
-/**
- * What a migration does: a script in a transaction, or indexes to build, and a script in a transaction once they are
- * there. What the indexes need is created first, and once more if a build has failed.
- */
-export type Migration = Script | { beforehand?: Script, indexes: IndexesOf, afterwards?: Script }
 
 /** Migrations by name, in the order in which they run. */
 export type Migrations = Readonly<Record<string, Migration>>

@@ -3,7 +3,7 @@ import type { SettingGroup } from '../../schema/admin/admin.ts'
 import { Settings as Options } from '../../schema/options/options.ts'
 import { ADDRESS, PATH } from '../../schema/options/pages.ts'
 import { PUBLIC_URL_FORMAT } from '../../schema/options/public-url.ts'
-import type { GivenRoles } from '../../schema/options/roles.ts'
+import type { GivenRoles } from '../../schema/options/policy.ts'
 import { storages, stores, type StorageName } from '../../schema/options/stores.ts'
 import { signingAlgorithms, type SigningAlgorithm } from '../../schema/options/signing-algorithm.ts'
 

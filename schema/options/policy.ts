@@ -1,4 +1,4 @@
-import type { Register } from './register.ts'
+import type { HostRole, Register } from './register.ts'
 import type { ActorClaims } from '../access/claims.ts'
 import type { Role } from '../users/users.ts'
 import type { Roles } from './roles.ts'
@@ -195,6 +195,12 @@ export type HostAction =
 
 /** The option `policy`: rules that replace those of Usher, and the rules of the host's own actions. */
 export type GivenPolicy = Partial<Policy> & { [Name in HostAction]?: Rule }
+
+/** The option `roles`: the actions of each role that the host adds. */
+export type GivenRoles = { readonly [Name in HostRole]: readonly ListedAction[] } & {
+  readonly [name: string]: readonly ListedAction[]
+}
+type ListedAction = Action | ReadAction | HostAction
 
 /** Returns whether an action only reads, so that its rule also applies to readers without a token. */
 export const isReadAction = (action: string): action is ReadAction => Object.hasOwn(readRules, action)

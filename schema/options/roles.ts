@@ -1,12 +1,4 @@
 import { roles as ownRoles } from '../users/members.ts'
-import type { HostRole } from './register.ts'
-import type { HostAction, ReadAction, Action } from './policy.ts'
-
-/** The option `roles`: the actions of each role that the host adds. */
-export type GivenRoles = { readonly [Name in HostRole]: readonly GivenAction[] } & {
-  readonly [name: string]: readonly GivenAction[]
-}
-type GivenAction = Action | ReadAction | HostAction
 
 /** The roles of the service that a host adds, with the actions of each (contract 20.1). */
 export type Roles = ReadonlyMap<string, ReadonlySet<string>>

@@ -439,9 +439,9 @@ t.test('14.4 status fails without a node, with pending migrations, and if notifi
   env['NOTIFICATIONS_URL'] = DATABASE_URL
   t.match(await statesOf(), { notifications: 'ok' })
 
-  const [last] = await sql`delete from usher.migrations returning *`
+  const all = await sql`delete from usher.migrations returning *`
   t.match(await statesOf(), { tables: 'failed', isFailure: true })
-  await sql`insert into usher.migrations ${sql(last!)}`
+  await sql`insert into usher.migrations ${sql(all)}`
   t.match(await statesOf(), { tables: 'ok' })
 })
 
