@@ -1,5 +1,5 @@
 // Generated from the OpenAPI document by `npm run codegen`; do not edit.
-import type { ChangedFieldValues, ShownFieldValues } from "./register.ts";
+import type { ChangedFieldValues, Role, ShownFieldValues } from "./register.ts";
 export interface paths {
     "/health/live": {
         parameters: {
@@ -1427,7 +1427,7 @@ export interface components {
             /** @description Whether a link that was sent to this address was used. Absent like `email` */
             emailVerified?: boolean;
             /** @enum {string} */
-            role: "admin" | "user";
+            role: Role;
             /**
              * @description Whether it is a person, or a service, which has no password and acts with API keys
              * @enum {string}
@@ -2198,7 +2198,7 @@ export interface components {
             /** @description Whether a link that was sent to this address was used. Absent like `email` */
             emailVerified?: boolean;
             /** @enum {string} */
-            role?: "admin" | "user";
+            role?: Role;
             /**
              * @description Whether it is a person, or a service, which has no password and acts with API keys
              * @enum {string}
@@ -2223,7 +2223,7 @@ export interface components {
             /** Format: email */
             email: string;
             /** @enum {string} */
-            role?: "admin" | "user";
+            role?: Role;
             password?: string;
             /** @enum {string} */
             kind?: "person" | "service";
@@ -2234,7 +2234,7 @@ export interface components {
             /** Format: email */
             email: string;
             /** @enum {string} */
-            role?: "admin" | "user";
+            role?: Role;
         } & ChangedFieldValues;
         /** PatchUser */
         PatchUser: {
@@ -2242,7 +2242,7 @@ export interface components {
             /** Format: email */
             email?: string;
             /** @enum {string} */
-            role?: "admin" | "user";
+            role?: Role;
             /** @description Whether the user is disabled. Only an admin may set it */
             disabled?: boolean;
         } & ChangedFieldValues;

@@ -1,7 +1,7 @@
 import { sql, type Kysely, type RawBuilder } from 'kysely'
 import { addColumns, listMissingColumns } from '../users/field-columns.ts'
 import { createTables } from './0001.ts'
-import { addOrganizations } from './0002.ts'
+import { after010 } from './0002.ts'
 import { buildIndexes, createIndexes } from './indexes.ts'
 import type { Migration, Script } from './migration.ts'
 import { inShortTransaction, whileAlone, type Limit, type ReportStep } from './steps.ts'
@@ -16,7 +16,7 @@ export type Migrations = Readonly<Record<string, Migration>>
 /** The migrations of this release. Never change what a released migration does; add another one instead. */
 export const migrations: Migrations = {
   '0001': createTables,
-  '0002': addOrganizations,
+  '0002': after010,
 }
 
 export interface MigrateOptions {

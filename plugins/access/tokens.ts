@@ -6,7 +6,8 @@ import { InvalidToken } from '../../schema/sign-in/login.ts'
 import { hostClaims, noClaims, reservedClaims } from '../../schema/access/claims.ts'
 import type { Actor, ActorOrganization } from '../../schema/options/policy.ts'
 import { isSigningAlgorithm, type SigningAlgorithm } from '../../schema/options/signing-algorithm.ts'
-import { roles, type Role } from '../../schema/users/users.ts'
+import { namesOfRoles } from '../../schema/options/roles.ts'
+import type { Role } from '../../schema/users/users.ts'
 import type { Core } from '../core.ts'
 import { isKnownRole } from './memberships.ts'
 import type { SigningKeys } from './signing-keys.ts'
@@ -41,9 +42,11 @@ interface OrganizationClaims { org: string, org_role: string, mid: string }
 export async function createTokens (
   { scope, database: { clock }, signingKeys, writers, options }: Dependencies
 ) {
-  const { issuer, accessTokenSeconds, claims: claimsOf, organizations } = options
+  const { issuer, accessTokenSeconds, claims: claimsOf, organizations, roles } = options
   const reserved = reservedClaims(options)
   const jwt = await registerJwt(scope)
+  // A token may have another role, if another node has other options.
+  const knownRoles: ReadonlySet<unknown> = new Set(namesOfRoles(roles))
   // A signature is verified once. The map's key is the whole token. Whether the session has ended is checked elsewhere,
   // on every request.
   const verified = new Map<string, WriterToken & { actor: Actor }>()
@@ -66,7 +69,8 @@ export async function createTokens (
       attempt(() => jwt.decode<{ header: object, payload: object }>(token, { complete: true })!)
     // Only the encoding that a node writes is accepted: it has no duplicate members, and nothing that another parser
     // may interpret in another way.
-    if (!token.startsWith(`${encode(header)}.${encode(payload)}.`) || !isHeader(header) || !isClaims(payload)) {
+    if (!token.startsWith(`${encode(header)}.${encode(payload)}.`) || !isHeader(header) || !isClaims(payload) ||
+      !knownRoles.has(payload.role)) {
       throw new InvalidToken()
     }
     // Nodes do not sign tokens with a longer lifetime, so such a token was signed with a stolen key.
@@ -190,7 +194,7 @@ function isHeader (header: object): header is Header {
 
 function isClaims (payload: object): payload is Claims {
   const { sub, sid, role, iat, exp, amr, auth_time: authTime } = payload as Partial<Record<string, unknown>>
-  return [sub, sid].every((id) => typeof id === 'string' && isUuid(id)) && roles.includes(role as Role) &&
+  return [sub, sid].every((id) => typeof id === 'string' && isUuid(id)) && typeof role === 'string' &&
     Number.isSafeInteger(iat) && Number.isSafeInteger(exp) && Number.isSafeInteger(authTime) &&
     Array.isArray(amr) && amr.every((method) => typeof method === 'string')
 }

@@ -83,6 +83,7 @@ export function createApiKeys (
         if (!user) throw isOwn ? new InvalidToken() : new UserNotFound()
         if (user.disabled) throw isOwn ? new InvalidToken() : new UserDisabled()
         if (actor && !isOwn && user.kind !== 'service') throw new NotAServiceUser()
+        caller.authorizeOver(user, 'api-keys:create')
         const row = {
           id: newId(),
           userId,
