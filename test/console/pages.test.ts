@@ -23,7 +23,7 @@ const usher = await createUsher(t, {
   secret: 'a secret that no page shows',
   userFields: Type.Object({
     plan: Type.Optional(Type.String({ title: 'The plan' })),
-    seats: Type.Optional(Type.Integer()),
+    officeSeats: Type.Optional(Type.Integer()),
     notes: Type.Optional(Type.String()),
     more: Type.Optional(Type.String()),
   }),
@@ -42,7 +42,7 @@ t.test('18.4 the list of users has a total, last logins, fields of the host, and
   const quiet = await createUser({ name: `${word} quiet`, email: `${word}@example.com` })
   await sql`update users set email_verified = true where id = ${quiet.id}`
   const never = (await inject('POST', '/api/users', {
-    headers: admin.headers, payload: { name: `${word} never`, email: `${word}-never@example.com`, plan: 'pro <b>', seats: 7, more: 'beyond' },
+    headers: admin.headers, payload: { name: `${word} never`, email: `${word}-never@example.com`, plan: 'pro <b>', officeSeats: 7, more: 'beyond' },
   })).json()
   const { body } = await read(`/console/users?q=${word}`, cookie)
   t.match(body, /role="status">2 users</)
@@ -50,6 +50,8 @@ t.test('18.4 the list of users has a total, last logins, fields of the host, and
   t.notMatch(rowOf(body, quiet.id), /class="(badge|note)[ "]|confirmed/)
   t.match(rowOf(body, never.id), /class="note">address not confirmed<.*class="muted none">–</s)
   t.match(body, '<th scope="col">The plan</th>')
+  t.match(body, /<th scope="col" class="number">Office seats<\/th>/, 'as on the page of the account')
+  t.match(rowOf(body, quiet.id), /data-ago>(now|\d+ minutes? ago)<\/time>/)
   t.match(rowOf(body, never.id), '<bdi>pro &lt;b&gt;</bdi>')
   t.notMatch(rowOf(body, never.id), 'beyond', 'the first three')
   const chosen = await read(`/console/users?q=${word}&columns=chosen&column.more=yes`, cookie)
@@ -125,7 +127,9 @@ t.test('18.5 the account log says in sentences who did what to whom, with names 
     t.ok(body.includes(`${bob} logged in`), path)
   }
   t.match((await read('/console/log?action=login.failed', cookie)).body, 'A login as an unknown account failed')
-  t.ok((await read('/console', cookie)).body.includes(`A login as ${bob} failed`), 'the overview has the newest')
+  const overview = (await read('/console', cookie)).body
+  t.ok(overview.includes(`A login as ${bob} failed`), 'the overview has the newest')
+  t.match(overview, /<time datetime="[\d:.TZ-]+" title="[^"]+UTC" data-ago>now<\/time>/)
   await inject('DELETE', `/api/users/${user.id}`, { headers: admin.headers })
   t.match((await read(`/console/log?user=${user.id}`, cookie)).body, `<code>${user.id.slice(0, 8)}…</code>`, 'one who is gone has an id')
 })
@@ -133,6 +137,7 @@ t.test('18.5 the account log says in sentences who did what to whom, with names 
 t.test('18.2 the console is in the language of its reader, from right to left in Arabic', async (t) => {
   const get = (path: string, language: string) => inject('GET', path, { headers: { cookie, 'accept-language': language } })
   const titles = new Set<string>()
+  await sql`update audit set created_at = now() - interval '190 minutes'`
   for (const language of languageTags) {
     for (const path of ['/console', '/console/users', `/console/users/${admin.id}`, '/console/log', '/console/settings']) {
       const { statusCode, headers, body } = await get(path, language)
@@ -140,7 +145,10 @@ t.test('18.2 the console is in the language of its reader, from right to left in
       t.equal(headers['content-language'], language)
       t.match(body, `<html lang="${language}" dir="${language === 'ar' ? 'rtl' : 'ltr'}">`)
       t.notMatch(body.replaceAll(/<bdi>.*?<\/bdi>|value="[^"]*"/gs, ''), /\{\w+[,}]|undefined/, `${language} ${path}: a placeholder`)
-      if (path === '/console') titles.add(/<h1[^>]*>([^<]*)/.exec(body)![1]!)
+      if (path !== '/console') continue
+      titles.add(/<h1[^>]*>([^<]*)/.exec(body)![1]!)
+      const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' })
+      t.ok(body.includes(`data-ago>${relative.format(-3, 'hour')}</time>`), `${language}: three hours ago`)
     }
   }
   t.equal(titles.size, languageTags.length, `${[...titles]}`)
@@ -164,6 +172,7 @@ t.test('18.1 in a host, the settings are its options, without what may be secret
   t.notMatch(found, 'uploadMaxBytes')
   t.match((await read('/console/settings?q=nothing-like-it', cookie)).body, 'No setting has this name')
   t.notMatch((await read('/console/settings?changed=yes', cookie)).body, 'uploadMaxBytes')
+  t.match(body, /accessTokenSeconds.*?<div>15 minutes <span class="muted">\(900 s\)<.*?uploadMaxBytes.*?<div>10 MiB <span class="muted">\(10,485,760 B\)</s)
 })
 
 t.test('18.1 in a node, settings are in groups, with what sets each', async (t) => {

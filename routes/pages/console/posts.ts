@@ -64,7 +64,7 @@ export function createPostPages (app: FastifyInstance) {
           ...authorId !== undefined
             ? []
             : [{ title: t.authorColumn, cell: (row: FoundPost) => linkToUser(context, row.authorId, names) }],
-          { title: t.createdColumn, cell: ({ createdAt }) => words.time(createdAt) },
+          { title: t.createdColumn, cell: ({ createdAt }) => words.ago(createdAt) },
         ],
         rows: found.rows,
       }))}

@@ -3,7 +3,7 @@ import { InvalidInput } from '../../../schema/http/errors.ts'
 import { failureTexts } from '../../../schema/options/page-texts.ts'
 import { inputText } from '../../../schema/translations/describe-input.ts'
 import { formMembers, hasLines, members, type MemberForm } from '../../../schema/users/members.ts'
-import type { UserField, UserFields } from '../../../schema/users/user-fields.ts'
+import { labelOf as labelOfField, type UserField, type UserFields } from '../../../schema/users/user-fields.ts'
 import { field, table } from '../components.ts'
 import { html, type Html } from '../html.ts'
 import type { Form, Outcome } from './context.ts'
@@ -28,9 +28,9 @@ const own = formMembers.map((name): Member =>
 
 /** Returns the members of a user that an admin edits: Usher's, and the fields of the host. */
 export function membersOf (fields: UserFields): readonly Member[] {
-  return [...own, ...fields.map(({ name, type, input, title = name, description }): Member => ({
+  return [...own, ...fields.map(({ name, type, input, title, description }): Member => ({
     name,
-    label: title,
+    label: labelOfField({ name, title }),
     type,
     hasLines: isLong(input),
     ...Array.isArray(input.enum) && { options: input.enum.filter((value) => value !== null).map(String) },
