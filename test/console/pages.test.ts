@@ -91,7 +91,12 @@ t.test('18.4 each part of a user is a page of its own, to which its forms lead b
     t.equal(statusCode, 200, address)
     t.match(body, `<a href="/console/users/${id}${address}" aria-current="page">${title}</a>`)
   }
+  const profile = (await read(`/console/users/${id}`, cookie)).body
+  t.match(profile, '<span class="avatar large" aria-hidden="true">S</span>')
+  t.match(profile, /Disable this user<.*It ends every session.*<summary>Disable …<.*Delete this user<.*This cannot be undone.*<summary>Delete …</s)
   const { body } = await read(`/console/users/${id}/sessions`, cookie)
+  t.match(body, /last used <time[^>]*>now<\/time>[^a-z]*<span[^>]*>·<\/span> password</)
+  t.match(body, /<p>Ending all sessions also deletes the API keys.*<button[^>]*>End all sessions</s)
   const [, action] = new RegExp(`action="(/console/users/${id}/sessions/[\\w-]+/end)"`).exec(body)!
   t.equal((await send(action!, {}, { cookie })).headers.location, `/console/users/${id}/sessions?done=session-ended`)
   t.equal((await send(`/console/users/${id}/reset`, {}, { cookie })).headers.location, `/console/users/${id}/sign-in?done=reset-sent`)
@@ -105,7 +110,12 @@ t.test('18.4 each part of a user is a page of its own, to which its forms lead b
   const created = await fill(page, page, { keyName: 'Key <b>', actions: 'posts:create users:list users:read posts:read' }, cookie)
   t.match(created.body, /Store it now.*<code class="secret">\w+.*Key &lt;b&gt;.*posts:create.*posts:read/s)
   t.notMatch(created.body, /<p(?: [^>]*)?>(?:(?!<\/p>).)*<(details|div|ul|form)/s, 'a paragraph ends where it should')
-  t.match((await read('/console/keys', cookie)).body, '<summary>+1</summary>', 'a list has room for some')
+  const keys = (await read('/console/keys', cookie)).body
+  t.match(keys, '<summary>+1</summary>', 'a list has room for some')
+  t.match(keys, '<span class="badge warning">never</span>')
+  t.match((await read(page, cookie)).body, '<span class="badge warning">Expires: never</span>')
+  const free = await fill(page, page, { keyName: 'Free', actions: '' }, cookie)
+  t.match(free.body, '<span class="badge warning">everything</span>')
   t.equal((await read(`/console/users/${robot.id}/sessions`, cookie)).statusCode, 200)
   t.notMatch((await read(page, cookie)).body, '/sessions"', 'a service has none')
   t.equal((await read('/console/users/unknown/log', cookie)).statusCode, 404)
@@ -173,6 +183,7 @@ t.test('18.1 in a host, the settings are its options, without what may be secret
   t.match((await read('/console/settings?q=nothing-like-it', cookie)).body, 'No setting has this name')
   t.notMatch((await read('/console/settings?changed=yes', cookie)).body, 'uploadMaxBytes')
   t.match(body, /accessTokenSeconds.*?<div>15 minutes <span class="muted">\(900 s\)<.*?uploadMaxBytes.*?<div>10 MiB <span class="muted">\(10,485,760 B\)</s)
+  t.match(body, /deadlines\.\w+<.*?<div>\d+ (seconds?|minutes?) <span class="muted">\([\d,]+ ms\)</s)
 })
 
 t.test('18.1 in a node, settings are in groups, with what sets each', async (t) => {
@@ -190,6 +201,14 @@ t.test('18.1 in a node, settings are in groups, with what sets each', async (t) 
   t.match(body, /Node and network.*PORT.*environment.*Mails and webhooks.*SMTP_URL.*not set.*default.*Others.*OTHER.*&lt;b&gt;.*usher\.config\.ts/s)
   t.notMatch((await read('/console/settings?changed=yes', cookie)).body, 'SMTP_URL')
   t.notMatch(body, 'uploadMaxBytes')
+})
+
+t.test('18.1 lists say how much there is, and what to do where there is nothing', async (t) => {
+  t.match((await read('/console/uploads', cookie)).body, /class="total muted">[\d,]+ files? · [\d.,]+ \w+</)
+  t.match((await read('/console/providers', cookie)).body, /No provider<.*<a class="button plain" href="\/docs\/guide\/providers">How to add a provider</s)
+  t.match((await read('/console/nothing', cookie)).body, '<a href="/console">Go to overview</a>')
+  const log = (await read('/console/log', cookie)).body
+  t.match(log, /<label for="user">User<.*placeholder="E-mail address or id".*<button[^>]*>Apply</s)
 })
 
 t.test('18.1 the overview says what needs a look before everything that is well', async (t) => {
