@@ -191,7 +191,7 @@ t.test('8 /docs/guide is an index with a search, accessible and fitting, light o
     const { page, foreign, problems } = await openPage(t, `${url}/docs`, options)
     await page.getByRole('link', { name: 'Documents', exact: true }).click()
     await page.getByRole('searchbox').fill('bcrypt hashes of passw')
-    t.match(await page.locator('#count').innerText(), /^\d+ results?$/)
+    await page.getByRole('status').getByText(/^\d+ results?$/).waitFor()
     await page.getByRole('link', { name: 'Moving users to Usher, and away from it: Hashes of passwords' }).click()
     await page.waitForURL(`${url}/docs/guide/operations/import#hashes-of-passwords`)
     for (const path of ['', '/contract', '/settings', '/operations/import', '/troubleshooting']) {
