@@ -109,12 +109,8 @@ export interface NewUser extends ReplaceUser {
   kind?: UserKind | undefined
 }
 
-/**
- * A user to be created, and who does it, with what token. By default, the user gets a new id. With `once`, the result
- * is stored under that key.
- */
-export type UserCreation =
-  NewUser & { id?: string, context: AuditContext, token?: WriterToken | null, once?: ResultKey | undefined }
+/** A user to be created, and who does it, with what token. With `once`, the result is stored under that key. */
+export type UserCreation = NewUser & { context: AuditContext, token?: WriterToken | null, once?: ResultKey | undefined }
 
 const defaultOf = (name: string) => name === 'role' ? 'user' : null
 
@@ -122,18 +118,19 @@ const defaultOf = (name: string) => name === 'role' ? 'user' : null
  * Creates users, their entries in the account log and their events, as one statement. Returns the users in the order of
  * `users`. A user whose address is taken yields `EmailTaken`, one whose key is taken yields `KeyTaken`, one whose
  * session has ended yields `InvalidToken`, and none of them affects the others.
+ * @param idOf returns the id of a new user. It is no member of `users`, which may have members that a client has chosen
  */
 export async function insertUsers (
-  db: Database, users: readonly UserCreation[], fields = noFields
+  db: Database, users: readonly UserCreation[], fields = noFields, idOf = (_: UserCreation) => newId(db)
 ): Promise<(UserRow | Error)[]> {
   return isolateConflicts(db, users, (users) => isolateEnded(db, users, (users) =>
-    insertAll(db, users, fields)))
+    insertAll(db, users, fields, idOf)))
 }
 
 async function insertAll (
-  db: Database, users: readonly UserCreation[], fields: UserFields
+  db: Database, users: readonly UserCreation[], fields: UserFields, idOf: (user: UserCreation) => string
 ): Promise<(UserRow | Error)[]> {
-  const ids = users.map(({ id = newId(db) }) => id)
+  const ids = users.map(idOf)
   const keyed = keyedOf(ids, users.map(({ once }) => once))
   const columns = writableColumns(fields)
   // Their types are only known at runtime.

@@ -168,8 +168,8 @@ export function createNewUsers (
       const passwordHash = await passwords.hash(password, { ...hashingOf(caller), isKnown: true })
       const onCreate = hooks.during('onUserCreate', caller)
       return db.transaction().execute(async (trx) => {
-        const row = { ...user, id, passwordHash, context: audit.contextOf(caller) }
-        const [created] = await insertUsers(trx, [row], userFields)
+        const row = { ...user, passwordHash, context: audit.contextOf(caller) }
+        const [created] = await insertUsers(trx, [row], userFields, () => id)
         if (created instanceof Error) throw created
         await verifyAddress(trx, id)
         const [verified] = await findUsers(trx, [id], userFields)
