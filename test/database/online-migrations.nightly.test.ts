@@ -262,8 +262,9 @@ function faultsOf (db: Parameters<typeof migrate>[0], name: string, migration: M
   const scripts = typeof migration === 'function' ? [migration] : [migration.beforehand, migration.afterwards]
   const statements = scripts.flatMap((script) => script?.('s').compile(db).sql.split(';') ?? [])
   const created = statements.flatMap((text) => /^\s*create table (\S+)/i.exec(text)?.[1] ?? [])
+  // A constraint may be replaced by one that allows more.
   const removes =
-    /^\s*alter table \S+ (drop|rename)|^\s*drop (table|column|view|function|trigger)|^\s*truncate/i
+    /^\s*alter table \S+ (drop(?! constraint (\S+),\s+add constraint \2 )|rename)|^\s*drop (table|column|view|function|trigger)|^\s*truncate/i
   const rewrites = /add column (?!.*default).* not null|set not null|alter column \S+ (set data )?type/i
   return statements.filter((text) => {
     const indexed = /^\s*create (?:unique )?index .*? on (\S+)/i.exec(text)?.[1]
