@@ -93,6 +93,7 @@ export interface OwnOrganizationRow extends OrganizationRow { role: string, memb
 
 /** Returns the organisations of a user, the one that the user has joined last first. */
 export async function listOrganizationsOf (db: Database, userId: string): Promise<OwnOrganizationRow[]> {
+  if (!isUuid(userId)) return []
   return db.selectFrom('memberships').innerJoin('organizations', 'organizations.id', 'memberships.organization_id')
     .select(columns).select(['memberships.role', 'memberships.id as membershipId']).where('user_id', '=', userId)
     .orderBy('memberships.created_at', 'desc').orderBy('organizations.id', 'desc').execute()
