@@ -36,6 +36,7 @@ import passwordRoutes from './routes/sign-in/passwords.ts'
 import providerRoutes from './routes/sign-in/providers.ts'
 import redirect from './routes/http/redirect.ts'
 import sessionRoutes from './routes/access/sessions.ts'
+import tokenRoutes from './routes/access/tokens.ts'
 import settingsRoute from './routes/sign-in/settings.ts'
 import signUpRoutes from './routes/mail-links/sign-ups.ts'
 import secondFactorRoutes from './routes/sign-in/second-factor.ts'
@@ -190,6 +191,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     const methods = collectMethods(api)
     await api.register(authRoutes)
     await api.register(sessionRoutes)
+    if (app.usherOptions.organizations) await api.register(tokenRoutes)
     await api.register(passkeyRoutes)
     await api.register(apiKeyRoutes)
     await api.register(passwordRoutes)

@@ -1,5 +1,5 @@
 // Generated from the OpenAPI document by `npm run codegen`; do not edit.
-import type { ChangedFieldValues, ShownFieldValues } from "./register.ts";
+import type { ChangedFieldValues, Role, ShownFieldValues } from "./register.ts";
 export interface paths {
     "/health/live": {
         parameters: {
@@ -95,7 +95,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Get a new access token and a new session cookie */
+        /** Get a new access token, for an organisation or for none, and a new session cookie */
         post: operations["refreshSession"];
         delete?: never;
         options?: never;
@@ -202,6 +202,23 @@ export interface paths {
         post?: never;
         /** End a session of a user on every node */
         delete: operations["endUserSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Get another access token of the session, for an organisation or for none */
+        post: operations["createToken"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1410,7 +1427,7 @@ export interface components {
             /** @description Whether a link that was sent to this address was used. Absent like `email` */
             emailVerified?: boolean;
             /** @enum {string} */
-            role: "admin" | "user";
+            role: Role;
             /**
              * @description Whether it is a person, or a service, which has no password and acts with API keys
              * @enum {string}
@@ -1441,6 +1458,15 @@ export interface components {
             /** @description Seconds until the token expires; fewer than usual if the session expires earlier */
             expiresIn: number;
             user: components["schemas"]["User"];
+            /** @description The organisation for which the token is; null for none. Only with the option `organizations` */
+            organization?: {
+                /** @description UUIDv7 */
+                id: string;
+                /** @description The role of the user in it */
+                role: string;
+                /** @description Another role is another membership */
+                membershipId: string;
+            } | null;
         };
         /**
          * Errors
@@ -1462,6 +1488,11 @@ export interface components {
             /** @description The second factors that the user has; with the code `SECOND_FACTOR_REQUIRED` */
             methods?: ("totp" | "recovery-code" | "passkey")[];
         };
+        /** TokenRequest */
+        TokenRequest: {
+            /** @description The organisation for which the token is. Without it, the token is for none */
+            organizationId?: string;
+        };
         /**
          * RefreshReply
          * @description The session was refreshed; the response has a new token and a new cookie
@@ -1474,6 +1505,15 @@ export interface components {
             /** @description Seconds until the token expires; fewer than usual if the session expires earlier */
             expiresIn: number;
             user: components["schemas"]["User"];
+            /** @description The organisation for which the token is; null for none. Only with the option `organizations` */
+            organization?: {
+                /** @description UUIDv7 */
+                id: string;
+                /** @description The role of the user in it */
+                role: string;
+                /** @description Another role is another membership */
+                membershipId: string;
+            } | null;
         };
         /**
          * Protected
@@ -1519,6 +1559,28 @@ export interface components {
             console: boolean;
             /** @description Whether the access token of this request belongs to it */
             current: boolean;
+        };
+        /**
+         * TokenReply
+         * @description Another access token of the session
+         */
+        TokenReply: {
+            /** @description The access token, a JWT. Send it as `Authorization: Bearer` */
+            token: string;
+            /** @description "Bearer" */
+            tokenType: string;
+            /** @description Seconds until the token expires; fewer than usual if the session expires earlier */
+            expiresIn: number;
+            user: components["schemas"]["User"];
+            /** @description The organisation for which the token is; null for none. Only with the option `organizations` */
+            organization?: {
+                /** @description UUIDv7 */
+                id: string;
+                /** @description The role of the user in it */
+                role: string;
+                /** @description Another role is another membership */
+                membershipId: string;
+            } | null;
         };
         /**
          * PasskeyCreationOptions
@@ -1690,6 +1752,8 @@ export interface components {
              * @description In the future. Without this member, it works until it is deleted
              */
             expiresAt?: string;
+            /** @description The organisation for which the key acts, of which its user must be a member. It ends with the membership, also when that gets another role */
+            organizationId?: string;
         };
         /**
          * CreatedApiKey
@@ -1701,6 +1765,8 @@ export interface components {
             name: string;
             /** @description The actions of the policy that it permits; null if it permits all that a key can have */
             actions: string[] | null;
+            /** @description The organisation for which it acts; null for none */
+            organizationId: string | null;
             /**
              * Format: date-time
              * @description RFC 3339, UTC
@@ -1729,6 +1795,8 @@ export interface components {
             name: string;
             /** @description The actions of the policy that it permits; null if it permits all that a key can have */
             actions: string[] | null;
+            /** @description The organisation for which it acts; null for none */
+            organizationId: string | null;
             /**
              * Format: date-time
              * @description RFC 3339, UTC
@@ -1911,6 +1979,15 @@ export interface components {
             /** @description Seconds until the token expires; fewer than usual if the session expires earlier */
             expiresIn: number;
             user: components["schemas"]["User"];
+            /** @description The organisation for which the token is; null for none. Only with the option `organizations` */
+            organization?: {
+                /** @description UUIDv7 */
+                id: string;
+                /** @description The role of the user in it */
+                role: string;
+                /** @description Another role is another membership */
+                membershipId: string;
+            } | null;
         };
         /**
          * SecondFactor
@@ -2121,7 +2198,7 @@ export interface components {
             /** @description Whether a link that was sent to this address was used. Absent like `email` */
             emailVerified?: boolean;
             /** @enum {string} */
-            role?: "admin" | "user";
+            role?: Role;
             /**
              * @description Whether it is a person, or a service, which has no password and acts with API keys
              * @enum {string}
@@ -2146,7 +2223,7 @@ export interface components {
             /** Format: email */
             email: string;
             /** @enum {string} */
-            role?: "admin" | "user";
+            role?: Role;
             password?: string;
             /** @enum {string} */
             kind?: "person" | "service";
@@ -2157,7 +2234,7 @@ export interface components {
             /** Format: email */
             email: string;
             /** @enum {string} */
-            role?: "admin" | "user";
+            role?: Role;
         } & ChangedFieldValues;
         /** PatchUser */
         PatchUser: {
@@ -2165,7 +2242,7 @@ export interface components {
             /** Format: email */
             email?: string;
             /** @enum {string} */
-            role?: "admin" | "user";
+            role?: Role;
             /** @description Whether the user is disabled. Only an admin may set it */
             disabled?: boolean;
         } & ChangedFieldValues;
@@ -2472,6 +2549,8 @@ export interface components {
             name: string;
             /** @description The actions of the policy that it permits; null if it permits all that a key can have */
             actions: string[] | null;
+            /** @description The organisation for which it acts; null for none */
+            organizationId: string | null;
             /**
              * Format: date-time
              * @description RFC 3339, UTC
@@ -2874,6 +2953,23 @@ export interface components {
                  * @example {
                  *       "error": "You may not do this",
                  *       "code": "FORBIDDEN"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description Not Found */
+        NotFoundWithSetCookie: {
+            headers: {
+                /** @description The session cookie, or that of a sign-up or of a login that has begun. Without a value, it removes the one that the client has */
+                "Set-Cookie"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": "Not found",
+                 *       "code": "NOT_FOUND"
                  *     }
                  */
                 "application/json": components["schemas"]["Error"];
@@ -3756,7 +3852,11 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["TokenRequest"];
+            };
+        };
         responses: {
             /** @description The session was refreshed; the response has a new token and a new cookie */
             200: {
@@ -3772,6 +3872,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["UnauthorizedWithSetCookie"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFoundWithSetCookie"];
             408: components["responses"]["RequestTimeout"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -4003,6 +4104,39 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    createToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TokenRequest"];
+            };
+        };
+        responses: {
+            /** @description Another access token of the session */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenReply"];
+                };
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
@@ -4446,6 +4580,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["ForbiddenWithWWWAuthenticate"];
+            404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];

@@ -7,6 +7,12 @@ interface SecondFactorDemand { challenge?: string, methods?: readonly string[] }
 /** The code of a request that is not repeated, because somebody else has logged in since. */
 export const USER_CHANGED = 'USER_CHANGED'
 
+/** The code of a request that is not repeated, because the client acts for another organisation since. */
+export const ORGANIZATION_CHANGED = 'ORGANIZATION_CHANGED'
+
+/** The code of a token whose membership has ended, or has another role now. */
+export const MEMBERSHIP_ENDED = 'MEMBERSHIP_ENDED'
+
 /**
  * A request that the server has rejected, or a session that is over. Failures of the network are the `TypeError` of
  * `fetch`.

@@ -1,4 +1,4 @@
-import { UsherError } from './error.ts'
+import { MEMBERSHIP_ENDED, UsherError } from './error.ts'
 import type { UsherClient } from './index.ts'
 import { createKey } from './platform.ts'
 import { backoff, wait } from './retry.ts'
@@ -15,7 +15,7 @@ export const TEMPORARY = new Set([
   'IDEMPOTENCY_KEY_IN_USE',
 ])
 /** The codes of a token that is not valid, or was not sent. */
-export const NO_SESSION = new Set(['UNAUTHENTICATED', 'INVALID_TOKEN'])
+export const NO_SESSION = new Set(['UNAUTHENTICATED', 'INVALID_TOKEN', MEMBERSHIP_ENDED])
 const TRIES = 5
 
 export interface GraphqlOptions {

@@ -1,15 +1,16 @@
 import createClient, { type Client, type FetchResponse, type MaybeOptionalInit } from 'openapi-fetch'
 import type { paths } from './api.ts'
 import { ResponseCache, type CacheOptions } from './cache.ts'
-import { USER_CHANGED, UsherError } from './error.ts'
+import { ORGANIZATION_CHANGED, USER_CHANGED, UsherError } from './error.ts'
 import { addKey, mayRepeat, repeat, type RetryOptions } from './retry.ts'
 import { Session, type SessionState, type User } from './session.ts'
+import type { Organization } from './tabs.ts'
 
 export { UsherError, unwrap } from './error.ts'
 export { createPasskey, usePasskey } from './passkeys.ts'
 export type { components, paths } from './api.ts'
-export type { ChangedFieldValues, FieldValues, Register } from './register.ts'
-export type { CacheOptions, RetryOptions, SessionState, User }
+export type { ChangedFieldValues, FieldValues, Register, Role } from './register.ts'
+export type { CacheOptions, Organization, RetryOptions, SessionState, User }
 
 export interface UsherClientOptions {
   /**
@@ -23,6 +24,8 @@ export interface UsherClientOptions {
    * it.
    */
   apiKey?: string
+  /** The organisation for which calls are sent, until `setOrganization` names another one. */
+  organizationId?: string
   retry?: RetryOptions
   cache?: CacheOptions
 }
@@ -81,6 +84,7 @@ export interface UsherClient {
   readonly loginByMail: Session['loginByMail']
   readonly requestStepUpMail: Session['requestStepUpMail']
   readonly stepUp: Session['stepUp']
+  readonly setOrganization: Session['setOrganization']
   /**
    * Returns the address that begins a login at a provider, for `location.assign`. The browser comes to `returnTo`,
    * where `session.restore` continues the session.
@@ -102,9 +106,9 @@ const RENEWALS = 2
  * calls and tabs, repeats requests whose response was lost, and revalidates what it has read by its entity tag.
  */
 export function createUsherClient (options: UsherClientOptions = {}): UsherClient {
-  const { baseUrl = '', fetch = (request) => globalThis.fetch(request), retry = {}, cache: limits, apiKey } = options
+  const { baseUrl = '', fetch = (request) => globalThis.fetch(request), retry = {}, cache: limits, apiKey, organizationId } = options
   const base = baseUrl.replace(/\/+$/, '')
-  const session = new Session({ baseUrl: base, fetch, apiKey })
+  const session = new Session({ baseUrl: base, fetch, apiKey, organizationId })
   const cache = new ResponseCache(limits)
   session.subscribe(() => cache.clear())
 
@@ -132,6 +136,12 @@ export function createUsherClient (options: UsherClientOptions = {}): UsherClien
       // Another tab may have logged in as somebody else, who must not make the same write once more.
       if ((sender.userId ??= userId) !== userId) {
         throw new UsherError(401, ['The user has changed since the request was sent'], USER_CHANGED)
+      }
+      // So may the user have left the organisation, and the same write must not be made outside of it.
+      if ((sender.organizationId ??= session.organizationId ?? '') !== (session.organizationId ?? '')) {
+        throw new UsherError(
+          401, ['The organization has changed since the request was sent'], ORGANIZATION_CHANGED
+        )
       }
       if (token) headers.set('Authorization', `Bearer ${token}`)
       else headers.delete('Authorization')
@@ -161,6 +171,7 @@ export function createUsherClient (options: UsherClientOptions = {}): UsherClien
     loginByMail: (proof) => session.loginByMail(proof),
     requestStepUpMail: () => session.requestStepUpMail(),
     stepUp: (proof) => session.stepUp(proof),
+    setOrganization: (id) => session.setOrganization(id),
     providerUrl: (id, returnTo) => `${base}/api/auth/providers/${encodeURIComponent(id)}/start` +
       (returnTo === undefined ? '' : `?returnTo=${encodeURIComponent(returnTo)}`),
     logout: () => session.logout(),
@@ -169,8 +180,8 @@ export function createUsherClient (options: UsherClientOptions = {}): UsherClien
   }
 }
 
-/** The user for whom a request was sent first. */
-interface Sender { userId?: string | undefined }
+/** The user and the organisation for whom a request was sent first. */
+interface Sender { userId?: string | undefined, organizationId?: string }
 
 // Anything else could lead to another host, which would get the token. URLs are parsed without tabs and line breaks.
 function requirePath (path: string): string {

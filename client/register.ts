@@ -1,4 +1,7 @@
-/** What the host adds to users, for the types of the client. An app extends it by declaration merging. */
+/**
+ * What the host adds to users (`userFields`, `roles`), for the types of the client. An app extends it by declaration
+ * merging.
+ */
 export interface Register {}
 
 /**
@@ -8,6 +11,11 @@ export interface Register {}
 export type FieldValues = Register extends { userFields: infer Fields }
   ? Fields extends { static: infer Values } ? Values : Fields
   : unknown
+
+/** The role of a user: that of every service or of the host, if the app has registered those; otherwise any text. */
+export type Role = Register extends { roles: infer Own }
+  ? 'admin' | 'user' | (Own extends string ? Own : Extract<keyof Own, string>)
+  : string
 
 /** What responses have of them. What the reader may not see, and what has no value, is absent. */
 export type ShownFieldValues = { [Name in keyof FieldValues]?: FieldValues[Name] }

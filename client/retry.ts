@@ -1,4 +1,4 @@
-import { USER_CHANGED, UsherError } from './error.ts'
+import { ORGANIZATION_CHANGED, USER_CHANGED, UsherError } from './error.ts'
 import { createKey } from './platform.ts'
 
 /** How often and how long the client tries again. */
@@ -75,7 +75,9 @@ export async function repeat (
   }
 }
 
-const isFinal = (error: unknown): boolean => error instanceof UsherError && error.code === USER_CHANGED
+const FINAL: ReadonlySet<string | undefined> = new Set([USER_CHANGED, ORGANIZATION_CHANGED])
+
+const isFinal = (error: unknown): boolean => error instanceof UsherError && FINAL.has(error.code)
 
 function retryAfter ({ headers }: Response): number | undefined {
   const value = headers.get('Retry-After')

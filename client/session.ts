@@ -1,8 +1,8 @@
 import type { components } from './api.ts'
-import { readError } from './error.ts'
+import { readError, UsherError } from './error.ts'
 import { sessionCookieOf, timeoutSignal } from './platform.ts'
 import { repeat, type RetryOptions } from './retry.ts'
-import { connectTabs, createSingle, pageUrl, type Access, type Message, type Tabs } from './tabs.ts'
+import { connectTabs, createSingle, pageUrl, type Access, type Message, type Organization, type Tabs } from './tabs.ts'
 
 export type User = components['schemas']['User']
 
@@ -12,6 +12,8 @@ export interface SessionState {
   readonly state: 'unknown' | 'active' | 'none'
   /** The user who has logged in, as of the last login or refresh. */
   readonly user: User | undefined
+  /** The organisation for which calls are sent, with the user's role in it as of the last refresh; absent for none. */
+  readonly organization?: Organization | undefined
   /**
    * Why an active session is over: `expired` if it was not by a logout in one of the tabs. Also if it was ended
    * elsewhere.
@@ -24,6 +26,8 @@ export interface SessionOptions {
   fetch: (request: Request) => Promise<Response>
   /** Takes the place of the session. */
   apiKey?: string | undefined
+  /** The organisation for which calls are sent at first. */
+  organizationId?: string | undefined
 }
 
 // The server accepts a cookie for ten seconds after it was replaced, so a lost response must be repeated soon.
@@ -40,9 +44,11 @@ export class Session {
   readonly #options: SessionOptions
   readonly #tabs: Tabs<User>
   readonly #listeners = new Set<(state: SessionState) => void>()
-  #access: Access<User> | undefined
+  // The tokens of the session by the id of the organisation; null is that for none. Each tab chooses for itself.
+  readonly #accesses = new Map<string | null, Access<User>>()
+  readonly #renewals = new Map<string | null, Promise<string | undefined>>()
+  #organizationId: string | null
   #state: SessionState = { state: 'unknown', user: undefined }
-  #renewal: Promise<string | undefined> | undefined
   // Where there is no browser to keep it.
   #cookie: string | undefined
   // What belongs to the code of a mail, where there is no browser to keep a cookie.
@@ -50,6 +56,7 @@ export class Session {
 
   constructor (options: SessionOptions) {
     this.#options = options
+    this.#organizationId = options.organizationId ?? null
     const hear = (message: Message<User>) => this.#hear(message)
     this.#tabs = pageUrl === undefined
       ? createSingle()
@@ -60,7 +67,15 @@ export class Session {
     return this.#state
   }
 
-  /** Calls a function whenever the user changes and when the session is over. Returns a function that stops this. */
+  /** The id of the organisation for which calls are sent, or null. */
+  get organizationId (): string | null {
+    return this.#organizationId
+  }
+
+  /**
+   * Calls a function whenever the user or the organisation changes and when the session is over. Returns a function
+   * that stops this.
+   */
   subscribe (listener: (state: SessionState) => void): () => void {
     this.#listeners.add(listener)
     return () => { this.#listeners.delete(listener) }
@@ -149,12 +164,14 @@ export class Session {
    * if necessary.
    */
   async token (): Promise<string | undefined> {
-    return this.#options.apiKey ?? (this.#access && (this.#valid()?.token ?? this.renew(this.#access.token)))
+    if (this.#options.apiKey !== undefined) return this.#options.apiKey
+    return this.#state.state === 'active' ? this.#valid()?.token ?? this.renew() : undefined
   }
 
   /**
    * Refreshes the session, unless another tab has done so. Returns the new token, or undefined if there is no session.
-   * Throws an `UsherError`, or the `TypeError` of `fetch` if the server cannot be reached: then the session continues.
+   * If the user is no member of the organisation any more, it is a token for none, and so are later ones. Throws an
+   * `UsherError`, or the `TypeError` of `fetch` if the server cannot be reached: then the session continues.
    * @param rejected the token that the server has rejected
    */
   async renew (rejected?: string): Promise<string | undefined> {
@@ -162,8 +179,29 @@ export class Session {
     if (this.#state.state === 'none' || this.#options.apiKey !== undefined) return undefined
     const valid = this.#valid()
     if (valid && valid.token !== rejected) return valid.token
-    this.#renewal ??= this.#tabs.exclusively(() => this.#refresh(rejected)).finally(() => { this.#renewal = undefined })
-    return this.#renewal
+    const id = this.#organizationId
+    return this.#renew(id, rejected).catch((error: unknown) => {
+      if (!(error instanceof UsherError && error.code === 'ORGANIZATION_NOT_FOUND')) throw error
+      if (this.#organizationId === id) this.#choose(null)
+      return this.renew()
+    })
+  }
+
+  /**
+   * Sends calls for an organisation from now on, in this tab, or for none. Throws an `UsherError` if the user is no
+   * member, and then nothing changes. Without a session, it only says for which organisation the next one is.
+   */
+  async setOrganization (id: string | null): Promise<void> {
+    if (this.#options.apiKey !== undefined) throw new TypeError('An API key is for the organisation that it was created for')
+    if (this.#state.state !== 'none' && !this.#valid(id)) await this.#renew(id, undefined)
+    this.#choose(id)
+  }
+
+  #renew (id: string | null, rejected: string | undefined): Promise<string | undefined> {
+    const renewal = this.#renewals.get(id) ??
+      this.#tabs.exclusively(() => this.#refresh(id, rejected)).finally(() => this.#renewals.delete(id))
+    this.#renewals.set(id, renewal)
+    return renewal
   }
 
   close (): void {
@@ -171,14 +209,15 @@ export class Session {
     this.#listeners.clear()
   }
 
-  async #refresh (rejected: string | undefined): Promise<string | undefined> {
+  async #refresh (organizationId: string | null, rejected: string | undefined): Promise<string | undefined> {
     // Another tab may have refreshed the session while this one waited for its turn.
-    this.#tabs.tell({ kind: 'ask', rejected })
+    this.#tabs.tell({ kind: 'ask', rejected, organizationId })
     await this.#tabs.answered()
-    const valid = this.#valid()
+    const valid = this.#valid(organizationId)
     if (valid && valid.token !== rejected) return valid.token
     if (this.#state.state === 'none') return undefined
-    const response = await this.#insist(() => this.#post('refresh'))
+    const body = organizationId === null ? undefined : JSON.stringify({ organizationId })
+    const response = await this.#insist(() => this.#post('refresh', body))
     if (response.ok) return (await this.#accept(response)).token
     if (response.status !== 401) throw await readError(response)
     this.#over('expired')
@@ -189,6 +228,8 @@ export class Session {
     return this.#tabs.exclusively(async () => {
       const response = await this.#post(name, JSON.stringify(body), token)
       if (!response.ok) throw await readError(response)
+      // They are of another session, or say that the user was authenticated longer ago.
+      this.#accesses.clear()
       return (await this.#accept(response)).user
     })
   }
@@ -218,21 +259,37 @@ export class Session {
   }
 
   async #accept (response: Response): Promise<Access<User>> {
-    const { token, expiresIn, user } = await response.json() as components['schemas']['LoginReply']
+    const { token, expiresIn, user, organization = null } = await response.json() as components['schemas']['LoginReply']
     const lifetime = expiresIn * 1000
-    const access = { token, expiresAt: Date.now() + lifetime - Math.min(MARGIN_MS, lifetime / 10), user }
+    const access = { token, expiresAt: Date.now() + lifetime - Math.min(MARGIN_MS, lifetime / 10), user, organization }
     this.#set(access)
     this.#tabs.tell({ kind: 'access', access })
     return access
   }
 
-  #valid (): Access<User> | undefined {
-    return this.#access && this.#access.expiresAt > Date.now() ? this.#access : undefined
+  #valid (organizationId = this.#organizationId): Access<User> | undefined {
+    const access = this.#accesses.get(organizationId)
+    return access && access.expiresAt > Date.now() ? access : undefined
   }
 
   #set (access: Access<User>): void {
-    this.#access = access
-    this.#change({ state: 'active', user: access.user })
+    const { user, organization } = access
+    if (this.#state.user && this.#state.user.id !== user.id) {
+      this.#accesses.clear()
+      this.#organizationId = this.#options.organizationId ?? null
+    }
+    this.#accesses.set(organization?.id ?? null, access)
+    this.#show(user)
+  }
+
+  #choose (organizationId: string | null): void {
+    this.#organizationId = organizationId
+    if (this.#state.user) this.#show(this.#state.user)
+  }
+
+  #show (user: User): void {
+    const organization = this.#accesses.get(this.#organizationId)?.organization
+    this.#change({ state: 'active', user, ...organization && { organization } })
   }
 
   #over (reason: 'logout' | 'expired'): void {
@@ -241,14 +298,18 @@ export class Session {
   }
 
   #end (reason: 'logout' | 'expired'): void {
-    this.#access = this.#cookie = undefined
+    this.#accesses.clear()
+    this.#organizationId = this.#options.organizationId ?? null
+    this.#cookie = undefined
     // Without a session before, nothing is over.
     const wasActive = this.#state.state === 'active'
     if (this.#state.state !== 'none') this.#change({ state: 'none', user: undefined, ...wasActive && { reason } })
   }
 
   #change (state: SessionState): void {
-    const isSame = state.state === this.#state.state && state.user?.id === this.#state.user?.id
+    const keyOf = ({ state, user, organization }: SessionState) =>
+      `${state} ${user?.id} ${organization?.id} ${organization?.role}`
+    const isSame = keyOf(state) === keyOf(this.#state)
     this.#state = state
     if (!isSame) for (const listener of this.#listeners) listener(state)
   }
@@ -258,7 +319,7 @@ export class Session {
       case 'access': return this.#set(message.access)
       case 'end': return this.#end(message.reason)
       case 'ask': {
-        const access = this.#valid()
+        const access = this.#valid(message.organizationId)
         if (access && access.token !== message.rejected) this.#tabs.tell({ kind: 'access', access })
       }
     }

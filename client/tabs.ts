@@ -1,16 +1,23 @@
+import type { components } from './api.ts'
+
+/** The organisation for which a token is, with the user's role in it. */
+export type Organization = NonNullable<components['schemas']['TokenReply']['organization']>
+
 /** What a session has got from the server. */
 export interface Access<User> {
   readonly token: string
   /** When the client gets a new token, in milliseconds since the epoch. */
   readonly expiresAt: number
   readonly user: User
+  /** The organisation for which the token is; null for none. */
+  readonly organization: Organization | null
 }
 
 /** What the tabs of a browser tell each other. Tokens are never written to storage, which would outlive the tabs. */
 export type Message<User> =
   { kind: 'access', access: Access<User> } |
   { kind: 'end', reason: 'logout' | 'expired' } |
-  { kind: 'ask', rejected: string | undefined }
+  { kind: 'ask', rejected: string | undefined, organizationId: string | null }
 
 /** Connects the clients that share a cookie: the tabs of a browser, or a single client. */
 export interface Tabs<User> {

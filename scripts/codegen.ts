@@ -8,6 +8,7 @@ import * as resolvers from '@graphql-codegen/typescript-resolvers'
 import { parse } from 'graphql'
 import openapiTypescript, { astToString } from 'openapi-typescript'
 import ts from 'typescript'
+import { roles } from '../schema/users/members.ts'
 import { createTestUsher } from '../testing/index.ts'
 import { lintApi } from './lint-api.ts'
 
@@ -48,17 +49,20 @@ async function generateResolvers (): Promise<string> {
 }
 
 async function generateApi (): Promise<string> {
-  // With every operation: those of sign-up need a mailer.
+  // With every operation: those of sign-up need a mailer, and those of organisations the option.
   const { app, close } =
     await createTestUsher({
-      databaseUrl: process.env.DATABASE_URL, mailer: () => {}, signUp: true, loginMail: true,
+      databaseUrl: process.env.DATABASE_URL, mailer: () => {}, signUp: true, loginMail: true, organizations: true,
     })
   try {
     const document = (await app.inject('/docs/json')).json()
     const problems = await lintApi(document)
     if (problems.length > 0) throw new Error(`The OpenAPI document is not as it should be:\n${problems.join('\n')}`)
     return astToString(await openapiTypescript(document, {
-      inject: "import type { ChangedFieldValues, ShownFieldValues } from './register.ts';\n",
+      inject: "import type { ChangedFieldValues, Role, ShownFieldValues } from './register.ts';\n",
+      // A service may have other roles than the one whose document this is.
+      transform: ({ enum: values }) =>
+        values?.join() === roles.join() ? ts.factory.createTypeReferenceNode('Role') : undefined,
       postTransform (type, { path = '' }) {
         const name = typesOfFields.get(path)
         if (name === undefined) return undefined

@@ -32,8 +32,9 @@ export interface TestUsher {
   /**
    * Logs a user in, without a password and without hashing. Returns the access token. Throws the errors of
    * `sessions.start`.
+   * @param options.organizationId the organisation for which the token is, of which the user is a member
    */
-  tokenFor (user: { id: string } | string): Promise<string>
+  tokenFor (user: { id: string } | string, options?: { organizationId?: string | undefined }): Promise<string>
   /** Closes the app, and drops the schema with everything in it. Further calls wait for the first. */
   close (): Promise<void>
 }
@@ -85,11 +86,25 @@ export async function createTestUsher ({ build = buildDefault, ...given }: TestU
       throw new Error('usher: build must return an app in which Usher is mounted with the options that it gets')
     }
     const mounted = app.getDecorator<Usher>(decoratorName)
+    const { prefix = '' } = options
+    const server = app
+
+    const tokenFor: TestUsher['tokenFor'] = async (user, { organizationId } = {}) => {
+      const { token } = await mounted.sessions.start(typeof user === 'string' ? user : user.id)
+      if (organizationId === undefined) return token
+      const headers = { authorization: `Bearer ${token}` }
+      const url = `${prefix}/api/auth/token`
+      const response = await server.inject({ method: 'POST', url, headers, payload: { organizationId } })
+      const { token: another, code } = response.json()
+      if (response.statusCode !== 200) throw new Error(`usher: there is no token for this organization: ${code}`)
+      return another
+    }
+
     return {
       app,
       usher: mounted,
       options: options as BuildOptions,
-      tokenFor: async (user) => (await mounted.sessions.start(typeof user === 'string' ? user : user.id)).token,
+      tokenFor,
       close,
     }
   } catch (error) {

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { InvalidCredentials, InvalidToken } from '../../schema/sign-in/login.ts'
 import { SecondFactorRequired } from '../../schema/sign-in/second-factor.ts'
 import { networkOf } from '../../schema/http/network.ts'
+import type { ActorOrganization } from '../../schema/options/policy.ts'
 import type { Role } from '../../schema/users/users.ts'
 import { noFields } from '../../schema/users/user-fields.ts'
 import { auditColumns } from '../audit/audit.ts'
@@ -13,6 +14,7 @@ import type { Row } from '../tables/row.ts'
 import type { Database, UserRow } from '../tables/index.ts'
 import { userColumns } from '../users/columns.ts'
 import type { SessionsTable } from '../tables/access.ts'
+import { membershipIn } from './memberships.ts'
 
 // A rotated cookie still works for this long, for browser tabs that refresh at the same time and for responses that
 // were lost.
@@ -188,13 +190,18 @@ export type FoundSession = Authentication & Row<SessionsTable, 'rotation_key' | 
   /** The number of rotations within the grace period. */
   recentRotations: number
   user: UserRow
+  /** The membership of the user in the organisation that was asked for; null without one. */
+  organization: ActorOrganization | null
 }
 
 /**
- * Returns the live session with this id and hash of the secret, together with its user, or undefined if there is none.
+ * Returns the live session with this id and hash of the secret, together with its user and the membership in an
+ * organisation, or undefined if there is none.
  */
 export async function findSession (
-  db: Database, { id, secretHash }: { id: string, secretHash: Uint8Array }, fields = noFields
+  db: Database,
+  { id, secretHash, organizationId }: { id: string, secretHash: Uint8Array, organizationId?: string | undefined },
+  fields = noFields
 ): Promise<FoundSession | undefined> {
   const row = await db.selectFrom('sessions').innerJoin('users', 'users.id', 'sessions.user_id')
     // The names have underscores, which names of fields cannot have.
@@ -203,7 +210,10 @@ export async function findSession (
       sql<number>`(select count(*)::int from unnest(sessions.rotated_at) as at where at > now() - ${seconds(GRACE_SECONDS)})`
         .as('recent_rotations'),
     ])
-    .select([sql<string[]>`to_json(sessions.amr)`.as('session_amr'), 'sessions.auth_time'])
+    .select([
+      sql<string[]>`to_json(sessions.amr)`.as('session_amr'), 'sessions.auth_time',
+      membershipIn(organizationId).as('session_organization'),
+    ])
     .select(userColumns(fields))
     .where('sessions.id', '=', id).where('sessions.secret_hash', '=', secretHash)
     .where('sessions.expires_at', '>', sql<Date>`now()`)
@@ -211,9 +221,35 @@ export async function findSession (
   if (!row) return undefined
   const {
     rotation_key: rotationKey, session_rotations: rotations, expires_at: expiresAt, recent_rotations: recentRotations,
-    session_amr: amr, auth_time: authTime, ...user
+    session_amr: amr, auth_time: authTime, session_organization: organization, ...user
   } = row
-  return { rotationKey, rotations, expiresAt, recentRotations, amr, authTime, user }
+  return { rotationKey, rotations, expiresAt, recentRotations, amr, authTime, user, organization }
+}
+
+/** A session for another of its tokens. */
+export type SessionOfToken = Authentication & Pick<FoundSession, 'user' | 'organization'> & { expiresAt: Date }
+
+/**
+ * Returns the live session with this id, together with its user and the membership in an organisation as stored now, or
+ * undefined if there is none.
+ */
+export async function findSessionOfToken (
+  db: Database, { id, organizationId }: { id: string, organizationId: string | undefined }, fields = noFields
+): Promise<SessionOfToken | undefined> {
+  const row = await db.selectFrom('sessions').innerJoin('users', 'users.id', 'sessions.user_id')
+    // The names have underscores, which names of fields cannot have.
+    .select([
+      'sessions.expires_at', 'sessions.auth_time', sql<string[]>`to_json(sessions.amr)`.as('session_amr'),
+      membershipIn(organizationId).as('session_organization'),
+    ])
+    .select(userColumns(fields))
+    .where('sessions.id', '=', id).where('sessions.expires_at', '>', sql<Date>`now()`)
+    .executeTakeFirst()
+  if (!row) return undefined
+  const {
+    expires_at: expiresAt, session_amr: amr, auth_time: authTime, session_organization: organization, ...user
+  } = row
+  return { expiresAt, amr, authTime, user, organization }
 }
 
 /** A session of the console, with its user. */

@@ -66,6 +66,8 @@ export const linkKinds = {
     },
   },
   signUp: { table: 'sign_ups', seconds: DAY_SECONDS, pending: MAX_PENDING, user: null },
+  // For an address, which may have no user. The option `organizations` says how many days.
+  organization: { table: 'organization_invitations', seconds: 7 * DAY_SECONDS, user: null },
 } as const satisfies Readonly<Record<string, LinkKind<keyof Tables>>>
 
 type Kind = typeof linkKinds[keyof typeof linkKinds]

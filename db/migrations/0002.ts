@@ -1,28 +1,40 @@
 import { sql, type RawBuilder } from 'kysely'
 import { channelOf } from '../driver/channel.ts'
 import { emailKey, keyOfName } from '../users/user-keys.ts'
-import type { Migration } from './index.ts'
+import { hasRoleOfHost, userState } from '../users/user-states.ts'
+import type { MigrationIndex } from './indexes.ts'
+import type { Migration } from './migration.ts'
 
-type Part = (schema: string, s: RawBuilder<unknown>) => RawBuilder<unknown>
-
-const script = (parts: readonly Part[]) => (schema: string): RawBuilder<unknown> =>
-  sql.join(parts.map((describe) => describe(schema, sql.id(schema))), sql``)
-
-/** What release 0.2.0 adds: organisations. */
-export const addOrganizations: Migration = {
-  beforehand: script([(_, s) => sql`
-alter table ${s}.api_keys add column if not exists membership_id uuid;
-`]),
-  indexes: (schema) => [{
-    name: 'api_keys_membership',
-    on: sql`${sql.id(schema, 'api_keys')} (membership_id) where membership_id is not null`,
-  }],
-  afterwards: script([organizations, access]),
+/** What the migration does for one capability. Statements end with semicolons. */
+interface Part {
+  /** What the indexes need. It may run more than once. */
+  beforehand? (s: RawBuilder<unknown>): RawBuilder<unknown>
+  /** Indexes of tables that exist, which are built first. */
+  indexes? (s: RawBuilder<unknown>): readonly MigrationIndex[]
+  change (s: RawBuilder<unknown>, schema: string): RawBuilder<unknown>
 }
 
-function organizations (schema: string, s: RawBuilder<unknown>): RawBuilder<unknown> {
-  const channel = sql.lit(channelOf(schema, 'session_ended'))
-  return sql`
+/**
+ * The roles of a host (contract 20.1). Which names there are depends on its options, so only their shape is checked.
+ * Every row meets the new condition, because it has met the former one, so none is read to validate it.
+ */
+const roles: Part = {
+  indexes: (s) => [
+    // Nodes of 0.1.0 list users by the index users_state, whose only roles are `admin` and others. Of a service without
+    // roles of the host, this one is empty.
+    { name: 'users_role_state', on: sql`${s}.users (role, ${userState}, id) where ${hasRoleOfHost}` },
+  ],
+  change: (s) => sql`
+alter table ${s}.users drop constraint users_role_check,
+  add constraint users_role_check check (role ~ '^[a-z][a-z0-9-]{0,39}$') not valid;
+`,
+}
+
+/** Organisations, their members and invitations (contract 19). */
+const organizations: Part = {
+  change (s, schema) {
+    const channel = sql.lit(channelOf(schema, 'session_ended'))
+    return sql`
 create table ${s}.organizations (
   id uuid primary key,
   name text not null,
@@ -79,10 +91,18 @@ create index organization_invitations_expires_at on ${s}.organization_invitation
 create index organization_invitations_membership on ${s}.organization_invitations (membership_id);
 create index organization_invitations_inviter on ${s}.organization_invitations (invited_by);
 `
+  },
 }
 
-function access (_: string, s: RawBuilder<unknown>): RawBuilder<unknown> {
-  return sql`
+/** What acts for an organisation: tokens and API keys (contract 19.3), and entries of the account log. */
+const access: Part = {
+  beforehand: (s) => sql`
+alter table ${s}.api_keys add column if not exists membership_id uuid;
+`,
+  indexes: (s) => [{
+    name: 'api_keys_membership', on: sql`${s}.api_keys (membership_id) where membership_id is not null`,
+  }],
+  change: (s) => sql`
 -- The same as before, and an id may also be that of a membership, for which a token was issued.
 create or replace function ${s}.require_live_sessions(ids uuid[], kids text[], until timestamptz)
 returns boolean language plpgsql set enable_seqscan = off as $$
@@ -122,5 +142,15 @@ begin
 end $$;
 create trigger void_keys_of_membership before update of id on ${s}.memberships
 for each row when (old.id <> new.id) execute function ${s}.void_keys_of_membership();
-`
+`,
+}
+
+// Keys refer to memberships.
+const parts: readonly Part[] = [roles, organizations, access]
+
+/** What has come after release 0.1.0, by capability. */
+export const after010: Migration = {
+  beforehand: (schema) => sql.join(parts.map(({ beforehand }) => beforehand?.(sql.id(schema)) ?? sql``), sql``),
+  indexes: (schema) => parts.flatMap(({ indexes }) => indexes?.(sql.id(schema)) ?? []),
+  afterwards: (schema) => sql.join(parts.map(({ change }) => change(sql.id(schema), schema)), sql``),
 }

@@ -1,22 +1,14 @@
 import { sql, type Kysely, type RawBuilder } from 'kysely'
 import { addColumns, listMissingColumns } from '../users/field-columns.ts'
 import { createTables } from './0001.ts'
-import { addOrganizations } from './0002.ts'
-import { buildIndexes, createIndexes, type IndexesOf } from './indexes.ts'
+import { after010 } from './0002.ts'
+import { buildIndexes, createIndexes } from './indexes.ts'
+import type { Migration, Script } from './migration.ts'
 import { inShortTransaction, whileAlone, type Limit, type ReportStep } from './steps.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { allowPauses, lock } from '../driver/postgres.ts'
 import { conflict, OLDEST_POSTGRESQL, StartError } from '../driver/start-errors.ts'
 import type { Tables } from '../tables/index.ts'
-
-/** One or more statements without parameters, which are sent together. */
-type Script = (schema: string) => RawBuilder<unknown>
-
-/**
- * What a migration does: a script in a transaction, or indexes to build, and a script in a transaction once they are
- * there. What the indexes need is created first, and once more if a build has failed.
- */
-export type Migration = Script | { beforehand?: Script, indexes: IndexesOf, afterwards?: Script }
 
 /** Migrations by name, in the order in which they run. */
 export type Migrations = Readonly<Record<string, Migration>>
@@ -24,7 +16,7 @@ export type Migrations = Readonly<Record<string, Migration>>
 /** The migrations of this release. Never change what a released migration does; add another one instead. */
 export const migrations: Migrations = {
   '0001': createTables,
-  '0002': addOrganizations,
+  '0002': after010,
 }
 
 export interface MigrateOptions {

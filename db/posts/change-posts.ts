@@ -190,7 +190,7 @@ export async function deletePost (
 
 // Throws why a change has matched no row.
 async function whyUnchanged (db: Database, id: string, match: Match, token: NewPost['token']): Promise<never> {
-  await requireLiveSession(db, token?.id)
+  await requireLiveSession(db, token)
   if (versionsOf(match) === null) throw new PostNotFound()
   throw await db.selectFrom('posts').select('id').where('id', '=', id).executeTakeFirst()
     ? new PreconditionFailed()

@@ -1,34 +1,42 @@
-import { sql } from 'kysely'
+import { expressionBuilder, sql } from 'kysely'
 import { ApiKeyNotFound, MAX_API_KEYS_PER_USER, TooManyApiKeys } from '../../schema/sign-in/api-keys.ts'
+import type { ActorOrganization } from '../../schema/options/policy.ts'
 import type { UserKind } from '../../schema/users/users.ts'
 import { noFields } from '../../schema/users/user-fields.ts'
 import { isUuid } from '../driver/postgres.ts'
 import type { ApiKeysTable } from '../tables/sign-in.ts'
-import type { Database, UserRow } from '../tables/index.ts'
+import { asOrganization } from '../access/memberships.ts'
+import type { Database, Tables, UserRow } from '../tables/index.ts'
 import { toPage, type Page } from '../tables/page.ts'
 import type { Row } from '../tables/row.ts'
 import { userColumns } from '../users/columns.ts'
 
 // The driver reads arrays as text, and JSON as arrays.
 const actions = sql<string[] | null>`to_json(actions)`.as('actions')
+const organizationId = expressionBuilder<Tables, 'api_keys'>().selectFrom('memberships').select('organization_id')
+  .whereRef('memberships.id', '=', 'api_keys.membership_id').as('organizationId')
 const columns = [
-  'id', 'name', actions, 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt',
+  'id', 'name', actions, organizationId, 'created_at as createdAt', 'last_used_at as lastUsedAt',
+  'expires_at as expiresAt',
 ] as const
 
 /** An API key, as its user sees it. */
 export type ApiKeyRow =
-  Row<ApiKeysTable, 'id' | 'name' | 'actions' | 'created_at' | 'last_used_at' | 'expires_at'>
+  Row<ApiKeysTable, 'id' | 'name' | 'actions' | 'created_at' | 'last_used_at' | 'expires_at'> & {
+    /** The organisation for which it acts; null for none. */
+    organizationId: string | null
+  }
 
 /** An API key to be created. */
 export type NewApiKey =
-  Row<ApiKeysTable, 'id' | 'user_id' | 'hash' | 'name' | 'actions' | 'multi_factor' | 'expires_at'>
+  Row<ApiKeysTable, 'id' | 'user_id' | 'hash' | 'name' | 'actions' | 'multi_factor' | 'membership_id' | 'expires_at'>
 
 /** A condition: a key has not expired. */
 const isLive = sql<boolean>`coalesce(api_keys.expires_at > now(), true)`
 
 /** Creates an API key, in a transaction that has locked its user. Throws `TooManyApiKeys`. */
 export async function insertApiKey (trx: Database, key: NewApiKey): Promise<ApiKeyRow> {
-  const { id, userId, hash, name, actions, multiFactor, expiresAt } = key
+  const { id, userId, hash, name, actions, multiFactor, membershipId, expiresAt } = key
   const { count } = await trx.selectFrom('api_keys').select(sql<number>`count(*)::int`.as('count'))
     .where('user_id', '=', userId).where(isLive).executeTakeFirstOrThrow()
   if (count >= MAX_API_KEYS_PER_USER) throw new TooManyApiKeys()
@@ -39,6 +47,7 @@ export async function insertApiKey (trx: Database, key: NewApiKey): Promise<ApiK
     name,
     actions: sql<string[] | null>`${actions}::text[]`,
     multi_factor: multiFactor,
+    membership_id: membershipId,
     expires_at: expiresAt,
   }).returning(columns).executeTakeFirstOrThrow()
 }
@@ -97,6 +106,8 @@ export type FoundApiKey = Row<ApiKeysTable, 'actions' | 'multi_factor' | 'expire
   keyId: string
   kind: UserKind
   user: UserRow
+  /** The membership for which the key acts, or null. */
+  organization: ActorOrganization | null
 }
 
 /**
@@ -107,18 +118,22 @@ export async function findApiKeys (
   db: Database, hashes: readonly string[], fields = noFields
 ): Promise<(FoundApiKey | undefined)[]> {
   const rows = await db.selectFrom('api_keys').innerJoin('users', 'users.id', 'api_keys.user_id')
+    .leftJoin('memberships', 'memberships.id', 'api_keys.membership_id')
     // The names have underscores, which names of fields cannot have.
     .select([
       'api_keys.id as key_id', sql<string>`encode(api_keys.hash, 'hex')`.as('key_hash'),
       sql<string[] | null>`to_json(api_keys.actions)`.as('key_actions'), 'api_keys.multi_factor',
       'api_keys.expires_at as key_expires_at',
+      sql<ActorOrganization | null>`case when memberships.id is not null then ${asOrganization} end`
+        .as('key_organization'),
     ])
     .select(userColumns(fields))
     .where('api_keys.hash', '=', sql<Uint8Array>`any(array(select decode(digits, 'hex') from unnest(${hashes}::text[]) as digits))`)
     .where(isLive).where('users.disabled', '=', false).execute()
   const found = new Map(rows.map(({
-    key_id: keyId, key_hash: hash, key_actions: actions, multi_factor: multiFactor, key_expires_at: expiresAt, ...user
-  }) => [hash, { keyId, actions, multiFactor, expiresAt, kind: user.kind, user }]))
+    key_id: keyId, key_hash: hash, key_actions: actions, multi_factor: multiFactor, key_expires_at: expiresAt,
+    key_organization: organization, ...user
+  }) => [hash, { keyId, actions, multiFactor, expiresAt, kind: user.kind, user, organization }]))
   return hashes.map((hash) => found.get(hash))
 }
 

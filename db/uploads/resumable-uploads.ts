@@ -9,7 +9,7 @@ import {
 import { newId } from '../driver/ids.ts'
 import { allowPauses, isUuid, lock, schemaOf, violates } from '../driver/postgres.ts'
 import { insertResult } from '../idempotency/idempotency.ts'
-import { confirmSession, confirmSessions, isLiveSession, rejectEnded, requireLiveSession } from '../access/live-sessions.ts'
+import { confirmSession, confirmSessions, idsOf, isLiveSession, rejectEnded, requireLiveSession } from '../access/live-sessions.ts'
 import type { WriterToken } from '../access/live-tokens.ts'
 import type { ResumableUploadsTable, UploadPart } from '../tables/uploads.ts'
 import type { Row } from '../tables/row.ts'
@@ -147,10 +147,10 @@ export async function recordParts (
     .where('id', '=', upload.id).where('writer', '=', upload.writer).where('received', '=', `${upload.received}`)
     .where('upload_id', 'is', null).where('expires_at', '>', sql<Date>`now()`).where(isLiveSession(token))
     .returning('id'))
-    .selectFrom('recorded').select('id').where(confirmSessions(db, 'recorded', sql`${token.id}::uuid`))
+    .selectFrom('recorded').select('id').where(confirmSessions(db, 'recorded', idsOf(token)))
   const rows = await rejectEnded(() => query.execute())
   if (rows.length > 0) return
-  await requireLiveSession(db, token.id)
+  await requireLiveSession(db, token)
   throw await whyNotContinued(db, upload)
 }
 
@@ -184,7 +184,7 @@ export async function deleteResumableUpload (
     .selectFrom('deleted').selectAll().where(confirmSession(db, 'deleted', token))
   const row = await rejectEnded(() => query.executeTakeFirst())
   if (row) return row.parts
-  await requireLiveSession(db, token.id)
+  await requireLiveSession(db, token)
   throw new UploadNotFound()
 }
 

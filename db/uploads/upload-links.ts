@@ -139,7 +139,7 @@ export async function deleteUploadLink (
         ${userAgent}::text, ${keyId}::uuid from deleted`))
     .selectFrom('deleted').select('id').where(confirmSession(db, 'deleted', writer?.token))
   const rows = await rejectEnded(() => query.execute())
-  if (rows.length === 0) await requireLiveSession(db, writer?.token.id)
+  if (rows.length === 0) await requireLiveSession(db, writer?.token)
   return rows.length > 0
 }
 

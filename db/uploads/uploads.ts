@@ -202,7 +202,7 @@ function withEntry<Query extends object> (
 
 // Throws why a change has matched no row.
 async function whyUnchanged (db: Database, id: string, match: Match, writer: UploadWriter): Promise<never> {
-  await requireLiveSession(db, writer?.token.id)
+  await requireLiveSession(db, writer?.token)
   if (versionsOf(match) === null) throw new UploadNotFound()
   throw (await findUploads(db, [id]))[0] ? new PreconditionFailed() : new UploadNotFound()
 }
@@ -256,7 +256,7 @@ export async function insertUpload (
       .selectFrom('shown').select('id').where(isLive)
     const rows = await detectConflict(db, () => rejectEnded(() => query.execute()))
     if (rows.length > 0) return
-    await requireLiveSession(db, token.id)
+    await requireLiveSession(db, token)
     throw new KeyTaken()
   } catch (error) {
     if (violates(db, error, 'uploads', 'upload_quota')) throw new QuotaExceeded()

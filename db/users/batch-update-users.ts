@@ -6,7 +6,7 @@ import { PreconditionFailed } from '../../schema/http/errors.ts'
 import { UserNotFound } from '../../schema/users/users.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { isInTime, isTooLate } from '../driver/write-in-time.ts'
-import { findEndedSessions, hasLiveSession } from '../access/live-sessions.ts'
+import { findEndedSessions, hasLiveMembership, hasLiveSession, type TokenIds } from '../access/live-sessions.ts'
 import { isConsumed } from '../outbox/consumed.ts'
 import { userData, withEvents } from '../outbox/store.ts'
 import { inOrder, isUuid, prepare } from '../driver/postgres.ts'
@@ -24,8 +24,8 @@ export interface UserUpdate {
   id: string
   changes: Changes
   actorId: string | null
-  /** The session or the API key of the actor, which must not have ended; null if there is none. */
-  writerId: string | null
+  /** What the token of the actor ends with, which must not have ended; null if there is none. */
+  writer: TokenIds | null
   /** The versions that the user may have. */
   match: Match
 }
@@ -65,7 +65,8 @@ export async function updateUsers (
     kept,
     versions,
     actors: known.map(({ actorId }) => actorId),
-    sessions: known.map(({ writerId }) => writerId),
+    sessions: known.map(({ writer }) => writer?.id ?? null),
+    memberships: known.map(({ writer }) => writer?.membershipId ?? null),
     until,
   }).catch((error) => {
     // A value that a constraint of the host forbids, for example. Each change then has its own result.
@@ -87,12 +88,15 @@ async function explain (
 ): Promise<(UserRow | Error | typeof separate)[]> {
   const others = updates.filter((_, index) => !changed[index])
   const found = await Promise.all([
-    findUsers(db, others.map(({ id }) => id), fields), findEndedSessions(db, others.map(({ writerId }) => writerId)),
+    findUsers(db, others.map(({ id }) => id), fields),
+    findEndedSessions(db, others.flatMap(({ writer }) => [writer?.id, writer?.membershipId])),
   ]).catch((error: Error) => error)
   const results = others.map((update, index) => {
     if (found instanceof Error) return found
     const [users, ended] = found
-    return ended.has(update.writerId) ? new InvalidToken() : resultOf(update, users[index])
+    const { writer } = update
+    const hasEnded = ended.has(writer?.id) || ended.has(writer?.membershipId)
+    return hasEnded ? new InvalidToken() : resultOf(update, users[index])
   })
   return changed.map((user) => user ?? results.shift()!)
 }
@@ -109,7 +113,7 @@ const isPlain = ({ name }: WritableColumn) => name !== 'email' && name !== 'role
 
 // The names have underscores, which names of fields cannot have. A column that is kept is null in `given`.
 type Given = Pick<UsersTable, OwnWritableColumn | 'id'> &
-  Record<'kept_columns' | 'expected_versions' | 'actor_id' | 'session_id', string>
+  Record<'kept_columns' | 'expected_versions' | 'actor_id' | 'session_id' | 'membership_id', string>
 
 // Each array has an element for each user.
 interface ChangeParameters {
@@ -119,13 +123,14 @@ interface ChangeParameters {
   versions: readonly (string | null)[]
   actors: readonly (string | null)[]
   sessions: readonly (string | null)[]
+  memberships: readonly (string | null)[]
   until: string
   /** The values of each of `writableColumns`, by its index. */
   [column: number]: readonly (string | null)[]
 }
 
 const prepareChange = (fields: UserFields, stores: boolean) => prepare((db, given: ChangeParameters) => {
-  const { ids, kept, versions, actors, sessions, until } = given
+  const { ids, kept, versions, actors, sessions, memberships, until } = given
   const columns = writableColumns(fields)
   const arrays = columns.map(({ sqlType }, index) => sql`${given[index]}::${sql.raw(sqlType)}[]`)
   const newValueOf = (set: WritableColumn) =>
@@ -133,9 +138,10 @@ const prepareChange = (fields: UserFields, stores: boolean) => prepare((db, give
     then ${sql.ref(`users.${set.column}`)} else ${sql.ref(`given.${set.column}`)} end`
   const statement = db
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
-      ${ids}::uuid[], ${kept}::text[], ${versions}::text[], ${actors}::uuid[], ${sessions}::uuid[], ${sql.join(arrays)}
+      ${ids}::uuid[], ${kept}::text[], ${versions}::text[], ${actors}::uuid[], ${sessions}::uuid[], ${memberships}::uuid[],
+      ${sql.join(arrays)}
     )`.as<'given'>(
-        sql`given(id, kept_columns, expected_versions, actor_id, session_id, ${sql.join(columns.map(({ column }) => sql.ref(column)))})`
+        sql`given(id, kept_columns, expected_versions, actor_id, session_id, membership_id, ${sql.join(columns.map(({ column }) => sql.ref(column)))})`
       )).selectAll())
     // A user who is locked is skipped, because all others would wait as well, and two statements could wait for each
     // other.
@@ -146,7 +152,7 @@ const prepareChange = (fields: UserFields, stores: boolean) => prepare((db, give
     .with('updated', (cte) => cte.updateTable('users').from(['given', 'locked'])
       .whereRef('users.id', '=', 'given.id').whereRef('users.id', '=', 'locked.locked_id')
       .where(hasVersion(sql.ref('users.row_version'), sql.ref('given.expected_versions')))
-      .where(hasLiveSession('session_id'))
+      .where(hasLiveSession('session_id')).where(hasLiveMembership('membership_id'))
       .where(sql<boolean>`coalesce(users.email = given.email, true) and coalesce(users.role = given.role, true)`)
       .set({
         ...Object.fromEntries(columns.filter(isPlain).map((set) => [set.column, newValueOf(set)])),

@@ -9,7 +9,7 @@ import { userColumns } from './columns.ts'
 import {
   emailKey, hasEmail, hasPrefix, keyOfEmail, keyOfName, nameKey, searchFor, wordsOf,
 } from './user-keys.ts'
-import { statesOf, userState } from './user-states.ts'
+import { asksForRoleOfHost, hasRoleOfHost, statesOf, userState } from './user-states.ts'
 import { findUsers } from './users.ts'
 
 /** The position of a user in a list: the id, and the name or address that the list is sorted by. */
@@ -196,11 +196,13 @@ function ofStates (db: Database, query: ListUsersQuery, { max, upTo }: Part): Ra
   const [first, last] = isDescending ? [upTo?.id, after?.id] : [after?.id, upTo?.id]
   const [above, below] = isDescending || !after ? [sql`>=`, after ? sql`<` : sql`<=`] : [sql`>`, sql`<=`]
   const limit = max === undefined ? sql`` : sql`order by ${userState} ${order}, id ${order} limit ${max}::integer`
+  // These have an index of their own, whose first column is the role.
+  const ofRole = asksForRoleOfHost(query) ? sql`role = ${query.role}::text and ${hasRoleOfHost} and` : sql``
   // Comparisons of both columns, because PostgreSQL would search the index for the first one only, and could choose the
   // index of ids for equal states.
   return sql`(select of_state.* from unnest(${`{${statesOf(query).join()}}`}::text::integer[]) as states(state)
     cross join lateral (select * from ${sql.id(schemaOf(db), 'users')}
-      where (${userState}, id) ${above} (state, ${first ?? MIN_ID}::uuid)
+      where ${ofRole} (${userState}, id) ${above} (state, ${first ?? MIN_ID}::uuid)
         and (${userState}, id) ${below} (state, ${last ?? MAX_ID}::uuid) ${limit}) as of_state)`
 }
 

@@ -22,7 +22,7 @@ export async function whileLocked<Result extends object> (
 /** Locks a user who is not an admin until the transaction ends. Returns false if there is no such user. */
 async function lockMember (trx: Database, id: string): Promise<boolean> {
   const user = await trx.selectFrom('users').select('id').where('id', '=', id)
-    .where('role', '=', 'user').forNoKeyUpdate().executeTakeFirst()
+    .where('role', '!=', 'admin').forNoKeyUpdate().executeTakeFirst()
   return user !== undefined
 }
 

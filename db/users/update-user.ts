@@ -43,6 +43,8 @@ const changeableColumns = forFields((fields): readonly WritableColumn[] =>
 
 /** How a change of a user is made. */
 export interface ChangeContext extends AuditContext {
+  /** The membership for which the actor's token was issued, which must not have ended; null without one. */
+  membershipId: string | null
   /** That of `isInTime`. */
   until: string
   /**
@@ -76,8 +78,8 @@ export interface UpdateOptions {
 /**
  * Changes the data of a user. Members that are undefined remain as they are. The same statement writes to the account
  * log what it changes of the address, the role and whether the user is disabled, and stores the token that undoes a
- * change of the address, the mail about it, and the event. A demotion of an admin ends the user's sessions, because
- * their tokens still contain the role `admin`, and deletes the API keys. Disabling a user and making one an admin void
+ * change of the address, the mail about it, and the event. Another role ends the user's sessions, because their tokens
+ * contain the former one, and deletes the API keys. Disabling a user and giving one another role than `user` void
  * everything that was issued to the user, and another address by somebody else all links. Throws `UserNotFound`,
  * `EmailTaken`, `LastAdmin` or `PreconditionFailed`, and `InvalidToken` if the actor's session has ended, as it does
  * when an earlier change is undone.
@@ -90,18 +92,20 @@ export async function updateUser (
 ): Promise<ChangedUser> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
+    // Another role may be less than the former one, such as that of the last admin.
+    const from = user.role === undefined || user.role === null || user.role === 'admin' ? null : ['user', user.role]
     if (!user.disabled) {
-      // Most updates demote no admin, so the first attempt locks no other row.
-      const changed = await updateOnly()
+      // Most updates demote nobody, so the first attempt locks no other row.
+      const changed = await updateOnly(from)
       if (changed) return changed
-      if (user.role !== 'user') throw await whyUnchanged(db, id, user.email)
+      if (!from) throw await whyUnchanged(db, id, user.email)
     }
     return await whileLocked(db, id, async (trx) => {
       if (user.disabled) await requireOtherOwners(trx, id)
       const keys = await listApiKeyIds(trx, id)
-      const updated = await update(trx, true)
+      const updated = await update(trx, null)
       if (!updated) throw await whyUnchanged(trx, id, user.email)
-      const changed = await voidFor(trx, updated, true, keys)
+      const changed = await voidFor(trx, updated, keys)
       await inTransaction?.(trx, changed.user)
       await confirmer.confirm()
       return changed
@@ -112,14 +116,14 @@ export async function updateUser (
 
   // The statement may wait for a lock. It is in a transaction because that has a connection of its own: on a shared
   // one, statements of other requests would wait behind it.
-  async function updateOnly (): Promise<ChangedUser | undefined> {
+  async function updateOnly (from: readonly string[] | null): Promise<ChangedUser | undefined> {
     return db.transaction().execute(async (trx) => {
-      const isPromotion = user.role === 'admin'
+      const isPromotion = user.role !== undefined && user.role !== 'user'
       if (isPromotion) await lockUser(trx, id)
       const keys = isPromotion ? await listApiKeyIds(trx, id) : []
-      const updated = await update(trx, user.role !== 'user')
+      const updated = await update(trx, from)
       if (!updated) return undefined
-      const changed = await voidFor(trx, updated, false, keys)
+      const changed = await voidFor(trx, updated, keys)
       await inTransaction?.(trx, changed.user)
       await confirmer.confirm()
       return changed
@@ -129,25 +133,25 @@ export async function updateUser (
   // Voids what a change makes void. A trigger has deleted the API keys if the user has another role or is disabled.
   // Returns the user, and what has ended.
   async function voidFor (
-    trx: Database, { former_email: email, former_role: role, ...changed }: UpdatedUser, endsSessions: boolean,
-    keysBefore: readonly string[]
+    trx: Database, { former_email: email, former_role: role, ...changed }: UpdatedUser, keysBefore: readonly string[]
   ): Promise<ChangedUser> {
     const { actorId } = context
-    const keys = user.disabled || changed.role !== role ? keysBefore : []
+    const hasOtherRole = changed.role !== role
+    const keys = user.disabled || hasOtherRole ? keysBefore : []
     const removed = { userId: changed.id, kind: 'api-key', actorId } as const
     for (let count = 0; count < keys.length; count++) await storeCredentialEvent(trx, 'credential.removed', removed)
-    if (user.disabled || (changed.role === 'admin' && role !== 'admin')) {
+    if (user.disabled || (hasOtherRole && changed.role !== 'user')) {
       const repair = user.disabled ? 'disabling' : 'promotion'
       return { user: changed, ended: [...keys, ...endedOf(await repairAccount(trx, changed.id, repair, { actorId }))] }
     }
     if (actorId !== changed.id && foldEmail(changed.email) !== foldEmail(email)) {
       await voidLinks(trx, changed.id)
     }
-    return { user: changed, ended: [...keys, ...endsSessions ? await deleteSessionsOf(trx, changed.id, actorId) : []] }
+    return { user: changed, ended: [...keys, ...hasOtherRole ? await deleteSessionsOf(trx, changed.id, actorId) : []] }
   }
 
-  async function update (db: Database, anyRole: boolean): Promise<UpdatedUser | undefined> {
-    const { actorId, sessionId, keyId, address, userAgent, until, undo, mails } = context
+  async function update (db: Database, from: readonly string[] | null): Promise<UpdatedUser | undefined> {
+    const { actorId, sessionId, keyId, membershipId, address, userAgent, until, undo, mails } = context
     const changeable = changeableColumns(fields)
     const values = changeable.map((column) => textOf(column, user[column.name as keyof Changes]))
     const kept = changeable.map(({ name }) => name).filter((name) => user[name as keyof Changes] === undefined)
@@ -155,13 +159,14 @@ export async function updateUser (
     const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
     const [row] = await rejectEnded(() => (mails ? change.withMail : change.plain)(db, {
       id,
-      anyRole,
+      from,
       versions: versionsOf(match),
       until,
       values,
       kept,
       session: sessionId,
       key: keyId,
+      membership: membershipId,
       undo,
       actor: actorId,
       linked: mails?.linked?.id ?? null,
@@ -200,7 +205,8 @@ const otherMailbox = sql<boolean>`not ('email' = any(given.kept) or ${isSameEmai
 
 interface ChangeParameters {
   id: string
-  anyRole: boolean
+  /** The roles that the user may have; null for any. */
+  from: readonly string[] | null
   versions: readonly string[] | null
   /** That of `isInTime`. */
   until: string
@@ -211,6 +217,7 @@ interface ChangeParameters {
   actor: string | null
   session: string | null
   key: string | null
+  membership: string | null
   address: string
   agent: string
   /** The ids of the entries of the account log, for each that `notable` may have. */
@@ -224,23 +231,24 @@ interface ChangeParameters {
   seconds: number | null
 }
 
-// Changes the data of a user, and logs what is notable. Without `anyRole`, it only matches users with the role `user`.
+// Changes the data of a user, and logs what is notable. It matches users of the roles `from` only.
 // The actor's session is read at the end and not locked: it may have ended while the statement waited, and its end must
 // not wait for the statement.
 const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => prepare((db, {
-  id, anyRole, versions, until, values, kept, session, key, undo, actor, linked, linkedContent, plain, plainContent,
-  seconds, address, agent, entries,
+  id, from: roles, versions, until, values, kept, session, key, membership, undo, actor, linked, linkedContent, plain,
+  plainContent, seconds, address, agent, entries,
 }: ChangeParameters) => {
   const statement = db
     // The row is locked, so that it is the state that this statement changes, even if a concurrent statement has just
     // changed it.
     .with('former', (cte) => cte.selectFrom('users')
       .select(['id', 'email', 'role', 'disabled', 'email_verified', 'email_changed_at', 'password_hash'])
-      .where('id', '=', id).where(sql<boolean>`(${anyRole}::boolean or role = 'user')`)
+      .where('id', '=', id).where(sql<boolean>`(${roles}::text[] is null or role = any(${roles}::text[]))`)
       .where(hasVersion(sql.ref('row_version'), sql`${versions}`)).where(isInTime(until)).forNoKeyUpdate())
     .with('given', (cte) => cte.selectNoFrom([
       sql<string[]>`${values}::text[]`.as('values'), sql<string[]>`${kept}::text[]`.as('kept'),
       sql<string | null>`${session}::uuid`.as('session'), sql<string | null>`${key}::uuid`.as('key'),
+      sql<string | null>`${membership}::uuid`.as('membership'),
       sql<Uint8Array>`${undo}::bytea`.as('undo'),
       sql<string | null>`${actor}::uuid`.as('actor'), sql<string | null>`${linked}::uuid`.as('linked'),
       sql<string | null>`${linkedContent}::text`.as('linked_content'), sql<string | null>`${plain}::uuid`.as('plain'),
@@ -283,7 +291,7 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
     : mailed
   return stored.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').selectAll('updated')
     .select(['former.email as former_email', 'former.role as former_role'])
-    .where(confirmSessions(db, from, 'coalesce(given.session, given.key)'))
+    .where(confirmSessions(db, from, 'unnest(array[coalesce(given.session, given.key), given.membership])'))
 })
 
 // Stores the mail to a former address, with the link if its token was stored.

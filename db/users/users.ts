@@ -78,8 +78,9 @@ export async function findCredentials (
  */
 export async function lockUser (
   trx: Database, id: string
-): Promise<Row<UsersTable, 'email' | 'email_verified' | 'disabled'> & { kind: UserKind } | undefined> {
-  return trx.selectFrom('users').select(['email', 'email_verified as emailVerified', 'disabled', 'account_kind as kind'])
+): Promise<Row<UsersTable, 'id' | 'email' | 'email_verified' | 'role' | 'disabled'> & { kind: UserKind } | undefined> {
+  return trx.selectFrom('users')
+    .select(['id', 'email', 'email_verified as emailVerified', 'role', 'disabled', 'account_kind as kind'])
     .where('id', '=', id).forNoKeyUpdate().executeTakeFirst()
 }
 

@@ -23,8 +23,8 @@ export interface Command {
   details: string
   /** The names of the arguments that must follow the name of the command, such as `FILE`. None by default. */
   arguments?: readonly string[]
-  /** The option that takes the place of the arguments, if there is one. */
-  insteadOfArguments?: string
+  /** The options that take the place of the arguments, if there are any. */
+  insteadOfArguments?: readonly string[]
   /** The shape of what `--json` prints, for `--help`. A command without it does not have this option. */
   json?: string
   options: Options

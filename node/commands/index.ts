@@ -32,6 +32,7 @@ export const commands: Commands = {
     'Give a user the role user.',
     () => import('./users/change.ts').then(({ demote }) => ({ default: demote }))
   ),
+  'users set-role': command('Give users another role.', () => import('./users/set-role.ts')),
   'users disable': command(
     'Disable a user.',
     () => import('./users/change.ts').then(({ disable }) => ({ default: disable }))
@@ -129,7 +130,7 @@ async function execute (shell: Shell, args: readonly string[]): Promise<number |
   }
   const { summary, load } = commands[name]!
   const { default: command } = await load()
-  const { arguments: names = [], insteadOfArguments } = command
+  const { arguments: names = [], insteadOfArguments = [] } = command
   const options = {
     ...command.options,
     ...command.json !== undefined && { json: { type: 'boolean' } as const },
@@ -147,7 +148,7 @@ async function execute (shell: Shell, args: readonly string[]): Promise<number |
     return reject(shell, `${(error as Error).message.split('. ')[0]!.replace(/\.$/, '')}.`, `${PROGRAM} ${name} --help`)
   }
   if (values['help']) return printText(shell, describeCommand(name, summary, command))
-  const isReplaced = insteadOfArguments !== undefined && values[insteadOfArguments] !== undefined
+  const isReplaced = insteadOfArguments.some((option) => values[option] !== undefined)
   if (!(isReplaced && positionals.length === 0) && positionals.length !== names.length) {
     return reject(shell, `${name} needs ${names.join(' and ')}.`, `${PROGRAM} ${name} --help`)
   }

@@ -50,6 +50,8 @@ export async function withService<Result> (
       mailer,
       mailTemplates: openMailTemplates(settings),
       secret: data.secret,
+      // A command may be what gives these users another role.
+      onRoleInUse () {},
       without: ['posts', 'uploads', 'graphql', 'docs', 'pages'],
     })
     await app.ready()

@@ -13,6 +13,7 @@ const ofNode: Readonly<Record<string, string>> = {
   onFirstAdmin: 'a node prints the first admin',
   onNoAdmin: 'a node prints that there is no admin',
   onAdminIgnored: 'a node prints that ADMIN_EMAIL has no effect',
+  onRoleInUse: 'a node does not start then',
   shownSettings: 'the console of a node shows its settings',
 }
 
@@ -35,6 +36,8 @@ export function checkConfig (
     const complete = name === 'providers'
       ? providersOf({ PROVIDERS: findProviderSettings(env), file: { options: config } })
       : value
+    // The actions of the host are those of its policy.
+    if (name === 'roles') return checkOption(name, complete, { policy: config.policy })
     if (name !== 'routes') return checkOption(name, complete)
     return typeof value === 'function' ? [] : ['routes must be a function']
   })
@@ -49,9 +52,9 @@ function explainUnknown (name: string, settingNames: readonly string[]): string 
   return `there is no option ${name}${similar === undefined ? '' : `: did you mean ${similar}?`}`
 }
 
-function checkOption (name: string, value: unknown): string[] {
+function checkOption (name: string, value: unknown, others: object = {}): string[] {
   try {
-    readOptions({ ...whole, [name]: value } as UsherOptions)
+    readOptions({ ...whole, ...others, [name]: value } as UsherOptions)
     return []
   } catch (error) {
     const message = (error as Error).message.replace(/^usher: /, '')

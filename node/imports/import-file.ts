@@ -15,6 +15,7 @@ import {
 import { kindOfNewHashes } from '../../plugins/sign-in/passwords/passwords.ts'
 import { impossibleHash, IMPORT_LIMITS, workOf, type HashLimits, type StoredHash } from '../../schema/sign-in/passwords/stored-hash.ts'
 import type { Options } from '../../schema/options/options.ts'
+import { noRoles } from '../../schema/options/roles.ts'
 import type { UserFields } from '../../schema/users/user-fields.ts'
 import { terminalContext } from '../commands/audit.ts'
 import type { FirebaseConfig } from './firebase-config.ts'
@@ -34,7 +35,7 @@ const MAX_PROBLEMS = 20
 
 export interface ImportOptions {
   readonly db: Database
-  readonly options: Pick<Options, 'passwordHash' | 'secret' | 'formerSecret'>
+  readonly options: Pick<Options, 'passwordHash' | 'secret' | 'formerSecret'> & Partial<Pick<Options, 'roles'>>
   readonly fields: UserFields
   readonly path: string
   readonly rejectedPath: string
@@ -113,7 +114,8 @@ async function run (
 ): Promise<ImportResult> {
   const resumed = progress.imported
   const problems: ImportResult['problems'][number][] = []
-  const parse = createUserParser({ fields, limits: limitsOf(options), firebase, now: Date.now() })
+  const { roles = noRoles } = options
+  const parse = createUserParser({ fields, roles, limits: limitsOf(options), firebase, now: Date.now() })
   const kinds = await createKinds(db, options, firebase)
   let items: Item[] = []
   let bytes = 0

@@ -8,7 +8,9 @@ import {
 import { InvalidInput } from '../../schema/http/errors.ts'
 import { createParser } from '../../schema/http/validator.ts'
 import { inputsOf } from '../../schema/users/members.ts'
-import type { UserFields } from '../../schema/users/user-fields.ts'
+import { createExtension } from '../../schema/users/extend-user.ts'
+import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
+import { noRoles, type Roles } from '../../schema/options/roles.ts'
 
 /** A line of an import as it is checked, without a password that is not hashed: those do not belong into a file. */
 const ImportLine = Type.Object({
@@ -48,6 +50,8 @@ export function contentOf (bytes: Buffer): string {
 
 export interface ParserOptions {
   readonly fields: UserFields
+  /** Those of the host. */
+  readonly roles?: Roles
   readonly limits: HashLimits
   readonly firebase?: FirebaseParameters | undefined
   /** Milliseconds since 1970. */
@@ -57,9 +61,9 @@ export interface ParserOptions {
 /**
  * Creates a function that reads a line of an import. It returns undefined for a blank line, and throws `RejectedLine`.
  */
-export function createUserParser ({ fields, limits, firebase, now }: ParserOptions) {
+export function createUserParser ({ fields, roles = noRoles, limits, firebase, now }: ParserOptions) {
   const properties = { ...ImportLine.properties, ...Object.fromEntries(fields.map(({ name, input }) => [name, input])) }
-  const parse = createParser({ ...ImportLine, properties })
+  const parse = createParser(createExtension({ userFields: noFields, roles })({ ...ImportLine, properties }))
 
   return (bytes: Buffer): ParsedUser | undefined => {
     let text: string

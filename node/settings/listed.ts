@@ -49,7 +49,10 @@ export async function listShownSettings (shell: Shell): Promise<ShownSetting[]> 
 }
 
 /** Returns the text of a value, which is empty if it is not set. */
-export const textOf = (value: unknown): string => Array.isArray(value) ? value.join(', ') : String(value ?? '')
+export function textOf (value: unknown): string {
+  if (Array.isArray(value)) return value.join(', ')
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? '')
+}
 
 // Returns whether a rule of the policy stands in place of one of the audiences that a setting names.
 const isRule = (name: string, file: ConfigFile | undefined, source: string): boolean =>

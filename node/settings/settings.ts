@@ -2,6 +2,8 @@ import { Type, type Static } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
 import { explainDatabaseUrl } from '../../schema/options/database-url.ts'
 import { storeNames } from '../../schema/options/stores.ts'
+import { actionsOf } from '../../schema/options/policy.ts'
+import { readRoles } from '../../schema/options/roles.ts'
 import { MINIMUM_KIB, RECOMMENDED } from '../../schema/options/password-hash.ts'
 import type { ConfigFile } from '../config/config-file.ts'
 import { settingsOf, withoutDecided } from './config-values.ts'
@@ -164,6 +166,7 @@ export function checkSettings (
   if (settings.PORT === settings.METRICS_PORT && settings.PORT !== 0) errors.push('PORT and METRICS_PORT must differ.')
   if (!errors.some((error) => error.startsWith('WEBHOOK_'))) errors.push(...checkWebhooks(settings))
   errors.push(...checkProviders(settings))
+  if (given.includes('ROLES') && rejected.ROLES === undefined) errors.push(...checkRoles(settings))
   const isValid = (name: Name) => !errors.some((error) => error.startsWith(`${name} `))
   errors.push(...checkEffects(settings, (name) => given.includes(name) && isValid(name)))
   // Checks that follow, such as those of a start, can rely on the types.
@@ -208,6 +211,15 @@ function * checkStores ({ UPLOADS_TO }: Settings, given: readonly string[]): Gen
   }
 }
 
+function checkRoles ({ ROLES, file }: Settings): string[] {
+  try {
+    readRoles(ROLES, actionsOf(file?.options.policy))
+    return []
+  } catch (error) {
+    return [`${(error as Error).message.replace(/^usher: roles/, 'ROLES')}.`]
+  }
+}
+
 function checkWebhooks (settings: Settings): string[] {
   try {
     webhooksOf(settings)
@@ -217,10 +229,20 @@ function checkWebhooks (settings: Settings): string[] {
   }
 }
 
-function parse (name: Name, text: string): string | string[] {
+function parse (name: Name, text: string): unknown {
   // Ajv takes an infinite number for an integer within all limits.
   if (isNumeric(name) && !Number.isFinite(Number(text))) return 'not a number'
+  if (typeOf(name) === 'object') return parseJson(text)
   return typeOf(name) === 'array' ? text.split(',').map((item) => item.trim()) : text
+}
+
+// A text that is no JSON is no object either, so it is rejected.
+function parseJson (text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
 }
 
 const typeOf = (name: Name): unknown => Settings.properties[name].type

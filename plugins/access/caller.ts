@@ -2,16 +2,19 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Client } from '../../db/batching/batching.ts'
 import type { WriterToken } from '../../db/access/live-tokens.ts'
 import type { ClientInfo } from '../../db/access/sessions.ts'
-import { InvalidToken, Unauthenticated } from '../../schema/sign-in/login.ts'
+import type { UserRow } from '../../db/tables/index.ts'
+import { Unauthenticated } from '../../schema/sign-in/login.ts'
 import type { CallSource } from '../../schema/options/hooks.ts'
 import type { Action, Actor, ReadAction, Resource } from '../../schema/options/policy.ts'
 import { denialOf, requireSession, type AccessPolicy, type UserView } from './policy.ts'
 
 /** What a caller asks: the policy, and whether the token and the session of the actor have not ended. */
 export interface CallerAccess {
-  readonly policy: Pick<AccessPolicy, 'allows' | 'viewOf' | 'wholeView'>
+  readonly policy: Pick<AccessPolicy, 'allows' | 'hasRoleOfHost' | 'isListed' | 'mayGrant' | 'mayManage' | 'viewOf' | 'wholeView'>
   tokenOf (actor: Actor): WriterToken
   isStillAllowed (actor: Actor, client?: Client): boolean | Promise<boolean>
+  /** Returns the error of an actor who may not act any more. */
+  endOf (actor: Actor, client?: Client): Promise<Error>
 }
 
 /** What is known about a caller when the operation begins. The request may be gone when the operation ends. */
@@ -91,14 +94,14 @@ export class Caller implements Client, CallerDetails {
   /**
    * Checks again, right before a change takes effect, that the caller may still act: authentication ran when the head
    * of the request arrived, and its body may have taken a while (contract 1.12). It costs a statement only on a node
-   * that does not receive notifications. Throws `InvalidToken`, `DatabaseUnavailable`.
+   * that does not receive notifications. Throws `InvalidToken`, `MembershipEnded`, `DatabaseUnavailable`.
    */
   confirm (): Promise<void> {
-    return this.actor === null ? CONFIRMED : this.#confirmActor()
+    return this.actor === null ? CONFIRMED : this.#confirmActor(this.actor)
   }
 
-  async #confirmActor (): Promise<void> {
-    if (!await this.isStillAllowed()) throw new InvalidToken()
+  async #confirmActor (actor: Actor): Promise<void> {
+    if (!await this.isStillAllowed()) throw await this.#access.endOf(actor, this.client)
   }
 
   /** Returns the actor. Throws `Unauthenticated` if there is none. */
@@ -145,6 +148,28 @@ export class Caller implements Client, CallerDetails {
   /** Throws `Unauthenticated` or `Forbidden` if the policy does not permit an action. */
   authorize (action: Action | ReadAction, resource?: Resource, organization?: Actor['organization']): void {
     if (!this.allows(action, resource, organization)) throw this.#deny(action)
+  }
+
+  /** Returns whether the role of the actor lists an action, see `AccessPolicy`. */
+  isListed (action: Action): boolean {
+    return !this.isHost && this.#access.policy.isListed(this.actor, action)
+  }
+
+  /** Throws `Unauthenticated` or `Forbidden` if the caller may not give somebody a role (contract 20.1). */
+  authorizeGrant (role: unknown): void {
+    this.authorize('users:grant-role')
+    if (this.actor && !this.#access.policy.mayGrant(this.actor, role)) throw this.#deny('users:grant-role')
+  }
+
+  /** Throws `Forbidden` if the caller may not change the account of a user, who may do more (contract 20.1). */
+  authorizeOver ({ id, role }: Pick<UserRow, 'id' | 'role'>, action: Action): void {
+    if (!this.actor || this.actor.id === id) return
+    if (!this.#access.policy.mayManage(this.actor, role)) throw this.#deny(action)
+  }
+
+  /** Returns whether `authorizeOver` needs to know the role of a user. */
+  get hasRoleOfHost (): boolean {
+    return this.actor !== null && this.#access.policy.hasRoleOfHost(this.actor)
   }
 
   #deny (action: string): Error {

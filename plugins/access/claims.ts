@@ -1,6 +1,6 @@
 import { copyRow } from '../../db/tables/row.ts'
 import type { UserRow } from '../../db/tables/index.ts'
-import { checkClaims, noClaims, type ActorClaims } from '../../schema/access/claims.ts'
+import { checkClaims, noClaims, reservedClaims, type ActorClaims } from '../../schema/access/claims.ts'
 import { InternalError } from '../../schema/http/errors.ts'
 import { inTime } from '../../schema/runtime/in-time.ts'
 import { withoutEmpty } from '../../schema/users/user-fields.ts'
@@ -10,7 +10,10 @@ import type { Core } from '../core.ts'
 export type Claims = ReturnType<typeof createClaims>
 
 /** Asks the option `claims` for what to add to the tokens of a user (contract 12.3). */
-export function createClaims ({ options: { claims: claimsOf, userFields, deadlines } }: Pick<Core, 'options'>) {
+export function createClaims ({ options }: Pick<Core, 'options'>) {
+  const { claims: claimsOf, userFields, deadlines } = options
+  const reserved = reservedClaims(options)
+
   return {
     /**
      * Returns the host's claims for a user's next token. Throws `InternalError`, whose cause is logged, if the host's
@@ -20,7 +23,7 @@ export function createClaims ({ options: { claims: claimsOf, userFields, deadlin
     async of (user: UserRow): Promise<ActorClaims> {
       if (!claimsOf) return noClaims
       try {
-        return checkClaims(await inTime((async () => claimsOf(copy(user)))(), deadlines.claims, isLate))
+        return checkClaims(await inTime((async () => claimsOf(copy(user)))(), deadlines.claims, isLate), reserved)
       } catch (thrown) {
         throw new InternalError({ cause: explain(thrown) })
       }

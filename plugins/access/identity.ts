@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { Client } from '../../db/batching/batching.ts'
 import type { ClientInfo } from '../../db/access/sessions.ts'
-import { challengeOf, InvalidToken, Unauthenticated } from '../../schema/sign-in/login.ts'
+import { challengeOf, InvalidToken, MembershipEnded, Unauthenticated } from '../../schema/sign-in/login.ts'
 import { SecondFactorMissing } from '../../schema/sign-in/second-factor.ts'
 import { isGranted, isReadAction, type Action, type Actor, type ReadAction } from '../../schema/options/policy.ts'
 import { hasBody } from '../http/raw/body-deadline.ts'
@@ -15,6 +15,7 @@ import type { ApiKeyVerification } from '../sign-in/api-keys/verification.ts'
 import { isApiKey } from '../sign-in/api-keys/format.ts'
 import { denialOf, requireSession, type AccessPolicy } from './policy.ts'
 import type { SecondFactorRule } from './second-factor-rule.ts'
+import type { TokenIds } from '../../db/access/live-sessions.ts'
 import type { Sessions } from './sessions.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import type { Tokens } from './tokens.ts'
@@ -51,8 +52,8 @@ export function createIdentity (
 
   /**
    * Returns the actor of an `Authorization` header (RFC 6750 2.1), with a token or an API key. Throws `Unauthenticated`
-   * if it has neither, `InvalidToken` if it is invalid, or its session has ended, `SecondFactorMissing` if the actor
-   * must have one, and `DatabaseUnavailable`.
+   * if it has neither, `InvalidToken` if it is invalid, or its session has ended, `MembershipEnded` if only the
+   * membership has, `SecondFactorMissing` if the actor must have one, and `DatabaseUnavailable`.
    *
    * @param client the connection of the request: reads for a client that has disconnected are not sent
    */
@@ -65,7 +66,7 @@ export function createIdentity (
   async function identifyAny (authorization: string | undefined, client?: Client): Promise<Actor> {
     const token = tokenOf(authorization)
     const actor = await (isApiKey(token) ? apiKeys.verify(token, client) : tokens.verify(token))
-    if (!await isLive(actor, client)) throw new InvalidToken()
+    if (!await isLive(actor, client)) throw await endOf(actor, client)
     return actor
   }
 
@@ -90,6 +91,15 @@ export function createIdentity (
   // node that does not receive notifications sends statements for this.
   function isLive (actor: Actor, client?: Client): boolean | Promise<boolean> {
     return actor.keyId === null ? sessions.isLive(writers.tokenOf(actor), client) : apiKeys.isLive(actor, client)
+  }
+
+  /**
+   * Returns the error of an actor who may not act any more: `MembershipEnded` if only the membership has ended, so that
+   * the client refreshes the session and goes on, otherwise `InvalidToken`. Rejects with `DatabaseUnavailable`.
+   */
+  async function endOf (actor: Actor, client?: Client): Promise<FastifyError> {
+    const hasLost = writers.isValid(actor) && await sessions.hasLostMembership(writers.tokenOf(actor), client)
+    return hasLost ? new MembershipEnded() : new InvalidToken()
   }
 
   /** An `onRequest` hook that sets `request.actor` to the user behind the bearer token (contract 1.5). */
@@ -161,7 +171,7 @@ export function createIdentity (
    */
   const identifies = (...actions: readonly ReadAction[]) => policy.isOpen(...actions) ? [] : [identifyReader]
 
-  const access: CallerAccess = { policy, tokenOf: writers.tokenOf, isStillAllowed: mayAct }
+  const access: CallerAccess = { policy, tokenOf: writers.tokenOf, isStillAllowed: mayAct, endOf }
   const callers = new WeakMap<FastifyRequest, Caller>()
 
   /**
@@ -192,13 +202,15 @@ export function createIdentity (
     return new Caller({ actor, client, log, via: 'rest', ...NOWHERE }, access)
   }
 
-  // Calls `onEnd` when a session ends, and when something does not hold. Returns a function that stops watching.
+  // Calls `onEnd` when a session or a membership ends, and when something does not hold. Returns a function that stops
+  // watching.
   function watchWhile (
-    isStillAllowed: () => boolean | Promise<boolean>, sessionId: string, onEnd: () => void
+    isStillAllowed: () => boolean | Promise<boolean>, { id, membershipId }: TokenIds, onEnd: () => void
   ): () => void {
     // Several watchers may have the same callback.
     const end = () => onEnd()
-    const stops = [sessions.watch(sessionId, end), actorWatch.add(isStillAllowed, end)]
+    const ids = membershipId === undefined ? [id] : [id, membershipId]
+    const stops = [...ids.map((id) => sessions.watch(id, end)), actorWatch.add(isStillAllowed, end)]
     return () => { for (const stop of stops) stop() }
   }
 
@@ -221,19 +233,20 @@ export function createIdentity (
       new Caller({ actor: null, isHost: true, address: '', userAgent: '', log: lifecycle.log, ...details }, access),
 
     /**
-     * Calls `onEnd` when the actor's session ends, when its signing key is revoked, when the API key is deleted, and
-     * when the token or the key expires, also if that has happened since the actor was identified. Returns a function
-     * that stops watching.
+     * Calls `onEnd` when the actor's session or membership ends, when its signing key is revoked, when the API key is
+     * deleted, and when the token or the key expires, also if that has happened since the actor was identified. Returns
+     * a function that stops watching.
      */
     watch (actor: Actor, onEnd: () => void): () => void {
-      const { id, expires } = writers.tokenOf(actor)
+      const token = writers.tokenOf(actor)
+      const { expires } = token
       let timer: NodeJS.Timeout
       const wait = () => {
         const left = expires - clock.now()
         timer = setTimeout(left > MAX_TIMER_MS ? wait : onEnd, Math.min(Math.max(0, left), MAX_TIMER_MS)).unref()
       }
       wait()
-      const unwatch = watchWhile(() => mayAct(actor), id, onEnd)
+      const unwatch = watchWhile(() => mayAct(actor), token, onEnd)
       return () => {
         clearTimeout(timer)
         unwatch()
@@ -241,13 +254,13 @@ export function createIdentity (
     },
 
     /**
-     * Does the same only when the session ends or the API key is deleted. The token may expire or lose its signing key
-     * during a long download.
+     * Does the same only when the session or the membership ends or the API key is deleted. The token may expire or
+     * lose its signing key during a long download.
      */
     watchSession (actor: Actor, onEnd: () => void): () => void {
       if (!writers.isOurs(actor)) return () => {}
-      const { id } = writers.tokenOf(actor)
-      return watchWhile(() => sessions.exists(id), id, onEnd)
+      const token = writers.tokenOf(actor)
+      return watchWhile(() => sessions.existsFor(token), token, onEnd)
     },
 
     /**
@@ -258,27 +271,30 @@ export function createIdentity (
 
     /**
      * Checks again that the reader may act, because a read may have waited. Somebody without an account always may, and
-     * so may an actor of another mount, which a hook of the host has set. Throws `InvalidToken`, `DatabaseUnavailable`.
+     * so may an actor of another mount, which a hook of the host has set. Throws what `endOf` returns, and
+     * `DatabaseUnavailable`.
      */
     async confirmReader (reader: Actor | null | undefined, client?: Client): Promise<void> {
-      if (!await isStillAllowed(reader, client)) throw new InvalidToken()
+      if (reader && !await isStillAllowed(reader, client)) throw await endOf(reader, client)
     },
 
     isStillAllowed,
+    endOf,
 
     /**
-     * Returns the error of an operation that has failed, which is `InvalidToken` in place of another rejection if the
+     * Returns the error of an operation that has failed, which is that of `endOf` in place of another rejection if the
      * actor may not act any more (contract 1.12). A rejection says what exists, for example, and is then not for this
-     * actor. Rejects with `DatabaseUnavailable`.
+     * actor. A statement that was rejected says `InvalidToken`, whatever has ended. Rejects with `DatabaseUnavailable`.
      */
     rejectionOf<Failure extends Error & { statusCode?: number }> (
       error: Failure, actor: Actor | null | undefined, client?: Client
     ): Failure | FastifyError | Promise<Failure | FastifyError> {
       const { statusCode = 500 } = error
-      if (statusCode < 400 || statusCode === 401 || statusCode >= 500) return error
+      if (error instanceof InvalidToken && actor?.organization && writers.isOurs(actor)) return endOf(actor, client)
+      if (!actor || statusCode < 400 || statusCode === 401 || statusCode >= 500) return error
       const may = isStillAllowed(actor, client)
-      const choose = (may: boolean) => may ? error : new InvalidToken()
-      return typeof may === 'boolean' ? choose(may) : may.then(choose)
+      const choose = async () => await may ? error : endOf(actor, client)
+      return may === true ? error : choose()
     },
 
     authenticate,
@@ -324,9 +340,10 @@ export function createIdentity (
      */
     reconfirm (request: FastifyRequest, _: FastifyReply, done: (error?: Error) => void): void {
       const { raw, socket } = request
-      const may = !hasBody(raw) || isStillAllowed(actors.in(request), socket)
+      const actor = actors.in(request)
+      const may = !actor || !hasBody(raw) || isStillAllowed(actor, socket)
       if (may === true) return done()
-      Promise.resolve(may).then((may) => done(may ? undefined : new InvalidToken()), done)
+      Promise.resolve(may).then(async (may) => { if (!may) throw await endOf(actor!, socket) }).then(() => done(), done)
     },
   }
 }

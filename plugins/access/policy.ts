@@ -30,9 +30,13 @@ export interface UserView {
 // rows differently.
 const REPRESENTATION = 'user 1 application/json'
 
-// A rule may depend on claims, and tokens of the same user may have different ones. It may depend on the API key.
-const sharedByNobodyElse = (reader: Actor | null): string =>
-  reader ? `${reader.id} ${reader.role} ${JSON.stringify(reader.claims)} ${reader.keyId ?? ''}` : 'nobody'
+// A rule may depend on claims, and tokens of the same user may have different ones. It may depend on the API key, and
+// on the organisation for which the token was issued.
+function sharedByNobodyElse (reader: Actor | null): string {
+  if (!reader) return 'nobody'
+  const { id, role, claims, keyId, organization } = reader
+  return `${id} ${role} ${JSON.stringify(claims)} ${keyId ?? ''} ${organization?.membershipId ?? ''}`
+}
 
 // Of an action that is not about something that has an owner.
 const NOTHING: Resource = Object.freeze({})
@@ -67,7 +71,9 @@ export function requireSession ({ sessionId }: Actor): string {
 }
 
 /** Decides who may do and see what (contract 2, 11.1). Nothing else asks the rules of the option `policy`. */
-export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'policy' | 'userFields'>) {
+export function createPolicy (
+  { policy: rules, userFields, roles }: Pick<Options, 'policy' | 'userFields' | 'roles'>
+) {
   const fieldsAreOpen = areOpen(userFields)
   const [everything, withoutAccount] = [createView(true, userFields), createView(false, userFields)]
   // Those of readers who see only some of the fields, by what they see. There are few.
@@ -85,6 +91,24 @@ export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'poli
   function allows (actor: Actor | null, action: Action | ReadAction, resource = NOTHING): boolean {
     if (isReadAction(action)) return rules[action](readerFor(actor, action), resource)
     return actor !== null && isGranted(actor, action) && rules[action](actor, resource)
+  }
+
+  /** Returns whether the role of an actor lists an action, which no rule of the host decides (contract 20.1). */
+  const isListed = (actor: Actor | null, action: Action): boolean =>
+    actor !== null && isGranted(actor, action) && (rules[action].listedBy?.has(actor.role) ?? false)
+
+  // Returns whether a user may perform an action on everything. The limits of an API key do not matter: what gives
+  // power over others gives it to the key.
+  function hasEverywhere (actor: Actor, action: string): boolean {
+    if (isReadAction(action)) return rules[action](actor, NOTHING)
+    return rules[action as Action](actor, NOTHING)
+  }
+
+  /** Returns whether an actor may do all that another role permits beyond what every user may do (contract 20.1). */
+  function covers (actor: Actor, role: string): boolean {
+    if (actor.role === 'admin' || role === 'user') return true
+    const actions = roles.get(role)
+    return actions !== undefined && [...actions].every((action) => hasEverywhere(actor, action))
   }
 
   function createView (seesAccount: boolean, fields: UserFields): UserView {
@@ -115,6 +139,25 @@ export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'poli
   return {
     isOpen,
     allows,
+    isListed,
+
+    /**
+     * Returns whether an actor who may grant roles may grant this one: each with its actions, and `admin` only by the
+     * role `admin`, or by a rule of the host for `users:grant-role`. What is no role, the schema rejects.
+     */
+    mayGrant (actor: Actor, role: unknown): boolean {
+      if (role === 'admin') return !isListed(actor, 'users:grant-role')
+      return typeof role !== 'string' || !roles.has(role) || covers(actor, role)
+    },
+
+    /** Returns whether an actor has a role of the host, so that `mayManage` depends on the role of the other user. */
+    hasRoleOfHost: ({ role }: Actor): boolean => roles.has(role),
+
+    /**
+     * Returns whether an actor may change the account of a user with a role, if the policy permits that: a role of the
+     * host gives no power over users who may do more.
+     */
+    mayManage: (actor: Actor, role: string): boolean => !roles.has(actor.role) || covers(actor, role),
 
     /** Throws `Unauthenticated` or `Forbidden` if an actor may not perform an action. */
     authorize (actor: Actor | null, action: Action | ReadAction, resource?: Resource): void {

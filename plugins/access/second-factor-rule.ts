@@ -8,7 +8,7 @@ export type SecondFactorRule = ReturnType<typeof createSecondFactorRule>
 export function createSecondFactorRule ({ secondFactor }: Pick<Options, 'secondFactor'>) {
   /** Returns whether the option requires an actor to have a second factor. */
   const isRequired = ({ role }: Pick<Actor, 'role'>): boolean =>
-    secondFactor === 'everyone' || (secondFactor === 'admins' && role === 'admin')
+    secondFactor === 'everyone' || (secondFactor === 'admins' && role !== 'user')
 
   return {
     isRequired,

@@ -3,13 +3,13 @@ import { channelOf } from '../../db/driver/channel.ts'
 import {
   deleteEndedSessions, deleteExpiredSessions, deleteSession, deleteSessionsOf, listEndedSessions, type EndContext,
 } from '../../db/access/ended-sessions.ts'
-import { areLive } from '../../db/access/live-sessions.ts'
+import { areLive, type TokenIds } from '../../db/access/live-sessions.ts'
 import { findLiveTokens, type TokenKey, type WriterToken } from '../../db/access/live-tokens.ts'
 import { endedOf, repairAccount } from '../../db/sign-in/repairs.ts'
 import { batchCalls, type Client } from '../../db/batching/batching.ts'
 import {
-  findConsoleSession, findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession, type Authentication,
-  type ClientInfo, type Lifetime, type NewSession, type SessionRow,
+  findConsoleSession, findSession, findSessionOfToken, findSessionOwner, insertSession, listSessionsOf, rotateSession,
+  type Authentication, type ClientInfo, type Lifetime, type NewSession, type SessionOfToken, type SessionRow,
 } from '../../db/access/sessions.ts'
 import type { Confirmer } from '../../db/driver/write-in-time.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
@@ -38,6 +38,8 @@ interface Dependencies extends Core {
   signingKeys: SigningKeys
 }
 
+type TokenToCheck = Omit<WriterToken, 'expires'>
+
 /** A session as its user gets it: the value of the cookie, and when the session expires. */
 export interface OpenSession extends Authentication { id: string, cookie: string, expiresAt: Date }
 
@@ -56,12 +58,14 @@ export function createSessions (
   let generation = 0
   const tokenSeconds = longestLifeOf(options)
   const timeoutMs = options.deadlines.batch
-  const readLiveToken = batchCalls(
+  const readLiveTokens = batchCalls(
     (keys: TokenKey[]) => findLiveTokens(db, keys), { timeoutMs, telemetry: batch('sessions.check') }
   )
+  const readLiveToken = async ({ id, kid, membershipId = '' }: TokenToCheck, client?: Client): Promise<boolean> =>
+    await readLiveTokens(`${id} ${kid} ${membershipId}`, client) === true
   const readSession = batchCalls((ids: string[]) => areLive(db, ids), { timeoutMs })
   const revocations = metrics.counter(
-    'usher_revocations_total', 'Sessions and API keys of which this node has learned that they have ended'
+    'usher_revocations_total', 'Sessions, memberships and API keys of which this node has learned that they have ended'
   )
   metrics.gauge(
     'usher_revoked_sessions', 'Ended sessions whose tokens may not have expired yet', () => ended.size,
@@ -88,7 +92,10 @@ export function createSessions (
     for (const { id, age } of await listEndedSessions(db, tokenSeconds)) record(id, age)
   }
 
-  /** Rejects sessions that this node has ended from now on, since the notification has not arrived yet. */
+  /**
+   * Rejects what this node has ended, sessions, memberships or API keys, from now on, since the notification has not
+   * arrived yet.
+   */
   function markEnded (ids: readonly string[]): void {
     for (const id of ids) record(id)
   }
@@ -141,16 +148,26 @@ export function createSessions (
      * Returns undefined if there is no such session or the cookie is not genuine.
      * A session that this node knows to have ended is never refreshed: after a failover to a replica that lags behind,
      * the database may still have its row.
+     * @param organizationId of which organisation the membership is returned with it
      */
-    async refresh (cookie: SessionCookie, origin: ClientInfo): Promise<OpenSession & { user: UserRow } | undefined> {
+    async refresh (
+      cookie: SessionCookie, origin: ClientInfo, organizationId?: string
+    ): Promise<OpenSession & Pick<SessionOfToken, 'user' | 'organization'> | undefined> {
       const { id, secret } = cookie
       if (ended.has(id)) return undefined
-      const find = () => findSession(db, { id, secretHash: hashSecret(secret) }, options.userFields)
+      const find = () => findSession(db, { id, secretHash: hashSecret(secret), organizationId }, options.userFields)
       const found = await find()
       if (!found || !isGenuine(cookie, found.rotationKey)) return undefined
-      const { user, rotationKey, recentRotations, amr, authTime } = found
-      const open = (rotations: number, expiresAt: Date) =>
-        ({ id, user, expiresAt, amr, authTime, cookie: writeSessionCookie({ id, secret, rotations }, rotationKey) })
+      const { user, organization, rotationKey, recentRotations, amr, authTime } = found
+      const open = (rotations: number, expiresAt: Date) => ({
+        id,
+        user,
+        organization,
+        expiresAt,
+        amr,
+        authTime,
+        cookie: writeSessionCookie({ id, secret, rotations }, rotationKey),
+      })
 
       const age = found.rotations - cookie.rotations
       // The cookie was replaced longer ago than the grace period: either it or its successor was stolen.
@@ -166,6 +183,13 @@ export function createSessions (
       const rotated = await find()
       return rotated && open(rotated.rotations, rotated.expiresAt)
     },
+
+    /**
+     * Returns a session with its user and the membership in an organisation as stored now, for another of its tokens,
+     * or undefined if it has ended.
+     */
+    ofToken: async (id: string, organizationId: string | undefined): Promise<SessionOfToken | undefined> =>
+      ended.has(id) ? undefined : findSessionOfToken(db, { id, organizationId }, options.userFields),
 
     /** Returns the session that a cookie is of, with its user as stored now, or undefined. The cookie stays valid. */
     async find (cookie: SessionCookie): Promise<CookieSession | undefined> {
@@ -233,20 +257,33 @@ export function createSessions (
     markEnded,
 
     /**
-     * Returns whether a session has not ended and the signing key of its token has not been revoked, or whether an API
-     * key has not been deleted. A node that receives notifications knows; any other one asks the database, for a client
-     * that may disconnect. Rejects with `DatabaseUnavailable`.
+     * Returns whether a token is live: its session has not ended, nor the membership for which it was issued, and its
+     * signing key has not been revoked; or whether an API key has not been deleted. A node that receives notifications
+     * knows; any other one asks the database, for a client that may disconnect. Rejects with `DatabaseUnavailable`.
      * @param isKnown false if this node may have forgotten that it has ended, so that it must ask
      */
-    isLive ({ id, kid }: WriterToken, client?: Client, isKnown = true): boolean | Promise<boolean> {
-      if (ended.has(id)) return false
+    isLive (token: TokenToCheck, client?: Client, isKnown = true): boolean | Promise<boolean> {
+      if (isKnownToEnd(token)) return false
       if (isKnown && notifications.connected && signingKeys.isUpToDate) return true
-      return readLiveToken(`${id} ${kid}`, client).then((live) => {
+      return readLiveToken(token, client).then((live) => {
         // The key may have been revoked, and then this node must not sign with it. If the read fails, the next such
         // token repeats it.
         if (!live) signingKeys.learn().catch(() => {})
-        return live === true && !ended.has(id)
+        return live && !isKnownToEnd(token)
       }, throwUnavailable)
+    },
+
+    /**
+     * Returns whether the membership of a token has ended, and the session has not, so that a refresh leads to another
+     * token (contract 19.3). Reads the database unless this node knows. Rejects with `DatabaseUnavailable`.
+     */
+    hasLostMembership (token: TokenToCheck, client?: Client): boolean | Promise<boolean> {
+      const { id, kid, membershipId } = token
+      if (membershipId === undefined || ended.has(id)) return false
+      const isKnown = ended.has(membershipId)
+      if (isKnown && notifications.connected && signingKeys.isUpToDate) return true
+      return Promise.all([isKnown ? false : readLiveToken(token, client), readLiveToken({ id, kid }, client)])
+        .then(([isLive, hasSession]) => !isLive && hasSession, throwUnavailable)
     },
 
     /**
@@ -257,14 +294,21 @@ export function createSessions (
     /** A number that changes when this node may have missed that something has ended long ago. */
     get generation () { return generation },
 
-    /** Does the same as `isLive` for a session or an API key, whatever its tokens. */
-    exists: (id: string): boolean | Promise<boolean> =>
-      !ended.has(id) && (notifications.connected || readSession(id).catch(throwUnavailable)),
+    exists,
+
+    /** Does the same as `exists` for the session or the API key of a token and for its membership. */
+    existsFor ({ id, membershipId }: TokenIds): boolean | Promise<boolean> {
+      const hasSession = exists(id)
+      if (membershipId === undefined || hasSession === false) return hasSession
+      const hasMembership = exists(membershipId)
+      if (hasSession === true || hasMembership === false) return hasMembership
+      return Promise.all([hasSession, hasMembership]).then((found) => found.every((exists) => exists))
+    },
 
     /**
-     * Calls `onEnd` when this node learns that a live session has ended on any node. Returns a function that stops
-     * watching. A node that does not receive notifications learns of it when it receives them again, so its caller has
-     * to ask (`plugins/access/identity.ts`).
+     * Calls `onEnd` when this node learns that a live session, membership or API key has ended on any node. Returns a
+     * function that stops watching. A node that does not receive notifications learns of it when it receives them
+     * again, so its caller has to ask (`plugins/access/identity.ts`).
      */
     watch (id: string, onEnd: () => void): () => void {
       const watching = watchers.get(id) ?? new Set()
@@ -274,6 +318,15 @@ export function createSessions (
         if (watching.size === 0) watchers.delete(id)
       }
     },
+  }
+
+  function isKnownToEnd ({ id, membershipId }: TokenIds): boolean {
+    return ended.has(id) || (membershipId !== undefined && ended.has(membershipId))
+  }
+
+  /** Does the same as `isLive` for a session, a membership or an API key, whatever its tokens. */
+  function exists (id: string): boolean | Promise<boolean> {
+    return !ended.has(id) && (notifications.connected || readSession(id).catch(throwUnavailable))
   }
 
   /**

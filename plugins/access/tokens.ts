@@ -3,11 +3,13 @@ import type { FastifyInstance } from 'fastify'
 import { isUuid } from '../../db/driver/postgres.ts'
 import type { WriterToken } from '../../db/access/live-tokens.ts'
 import { InvalidToken } from '../../schema/sign-in/login.ts'
-import { hostClaims, noClaims } from '../../schema/access/claims.ts'
-import type { Actor } from '../../schema/options/policy.ts'
+import { hostClaims, noClaims, reservedClaims } from '../../schema/access/claims.ts'
+import type { Actor, ActorOrganization } from '../../schema/options/policy.ts'
 import { isSigningAlgorithm, type SigningAlgorithm } from '../../schema/options/signing-algorithm.ts'
-import { roles, type Role } from '../../schema/users/users.ts'
+import { namesOfRoles } from '../../schema/options/roles.ts'
+import type { Role } from '../../schema/users/users.ts'
 import type { Core } from '../core.ts'
+import { isKnownRole } from './memberships.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { CLOCK_SKEW_SECONDS } from './token-lifetime.ts'
 import type { Writers } from './writers.ts'
@@ -28,18 +30,23 @@ interface Dependencies extends Pick<Core, 'database' | 'options'> {
 }
 
 interface Header { alg: SigningAlgorithm, typ: string, kid: string }
-type NewActor = Pick<Actor, 'id' | 'role' | 'amr' | 'authTime'> & { sessionId: string } & Partial<Pick<Actor, 'claims'>>
+type NewActor = Pick<Actor, 'id' | 'role' | 'amr' | 'authTime'> & { sessionId: string } &
+  Partial<Pick<Actor, 'claims' | 'organization'>>
 interface Claims { sub: string, sid: string, role: Role, iat: number, exp: number, amr: string[], auth_time: number }
+/** The further claims of a token for an organisation: its id, the role in it, and the id of the membership. */
+interface OrganizationClaims { org: string, org_role: string, mid: string }
 
 /**
  * Signs and verifies access tokens: JWTs with Ed25519 signatures, by keys that are stored in the database (contract 4).
  */
 export async function createTokens (
-  {
-    scope, database: { clock }, signingKeys, writers, options: { issuer, accessTokenSeconds, claims: claimsOf },
-  }: Dependencies
+  { scope, database: { clock }, signingKeys, writers, options }: Dependencies
 ) {
+  const { issuer, accessTokenSeconds, claims: claimsOf, organizations, roles } = options
+  const reserved = reservedClaims(options)
   const jwt = await registerJwt(scope)
+  // A token may have another role, if another node has other options.
+  const knownRoles: ReadonlySet<unknown> = new Set(namesOfRoles(roles))
   // A signature is verified once. The map's key is the whole token. Whether the session has ended is checked elsewhere,
   // on every request.
   const verified = new Map<string, WriterToken & { actor: Actor }>()
@@ -62,7 +69,8 @@ export async function createTokens (
       attempt(() => jwt.decode<{ header: object, payload: object }>(token, { complete: true })!)
     // Only the encoding that a node writes is accepted: it has no duplicate members, and nothing that another parser
     // may interpret in another way.
-    if (!token.startsWith(`${encode(header)}.${encode(payload)}.`) || !isHeader(header) || !isClaims(payload)) {
+    if (!token.startsWith(`${encode(header)}.${encode(payload)}.`) || !isHeader(header) || !isClaims(payload) ||
+      !knownRoles.has(payload.role)) {
       throw new InvalidToken()
     }
     // Nodes do not sign tokens with a longer lifetime, so such a token was signed with a stolen key.
@@ -80,8 +88,10 @@ export async function createTokens (
     const now = clockTimestamp / 1000
     // This also rejects a token that expires at this very moment, and one that was issued in the future.
     if (exp <= now || iat > now + CLOCK_SKEW_SECONDS) throw new InvalidToken()
-    const claims = claimsOf ? hostClaims(payload) : noClaims
-    const entry = admit({ id, role, sessionId, amr, authTime, claims }, { kid, exp })
+    const claims = claimsOf ? hostClaims(payload, reserved) : noClaims
+    const organization = organizations ? organizationOf(payload) : null
+    if (organization && !isKnownRole(options, organization)) throw new InvalidToken()
+    const entry = admit({ id, role, sessionId, amr, authTime, organization, claims }, { kid, exp })
     // If the map is full, the oldest entry is dropped.
     if (verified.size >= REMEMBERED_TOKENS) verified.delete(verified.keys().next().value!)
     verified.set(token, entry)
@@ -90,7 +100,8 @@ export async function createTokens (
 
   // Returns an actor whose writes are refused once the session has ended, the key is revoked or the time is over.
   function admit (
-    { id, role, sessionId, amr, authTime, claims = noClaims }: NewActor, { kid, exp }: { kid: string, exp: number }
+    { id, role, sessionId, amr, authTime, organization = null, claims = noClaims }: NewActor,
+    { kid, exp }: { kid: string, exp: number }
   ): WriterToken & { actor: Actor } {
     const actor = Object.freeze({
       id,
@@ -100,10 +111,10 @@ export async function createTokens (
       actions: null,
       amr: Object.freeze([...amr]),
       authTime,
-      organization: null,
+      organization: organization && Object.freeze(organization),
       claims,
     })
-    const token = { id: sessionId, kid, expires: exp * 1000 }
+    const token = { id: sessionId, kid, expires: exp * 1000, membershipId: organization?.membershipId }
     writers.add(actor, token)
     return { ...token, actor }
   }
@@ -117,11 +128,13 @@ export async function createTokens (
   return {
     /** Returns a new access token, which expires no later than its session. */
     sign (
-      { id, role, sessionId, amr, authTime, claims }: NewActor, session: { expiresAt?: Date | undefined } = {}
+      { id, role, sessionId, amr, authTime, organization, claims }: NewActor,
+      session: { expiresAt?: Date | undefined } = {}
     ): string {
       const { id: kid, algorithm, privateKey } = signingKeys.current()
       const { iat, exp } = lifeOf(session)
-      return jwt.sign({ ...claims, sub: id, sid: sessionId, role, amr, auth_time: authTime, iat, exp }, {
+      const payload = { ...claims, sub: id, sid: sessionId, role, amr, auth_time: authTime, iat, exp }
+      return jwt.sign({ ...payload, ...organization && claimsOfOrganization(organization) }, {
         key: privateKey, kid, algorithm,
       })
     },
@@ -181,7 +194,19 @@ function isHeader (header: object): header is Header {
 
 function isClaims (payload: object): payload is Claims {
   const { sub, sid, role, iat, exp, amr, auth_time: authTime } = payload as Partial<Record<string, unknown>>
-  return [sub, sid].every((id) => typeof id === 'string' && isUuid(id)) && roles.includes(role as Role) &&
+  return [sub, sid].every((id) => typeof id === 'string' && isUuid(id)) && typeof role === 'string' &&
     Number.isSafeInteger(iat) && Number.isSafeInteger(exp) && Number.isSafeInteger(authTime) &&
     Array.isArray(amr) && amr.every((method) => typeof method === 'string')
+}
+
+const claimsOfOrganization = ({ id, role, membershipId }: ActorOrganization): OrganizationClaims =>
+  ({ org: id, org_role: role, mid: membershipId })
+
+// Returns the organisation that a token names. It names all three claims or none of them.
+function organizationOf (payload: object): ActorOrganization | null {
+  const { org: id, org_role: role, mid: membershipId } = payload as Partial<Record<keyof OrganizationClaims, unknown>>
+  if (id === undefined && role === undefined && membershipId === undefined) return null
+  const isComplete = typeof id === 'string' && typeof role === 'string' && typeof membershipId === 'string'
+  if (!isComplete || !isUuid(id) || !isUuid(membershipId)) throw new InvalidToken()
+  return { id, role, membershipId }
 }

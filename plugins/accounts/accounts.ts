@@ -54,9 +54,9 @@ interface Dependencies extends Core, Pick<Access, 'sessions'>, Pick<MailLinks, '
 export function createAccounts (dependencies: Dependencies) {
   const {
     database: { db }, audit, credentials, hooks, login, passwords, providers, sessions, undoLinks,
-    deletedUsers, users, stepUp, throttle, options: { userFields },
+    deletedUsers, users, stepUp, throttle, options, options: { userFields },
   } = dependencies
-  const { patch } = userInputs(userFields)
+  const { patch } = userInputs(options)
   const updates = createUpdateHooks(dependencies)
   const deferEmail = createDeferEmail(dependencies)
   const updateUser = createUserUpdates(dependencies)
@@ -65,16 +65,18 @@ export function createAccounts (dependencies: Dependencies) {
     return foldEmail((await users.get(id, caller.client)).email) !== foldEmail(email)
   }
 
-  // Returns what notifies a user who becomes an admin or is enabled again: whatever can log in then has more to gain.
+  // Returns what notifies a user who gets another role than `user` or is enabled again: whatever can log in then has
+  // more to gain.
   async function prepareAdmission (caller: Caller, id: string, { role, disabled }: Changes) {
-    if (role !== 'admin' && disabled !== false) return undefined
+    const isGranted = role !== undefined && role !== null && role !== 'user'
+    if (!isGranted && disabled !== false) return undefined
     const former = await users.get(id, caller.client)
-    const mail = role === 'admin' && former.role !== 'admin'
-      ? 'account-promoted' as const
+    const mail = isGranted && former.role !== role
+      ? role === 'admin' ? 'account-promoted' as const : 'role-granted' as const
       : disabled === false && former.disabled ? 'account-enabled' as const : undefined
     if (!mail) return undefined
-    return async (trx: Database, { id: userId, email }: UserRow): Promise<void> => {
-      const recipient = { email, userId, language: caller.languageOf(userId) }
+    return async (trx: Database, { id: userId, email, role }: UserRow): Promise<void> => {
+      const recipient = { email, userId, role, language: caller.languageOf(userId) }
       await undoLinks.notifyAdmitted(trx, mail, recipient, await listWays(trx, userId), providerNameOf)
     }
   }
@@ -117,6 +119,7 @@ export function createAccounts (dependencies: Dependencies) {
     caller: Caller, id: string, given: Changes, match: Match, defersEmail: boolean
   ): Promise<UserRow> {
     if (!patch.isIn(given)) return getUnchanged(id, caller, match)
+    if (caller.hasRoleOfHost) caller.authorizeOver(await users.get(id, caller.client), 'users:replace')
     const wanted = hooks.has('beforeUserUpdate') ? await updates.change(caller, id, given) : given
     if (!patch.isIn(wanted)) return getUnchanged(id, caller, match)
     const isOwn = caller.actor?.id === id.toLowerCase()
@@ -143,7 +146,7 @@ export function createAccounts (dependencies: Dependencies) {
 
   return {
     /**
-     * Changes a user. Demoting or disabling a user, or making the user an admin, ends the user's sessions. If the
+     * Changes a user. Giving the user another role, or disabling the user, ends the user's sessions. If the
      * address changes, the former one gets a mail, with a link that restores it if it is the user's own change. If the
      * actor may not see the addresses of others, the address changes when a link that is sent to it is used. Without a
      * member to change, not even the time of the last change is set. Throws `Unauthenticated`, `Forbidden`,
@@ -176,6 +179,7 @@ export function createAccounts (dependencies: Dependencies) {
      */
     async delete (caller: Caller, id: string, match?: Match): Promise<void> {
       caller.authorize('users:delete', { ownerId: id.toLowerCase() })
+      if (caller.hasRoleOfHost) caller.authorizeOver(await users.get(id, caller.client), 'users:delete')
       const isOwn = caller.actor?.id === id.toLowerCase()
       if (isOwn) await stepUp.require(caller)
       if (hooks.has('beforeUserDelete')) {

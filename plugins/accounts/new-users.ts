@@ -36,9 +36,11 @@ interface Dependencies extends Pick<Core, 'database' | 'options'>, Pick<MailLink
 
 /** Creates users: one function for each way to become a user. */
 export function createNewUsers (
-  { database: { db, newId }, users, passwords, audit, hooks, signUps, throttle, options: { userFields } }: Dependencies
+  {
+    database: { db, newId }, users, passwords, audit, hooks, signUps, throttle, options, options: { userFields },
+  }: Dependencies
 ) {
-  const { creation, signUp } = userInputs(userFields)
+  const { creation, signUp } = userInputs(options)
 
   const plain = plainColumns(userFields)
 

@@ -30,7 +30,7 @@ export function withoutIgnored (fields: UserFields, caller: Caller, given: unkno
 /** Throws `Unauthenticated` or `Forbidden` if a caller may not give a new user the role in `given`. */
 export function authorizeNewRole (caller: Caller, given: unknown): void {
   const { role = 'user' } = membersOf(given)
-  if (role !== 'user') caller.authorize('users:grant-role')
+  if (role !== 'user') caller.authorizeGrant(role)
 }
 
 /**
@@ -48,14 +48,35 @@ export function authorizeCreation (caller: Caller, given?: unknown): void {
 export function authorizeMembers (caller: Caller, id: string, given: unknown): void {
   const { role, disabled } = membersOf(given)
   const isOwn = caller.actor?.id === id.toLowerCase()
-  if (role !== undefined && !(isOwn && role === caller.actor.role)) caller.authorize('users:grant-role')
+  if (role !== undefined && !(isOwn && role === caller.actor.role)) caller.authorizeGrant(role)
   // Disabling and enabling are one permission, which users do not have over their own record. Actors are not disabled,
   // so in their own record `false` changes nothing, and a response can be sent back.
   if (disabled !== undefined && !(isOwn && disabled === false)) caller.authorize('users:disable', { ownerId: id.toLowerCase() })
 }
 
+/**
+ * Returns whether a caller may give roles, or disable users, without `users:replace`: because the role of the actor
+ * lists it (contract 20.1). With `users:replace`, a moderator could also give users another address, and take over
+ * their accounts.
+ */
+export const hasListedChange = (caller: Caller): boolean =>
+  caller.isListed('users:grant-role') || caller.isListed('users:disable')
+
+/**
+ * Throws `Unauthenticated` or `Forbidden` if a caller may change nothing of a user. What depends on the body, such as
+ * `authorizeChange`, is asked when it has arrived.
+ */
+export function authorizeSomeChange (caller: Caller, id: string): void {
+  if (!hasListedChange(caller)) caller.authorize('users:replace', { ownerId: id.toLowerCase() })
+}
+
 /** Throws `Unauthenticated` or `Forbidden` if a caller may not change a user like this. */
 export function authorizeChange (caller: Caller, id: string, given: unknown): void {
-  caller.authorize('users:replace', { ownerId: id.toLowerCase() })
+  const { role, disabled, ...others } = membersOf(given)
+  const isListed = Object.values(others).every((value) => value === undefined) &&
+    (role !== undefined || disabled !== undefined) &&
+    (role === undefined || caller.isListed('users:grant-role')) &&
+    (disabled === undefined || caller.isListed('users:disable'))
+  if (!isListed) caller.authorize('users:replace', { ownerId: id.toLowerCase() })
   authorizeMembers(caller, id, given)
 }

@@ -14,8 +14,8 @@ interface Dependencies extends Pick<Core, 'options'> {
 }
 
 /** Creates the functions that run the host's hooks for changes and deletions of users. */
-export function createUpdateHooks ({ hooks, users, options: { userFields } }: Dependencies) {
-  const { patch } = userInputs(userFields)
+export function createUpdateHooks ({ hooks, users, options, options: { userFields } }: Dependencies) {
+  const { patch } = userInputs(options)
 
   return {
     /** Returns the changes as the hook wants them. Throws `UserNotFound`, and what the hook throws. */

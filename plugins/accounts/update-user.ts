@@ -61,6 +61,7 @@ export function createUserUpdates (
   async function updateAlone (caller: Caller, { id, changes, match, inTransaction }: UserChange): Promise<UserRow> {
     const context = {
       ...audit.contextOf(caller),
+      membershipId: caller.actor?.organization?.membershipId ?? null,
       ...changes.email === undefined
         ? { undo: null, mails: null }
         : undoLinks.forEmailChange(caller.actor?.id === id, caller.languageOf(id)),
@@ -89,7 +90,7 @@ export function createUserUpdates (
     }
     return inTurn.run(id, async () => {
       const result = shareable
-        ? await updateShared({ id, changes, actorId, writerId: caller.token?.id ?? null, match }, caller)
+        ? await updateShared({ id, changes, actorId, writer: caller.token, match }, caller)
         : separate
       return result === separate ? updateAlone(caller, change) : result
     })

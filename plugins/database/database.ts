@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { readAtStart, type AtStart } from '../../db/driver/at-start.ts'
+import { explainUnknownRoles, listUnknownRoles, type UnknownRole } from '../../db/users/unknown-roles.ts'
 import { isOutage } from '../../db/driver/circuit-breaker.ts'
 import { openDatabase as openConnections } from '../../db/driver/connection.ts'
 import { newId } from '../../db/driver/ids.ts'
@@ -37,7 +38,8 @@ const SHARE_OF_HOOK = 0.8
  */
 export async function openDatabase (app: FastifyInstance) {
   const {
-    database, notificationsUrl, replicaUrls, schema, poolSize, userFields, without, admin, deadlines, slowStatementMs,
+    database, notificationsUrl, replicaUrls, schema, poolSize, userFields, roles, without, admin, deadlines,
+    slowStatementMs, onRoleInUse,
   } = app.usherOptions
   const { usherTelemetry: telemetry } = app
   const { log } = app
@@ -76,12 +78,20 @@ export async function openDatabase (app: FastifyInstance) {
       throw new DatabaseUnavailable({ cause: new StartFailure('The database accepts no writes', 'READ_ONLY') })
     }
     if (newer.length > 0) log.warn({ schema, migrations: newer }, 'a newer version of Usher has migrated the database')
-    return (!hasChanged && await reading) || read()
+    const rows = (!hasChanged && await reading) || await read()
+    checkRoles(rows.unknownRoles ?? await listUnknownRoles(db, roles))
+    return rows
+  }
+
+  // A user whose role nobody knows could do what `user` may do, and nobody would notice (contract 20.1).
+  function checkRoles (unknown: readonly UnknownRole[]): void {
+    if (unknown.length > 0 && !onRoleInUse) throw explainUnknownRoles(unknown)
+    for (const { role, users } of unknown) onRoleInUse?.(role, users)
   }
 
   async function read (): Promise<Partial<AtStart>> {
     const [rows] = await untilCancelled(Promise.all([
-      readAtStart(db, schema, { email: admin?.email, uploads: !without.includes('uploads') }), loadConsumed(db),
+      readAtStart(db, schema, { email: admin?.email, uploads: !without.includes('uploads'), roles }), loadConsumed(db),
     ]))
     return rows
   }

@@ -1,6 +1,6 @@
 import { linkKinds } from '../../db/mail-links/kinds.ts'
 import { insertMail, type NewMail } from '../../db/outbox/mails.ts'
-import type { Database } from '../../db/tables/index.ts'
+import type { Database, UserRow } from '../../db/tables/index.ts'
 import type { StoredWay } from '../../db/sign-in/ways.ts'
 import type { ChangeContext } from '../../db/users/update-user.ts'
 import { admittedWays, type AdmittedWays } from '../../schema/options/mail.ts'
@@ -127,11 +127,12 @@ export function createUndoLinks (
       notify(trx, 'recovery-code-used', '/set-password', recipient),
 
     /**
-     * Stores a mail that says that the user is an admin or is enabled again, and what can log in to the account, in the
-     * transaction of the change. It has no names that somebody else may have chosen.
+     * Stores a mail that says that the user has another role or is enabled again, and what can log in to the account,
+     * in the transaction of the change. It has no names that somebody else may have chosen.
      */
     async notifyAdmitted (
-      trx: Database, mail: 'account-promoted' | 'account-enabled', { email, userId, language }: Recipient,
+      trx: Database, mail: 'account-promoted' | 'role-granted' | 'account-enabled',
+      { email, userId, language, role }: Recipient & Pick<UserRow, 'role'>,
       ways: readonly StoredWay[], providerNameOf: (id: string) => string
     ): Promise<void> {
       const list = (kind: CredentialKind) => ways.filter((way) => way.kind === kind)
@@ -139,11 +140,14 @@ export function createUndoLinks (
           const day = addedAt.toISOString().slice(0, 10)
           return kind === 'identity' ? `${providerNameOf(name!)} (${day})` : day
         }).join(', ')
-      const prepared = prepare(() => renderMail(mail, language, {
+      const values = {
         page: links.pageOf('/set-password'),
         ways: ways.length > 0 ? 'yes' : '',
         ...Object.fromEntries(credentialKinds.map((kind) => [admittedWays[kind], list(kind)])) as AdmittedWays,
-      }), undefined)
+      }
+      const prepared = prepare(() => mail === 'role-granted'
+        ? renderMail(mail, language, { ...values, role })
+        : renderMail(mail, language, values), undefined)
       if (prepared) await insertMail(trx, prepared, email, userId)
     },
 

@@ -59,7 +59,7 @@ export type Invitations = ReturnType<typeof createInvitations>
 export function createInvitations (
   {
     database: { db }, organizations: settings, audit, hooks, operations, links, mails: { mailer, render }, newUsers,
-    throttle,
+    throttle, options: { roles: rolesOfService },
   }: Dependencies
 ) {
   const { roles, maxInvitations, invitationDays } = settings
@@ -70,8 +70,10 @@ export function createInvitations (
     if (!roles.has(role)) return false
     if (invitedBy === null) return true
     if (!inviter || inviter.isDisabled) return false
-    // An admin of the service has no membership.
-    if (inviter.memberRole === null) return inviter.role === 'admin'
+    // Whoever has that permission in the whole service has no membership.
+    if (inviter.memberRole === null) {
+      return inviter.role === 'admin' || rolesOfService.get(inviter.role)?.has('members:invite') === true
+    }
     return roles.get(inviter.memberRole)!.has('members:invite') && mayGrant(settings, inviter.memberRole, role)
   }
 

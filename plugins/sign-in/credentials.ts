@@ -72,7 +72,7 @@ export function createCredentials (
     const { email } = (await lockUser(trx, userId))!
     // A repair of the account, for which this may have waited, has ended the session. Its notification may be late, and
     // what is added must not outlive it.
-    await requireLiveSession(trx, caller.token?.id)
+    await requireLiveSession(trx, caller.token)
     const undo = actorId === userId ? undoLinks.create() : undefined
     const isUndoable = undo !== undefined && await insertUndoToken(trx, undo.hash, userId, { hasPassword: false })
     await audit.add(caller, { action: `${kind}.add`, userId, ...owner && { actorId: owner.userId, ...owner } }, trx)

@@ -10,7 +10,7 @@ import { MULTI_FACTOR } from '../../schema/access/sessions.ts'
 import { InvalidChallenge, InvalidSecondFactor, SecondFactorRequired } from '../../schema/sign-in/second-factor.ts'
 import type { ActorClaims } from '../../schema/access/claims.ts'
 import { Forbidden } from '../../schema/http/errors.ts'
-import type { Actor } from '../../schema/options/policy.ts'
+import type { Actor, ActorOrganization } from '../../schema/options/policy.ts'
 import { ServiceUser, UserDisabled } from '../../schema/users/users.ts'
 import type { StartedSession } from '../../schema/options/usher.ts'
 import type { Audit } from '../audit/index.ts'
@@ -19,6 +19,7 @@ import type { HookRunner } from '../hooks/index.ts'
 import type { UserRecords } from '../users/user-records.ts'
 import type { Caller } from '../access/caller.ts'
 import type { Claims } from '../access/claims.ts'
+import { requireMembership } from '../access/memberships.ts'
 import { attributesOf, SESSION_COOKIE, type SessionCookie } from '../access/cookies.ts'
 import type { Hashing, Passwords } from './passwords/passwords.ts'
 import type { SecondFactor } from './second-factor.ts'
@@ -129,7 +130,8 @@ export function createLogin (
   }
 
   function sign (
-    { id, amr, authTime, expiresAt }: Omit<OpenSession, 'cookie'>, user: UserRow, added: ActorClaims
+    { id, amr, authTime, expiresAt }: Omit<OpenSession, 'cookie'>, user: UserRow, added: ActorClaims,
+    organization: ActorOrganization | null = null
   ): { actor: Actor, token: string } {
     const seconds = Math.floor(authTime.getTime() / 1000)
     const actor = {
@@ -140,7 +142,7 @@ export function createLogin (
       actions: null,
       amr,
       authTime: seconds,
-      organization: null,
+      organization,
       claims: added,
     }
     return { actor, token: tokens.sign(actor, { expiresAt }) }
@@ -188,6 +190,23 @@ export function createLogin (
   return {
     sign,
 
+    /**
+     * Returns another token of the caller's session: for an organisation, or for none without `organizationId`
+     * (contract 19.3). Throws `OrganizationNotFound`, `SessionRequired`, `InvalidToken`, `MembershipEnded`.
+     */
+    async issueToken (
+      caller: Caller, organizationId: string | undefined
+    ): Promise<Pick<LoggedIn, 'token' | 'expiresAt' | 'user' | 'actor'>> {
+      const { sessionId } = caller.getSession()
+      const session = await sessions.ofToken(sessionId, organizationId)
+      if (!session) throw new InvalidToken()
+      const { user, expiresAt } = session
+      const organization = requireMembership(options, session.organization, organizationId)
+      const added = await claims.of(user)
+      await caller.confirm()
+      return { expiresAt, user, ...sign({ id: sessionId, ...session }, user, added, organization) }
+    },
+
     /** Starts a session for a user whose authentication was proved in another way. Throws what the others throw. */
     start,
 
@@ -226,6 +245,7 @@ export function createLogin (
       { amr, passwordHash, consume }: Pick<Proof, 'amr' | 'passwordHash'> & Partial<Pick<SecondProof, 'consume'>>
     ): Promise<Pick<LoggedIn, 'token' | 'expiresAt' | 'user' | 'actor'>> {
       const { id: userId, sessionId } = caller.getSession()
+      const { organization } = caller.getActor()
       const user = await users.read(userId, caller.client)
       if (!user) throw new InvalidToken()
       const added = await claims.of(user)
@@ -239,7 +259,7 @@ export function createLogin (
         await audit.add(caller, { action: 'step-up' }, trx)
         return found
       })
-      return { ...authenticated, user, ...sign({ id: sessionId, ...authenticated }, user, added) }
+      return { ...authenticated, user, ...sign({ id: sessionId, ...authenticated }, user, added, organization) }
     },
 
     /**

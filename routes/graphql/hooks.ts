@@ -2,7 +2,6 @@ import type { FastifyInstance } from 'fastify'
 import {
   getOperationAST, OperationTypeNode, type ExecutionResult, type FormattedExecutionResult, type GraphQLError,
 } from 'graphql'
-import { InvalidToken } from '../../schema/sign-in/login.ts'
 import { checkLimits, ResponseTooLarge } from '../../schema/graphql/limits.ts'
 import { onceClosed } from '../../plugins/http/raw/connections.ts'
 import { clientNetworksOf } from '../../plugins/http/client-info.ts'
@@ -56,12 +55,14 @@ export function addLimits (app: FastifyInstance): void {
     execution: ExecutionResult, { verified, isQuery, client }: GraphQLContext
   ): Promise<void> | undefined {
     const may = !verified || !isQuery || app.usherAccess.isStillAllowed(verified, client)
-    return may === true ? undefined : failUnless(may, execution)
+    return may === true ? undefined : failUnless(may, execution, () => app.usherAccess.endOf(verified!, client))
   }
 
-  async function failUnless (may: boolean | Promise<boolean>, execution: ExecutionResult): Promise<void> {
+  async function failUnless (
+    may: boolean | Promise<boolean>, execution: ExecutionResult, endOf: () => Promise<Error>
+  ): Promise<void> {
     try {
-      if (!await may) throw new InvalidToken()
+      if (!await may) throw await endOf()
     } catch (error) {
       fail(app, execution, error as Error)
     }

@@ -19,7 +19,7 @@ const schemas = {
     operationId: 'createApiKey',
     summary: 'Create an API key of the authenticated user',
     body: CreateApiKey,
-    response: { 201: CreatedApiKey, ...failures(400, 401, 403, 409, 413, 415) },
+    response: { 201: CreatedApiKey, ...failures(400, 401, 403, 404, 409, 413, 415) },
   },
   list: {
     ...own,

@@ -1,14 +1,15 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { clientInfoOf } from '../../plugins/http/client-info.ts'
+import { requireMembership } from '../../plugins/access/memberships.ts'
 import { requireSession } from '../../plugins/access/policy.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
 import { SessionRequired } from '../../schema/sign-in/api-keys.ts'
-import { InvalidToken, Login, LoginReply, ProtectedReply, RefreshReply, Unauthenticated } from '../../schema/sign-in/login.ts'
+import { InvalidToken, Login, LoginReply, ProtectedReply, RefreshReply, TokenRequest, Unauthenticated } from '../../schema/sign-in/login.ts'
 import { LoginFailure } from '../../schema/sign-in/second-factor.ts'
 import { InvalidSession } from '../../schema/access/sessions.ts'
 import { OriginNotAllowed } from '../../schema/http/errors.ts'
-import { failures, HEADERS, NoContent } from '../../schema/http/reply.ts'
+import { failures, HEADERS, NoContent, OPTIONAL_BODY } from '../../schema/http/reply.ts'
 import type { ReplyOf, RequestOf } from '../http/route-types.ts'
 import { createLogIn } from './password-login.ts'
 import { createSessionCookie } from '../access/cookies.ts'
@@ -33,6 +34,17 @@ const schemas = {
     summary: 'Get a new access token and a new session cookie',
     [HEADERS]: { 200: SET_COOKIE, 401: SET_COOKIE, 500: SET_COOKIE, 503: SET_COOKIE },
     response: { 200: RefreshReply, ...failures(401, 403, 429) },
+  },
+  // With the option `organizations`.
+  refreshFor: {
+    tags,
+    security: [{ session: [] }],
+    operationId: 'refreshSession',
+    summary: 'Get a new access token, for an organisation or for none, and a new session cookie',
+    body: TokenRequest,
+    [OPTIONAL_BODY]: true,
+    [HEADERS]: { 200: SET_COOKIE, 401: SET_COOKIE, 404: SET_COOKIE, 500: SET_COOKIE, 503: SET_COOKIE },
+    response: { 200: RefreshReply, ...failures(400, 401, 403, 404, 413, 415, 429) },
   },
   logout: {
     tags,
@@ -64,7 +76,8 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   forbidStoring(app)
 
   app.post('/auth/login', { schema: schemas.login, onRequest: rejectFlood }, onLogin)
-  app.post('/auth/refresh', { schema: schemas.refresh, onRequest: requireCookie }, onRefresh)
+  if (options.organizations) app.post('/auth/refresh', { schema: schemas.refreshFor, onRequest: requireCookie }, onRefreshFor)
+  else app.post('/auth/refresh', { schema: schemas.refresh, onRequest: requireCookie }, onRefresh)
   app.post('/auth/logout', { schema: schemas.logout, onRequest: authenticateLogout }, onLogout)
   app.get('/auth/pages/session', { schema: { hide: true } }, onReadHint)
   app.get('/protected', { schema: schemas.protected, onRequest: authenticate }, onReadProtected)
@@ -74,20 +87,31 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onRefresh (request: RequestOf<typeof schemas.refresh>, reply: ReplyOf<typeof schemas.refresh>) {
+    return refresh(request, reply)
+  }
+
+  async function onRefreshFor (
+    request: RequestOf<typeof schemas.refreshFor>, reply: ReplyOf<typeof schemas.refreshFor>
+  ) {
+    return refresh(request, reply, request.body.organizationId)
+  }
+
+  async function refresh (request: FastifyRequest, reply: FastifyReply, organizationId?: string) {
     const origin = clientInfoOf(request)
     const charged = await throttle.refresh({ ...origin, client: request.socket })
-    const session = await sessions.refresh(cookies.read(request)!, origin).catch((error) => {
+    const session = await sessions.refresh(cookies.read(request)!, origin, organizationId).catch((error) => {
       charged.refundLater()
       throw error
     })
     if (!session) throw invalidSession(reply)
     await charged.refund()
-    // Even if the host's function fails: the former cookie stops working.
+    // Even if the user is no member, or the host's function fails: the former cookie stops working.
     cookies.set(reply, session.cookie, session.expiresAt)
+    const organization = requireMembership(options, session.organization, organizationId)
     const added = await claims.of(session.user)
     // The session may have ended meanwhile, and its user's data are not for the client any more.
     if (!await sessions.exists(session.id)) throw invalidSession(reply)
-    return show({ ...session, ...login.sign(session, session.user, added) })
+    return show({ ...session, ...login.sign(session, session.user, added, organization) })
   }
 
   async function onLogout (request: RequestOf<typeof schemas.logout>, reply: ReplyOf<typeof schemas.logout>) {

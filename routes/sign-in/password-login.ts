@@ -5,14 +5,17 @@ import type { Cookies } from '../access/cookies.ts'
 
 /** Returns the login by address and password, which the API and the page share (contract 4.1, 15.2). */
 export function createLogIn (
-  { usherAccess: { callerOf, policy }, usherSignIn: { login }, usherThrottle: throttle }: FastifyInstance,
+  {
+    usherAccess: { callerOf, policy }, usherSignIn: { login }, usherThrottle: throttle, usherOptions: { organizations },
+  }: FastifyInstance,
   cookies: Cookies
 ) {
   return {
-    /** Returns the body of the response to a login, a refresh or a step-up. */
+    /** Returns the body of a response with a new token. */
     show ({ token, expiresAt, user, actor }: Pick<LoggedIn, 'token' | 'expiresAt' | 'user' | 'actor'>) {
       const shown = policy.viewOf(actor, user.id).show(user)
-      return { token, tokenType: 'Bearer', expiresIn: login.secondsLeft(expiresAt), user: shown }
+      const reply = { token, tokenType: 'Bearer', expiresIn: login.secondsLeft(expiresAt), user: shown }
+      return organizations ? { ...reply, organization: actor.organization } : reply
     },
 
     /**

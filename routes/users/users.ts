@@ -8,7 +8,8 @@ import { onceClosed } from '../../plugins/http/raw/connections.ts'
 import { createResponseCutOff } from '../../plugins/http/raw/response-cut-off.ts'
 import { addJsonParser, forbidStoring } from '../../plugins/http/requests.ts'
 import {
-  authorizeCreation, authorizeMembers, authorizeNewRole, withoutIgnored, writerOf,
+  authorizeChange, authorizeCreation, authorizeMembers, authorizeNewRole, authorizeSomeChange, hasListedChange,
+  withoutIgnored, writerOf,
 } from '../../plugins/accounts/permissions.ts'
 import { permits, readIfMatch, readIfNoneMatch, type Match } from '../../schema/http/entity-tag.ts'
 import { IDEMPOTENT } from '../../schema/http/idempotency.ts'
@@ -122,7 +123,7 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     addJsonParser(app, MERGE_PATCH)
     app.patch('/users/:id', {
       schema: schemas.patch,
-      onRequest: [...allow('users:replace', idOf), requirePatchType],
+      onRequest: [authenticate, allowPatch, requirePatchType],
       preValidation: readPatch,
     }, onPatch)
   })
@@ -216,6 +217,10 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     authorizeCreation(callerOf(request))
   }
 
+  async function allowPatch (request: FastifyRequest): Promise<void> {
+    authorizeSomeChange(callerOf(request), idOf(request))
+  }
+
   // The following run before the body is validated, because 403 comes before 400 (contract 1.7). What does not depend
   // on the body was asked before it arrived. The operations ask everything again when they write.
   async function readNewUser (request: FastifyRequest): Promise<void> {
@@ -231,6 +236,8 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function readPatch (request: FastifyRequest): Promise<void> {
+    const caller = callerOf(request)
+    if (hasListedChange(caller)) authorizeChange(caller, idOf(request), request.body)
     readChange(request, request.body)
   }
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Kind, parse, print, visit, type FieldDefinitionNode, type TypeNode } from 'graphql'
 import type { Part } from '../options/parts.ts'
+import { graphqlNameOf, type Roles } from '../options/roles.ts'
 import type { UserField, UserFields } from '../users/user-fields.ts'
 
 // The types of parts that a mount may lack, and the field of each that returns none of them.
@@ -18,14 +19,19 @@ const parts = [
 ] as const satisfies { part: Part, types: ReadonlySet<string>, deletion: string }[]
 
 /**
- * Returns the GraphQL schema of a mount, with the fields that the host adds to users. Without posts it has no
+ * Returns the GraphQL schema of a mount, with the fields and roles that the host adds to users. Without posts it has no
  * subscription, and without posts and uploads it has the queries of users only.
  */
-export function readSdl ({ without, userFields }: { without: readonly Part[], userFields: UserFields }): string {
+export function readSdl (
+  { without, userFields, roles }: { without: readonly Part[], userFields: UserFields, roles: Roles }
+): string {
   const own = readFileSync(new URL('schema.graphql', import.meta.url), 'utf8')
   const sdl = parts.filter(({ part }) => without.includes(part)).reduce(removePart, own)
-  return addFields(sdl, userFields)
+  return addRoles(addFields(sdl, userFields), roles)
 }
+
+const addRoles = (sdl: string, roles: Roles): string => sdl.replace(/^enum Role \{[^}]*/m, (type) =>
+  type + [...roles.keys()].map((name) => `  ${graphqlNameOf(name)}\n`).join(''))
 
 function addFields (sdl: string, fields: UserFields): string {
   if (fields.length === 0) return sdl

@@ -12,7 +12,7 @@ import { StorageFull } from '../uploads/upload.ts'
 import { EmailTaken } from '../users/users.ts'
 import type { Options } from '../options/options.ts'
 import type { Part } from '../options/parts.ts'
-import { HEADERS } from './reply.ts'
+import { HEADERS, OPTIONAL_BODY } from './reply.ts'
 
 type Json = Record<string, unknown>
 
@@ -24,6 +24,8 @@ interface Operation {
   parameters?: (Json & { required: boolean, schema: Json })[]
   [IDEMPOTENT]?: boolean
   [HEADERS]?: Record<string, string[]>
+  [OPTIONAL_BODY]?: boolean
+  requestBody?: { required?: boolean }
   security?: object[]
   responses: Record<string, Response>
 }
@@ -222,6 +224,8 @@ function exampleOf (status: number, isPublic: boolean): Json | undefined {
 function finishOperation (operation: Operation): void {
   const { parameters = [], responses, [HEADERS]: headers = {} } = operation
   delete operation[HEADERS]
+  if (operation[OPTIONAL_BODY] && operation.requestBody) operation.requestBody.required = false
+  delete operation[OPTIONAL_BODY]
   const takes = (name: string) => parameters.some((parameter) => parameter.name === name)
   // Without this, generated clients and the reference could not tell public operations from undocumented ones.
   operation.security ??= []

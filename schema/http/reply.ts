@@ -49,5 +49,8 @@ export function content<Types extends Record<string, TSchema>> (description: str
  */
 export const HEADERS = 'x-headers'
 
+/** The member of a route's schema that says that a request may have no body, although the schema describes one. */
+export const OPTIONAL_BODY = 'x-optional-body'
+
 /** The header of the 403 responses of a route that may need a recent authentication (RFC 9470), for `HEADERS`. */
 export const STEP_UP = { 403: ['WWW-Authenticate'] }

@@ -3,7 +3,7 @@ import type { UsherOptions } from './options.ts'
 
 /** What a node decides by itself, so that a configuration file cannot. */
 type OfNode =
-  'prefix' | 'sql' | 'logLevel' | 'logSerializers' | 'onFirstAdmin' | 'onNoAdmin' | 'onAdminIgnored' | 'shownSettings'
+  'prefix' | 'sql' | 'logLevel' | 'logSerializers' | 'onFirstAdmin' | 'onNoAdmin' | 'onAdminIgnored' | 'onRoleInUse' | 'shownSettings'
 
 /** Adds routes to a node: a plugin of Fastify. One without `done` may also return nothing. */
 export type ConfigRoutes = (

@@ -96,6 +96,8 @@ export interface MailValues {
    * empty: `passkeys`, `app`, `identities` (with their providers) and `keys`. `page` is where a new password is set.
    */
   'account-promoted': AdmittedValues
+  /** The user has got a role of the host, which is the value `role`. The others are those of `account-promoted`. */
+  'role-granted': AdmittedValues & { role: string }
   /** The user is not disabled any more. The values are those of `account-promoted`. */
   'account-enabled': AdmittedValues
   /** The user has deleted the account. It goes to the address that the account had. */
@@ -132,6 +134,7 @@ export const mailValues: { readonly [Name in MailName]: readonly (keyof MailValu
   'step-up': [...commonMailValues, 'code', 'duration'],
   'ways-removed': [...commonMailValues, 'page'],
   'account-promoted': admittedValues,
+  'role-granted': [...admittedValues, 'role'],
   'account-enabled': admittedValues,
   'account-deleted': commonMailValues,
 }

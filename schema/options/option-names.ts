@@ -3,6 +3,7 @@ import { Settings } from './options.ts'
 // Options that are not in `Settings`, because they are not values.
 const others = [
   'prefix', 'logLevel', 'logSerializers', 'databaseUrl', 'sql', 'notificationsUrl', 'replicaUrls', 'emitter', 'policy',
+  'roles', 'onRoleInUse',
   'mailer', 'mailTemplates', 'mailTexts', 'onFirstAdmin', 'onNoAdmin', 'onAdminIgnored', 'hooks', 'userFields', 'claims',
   'webhooks', 'providers', 'organizations', 'shownSettings',
 ]

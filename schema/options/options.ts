@@ -10,7 +10,8 @@ import type { Mail, MailTemplates } from './mail.ts'
 import { PagesOptions, type GivenPages } from './pages.ts'
 import { Without } from './parts.ts'
 import type { GivenOrganizations, Organizations } from './organizations.ts'
-import type { GivenPolicy, Policy } from './policy.ts'
+import type { GivenPolicy, GivenRoles, Policy } from './policy.ts'
+import type { Roles } from './roles.ts'
 import type { GivenProviders, ProviderOption } from './providers.ts'
 import { PasswordHash, type GivenPasswordHash } from './password-hash.ts'
 import { storages, stores, type GivenStores, type StorageName, type StoreName } from './stores.ts'
@@ -227,6 +228,11 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>
    * `bookmarks:create`.
    */
   policy?: GivenPolicy | undefined
+  /**
+   * Roles of users beside `admin` and `user`, each with the actions of the policy that it has, those of the host
+   * included: `{ moderator: ['posts:delete', 'users:disable'] }`.
+   */
+  roles?: GivenRoles | undefined
   /** Organisations with members, roles and invitations: `true`, or their settings (contract 19). */
   organizations?: GivenOrganizations | boolean | undefined
   /** Functions that change or reject what is about to be written, or take part in its transaction. */
@@ -260,6 +266,8 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>
    * admin.
    */
   onAdminIgnored?: (() => void) | undefined
+  /** Is called at start, instead of a failure, for each role that users have and `roles` lacks. */
+  onRoleInUse?: ((role: string, users: number) => void) | undefined
   /**
    * Returns what the console shows as the settings of the service. It must not have secrets. By default, there are
    * none.
@@ -293,6 +301,7 @@ export interface Options extends Readonly<Given> {
   readonly replicaUrls: readonly string[]
   readonly emitter: Emitter | undefined
   readonly policy: Policy
+  readonly roles: Roles
   /** Undefined if the service has none. */
   readonly organizations: Organizations | undefined
   /** What the host adds to /graphql. */
@@ -308,5 +317,6 @@ export interface Options extends Readonly<Given> {
   readonly onFirstAdmin: UsherOptions['onFirstAdmin']
   readonly onNoAdmin: UsherOptions['onNoAdmin']
   readonly onAdminIgnored: UsherOptions['onAdminIgnored']
+  readonly onRoleInUse: UsherOptions['onRoleInUse']
   readonly shownSettings: UsherOptions['shownSettings']
 }

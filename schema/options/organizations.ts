@@ -62,7 +62,7 @@ const problem = (message: string) => new Error(`usher: organizations ${message}`
  * @param known the names of all actions, also those of the host
  */
 export function readOrganizations (
-  given: GivenOrganizations | boolean | undefined, known: readonly string[]
+  given: GivenOrganizations | boolean | undefined, known: ReadonlySet<string>
 ): Organizations | undefined {
   if (given === undefined || given === false) return undefined
   const { roles, ...settings } = given === true ? {} as GivenOrganizations : given
@@ -80,7 +80,7 @@ function parse (settings: object): Static<typeof Settings> {
   }
 }
 
-function readRoles (given: GivenOrganizations['roles'] = {}, known: readonly string[]): Organizations['roles'] {
+function readRoles (given: GivenOrganizations['roles'] = {}, known: ReadonlySet<string>): Organizations['roles'] {
   if (typeof given !== 'object' || given === null) throw problem('must have roles as an object of lists of actions')
   const extra = new Map(Object.entries(given).map(([role, actions]) => [role, readActions(role, actions, known)]))
   if (extra.size > MAX_ROLES) throw problem(`can have ${MAX_ROLES} roles at most`)
@@ -96,12 +96,12 @@ function readRoles (given: GivenOrganizations['roles'] = {}, known: readonly str
   ])
 }
 
-function readActions (role: string, actions: unknown, known: readonly string[]): readonly string[] {
+function readActions (role: string, actions: unknown, known: ReadonlySet<string>): readonly string[] {
   if (!NAME.test(role) || role === OWNER) {
     throw problem(`cannot have the role ${JSON.stringify(role)}: a name has lower-case letters, digits and hyphens, and ${OWNER} has every action`)
   }
   if (!Array.isArray(actions)) throw problem(`must have a list of actions for the role ${role}`)
-  const unknown = actions.find((action) => !known.includes(action))
+  const unknown = actions.find((action) => !known.has(action))
   if (unknown !== undefined) throw problem(`has the role ${role} with the action ${unknown}, which the policy does not have`)
   return actions
 }

@@ -1,6 +1,7 @@
-import type { Register } from './register.ts'
+import type { HostRole, Register } from './register.ts'
 import type { ActorClaims } from '../access/claims.ts'
 import type { Role } from '../users/users.ts'
+import type { Roles } from './roles.ts'
 
 /** The organisation for which a token or an API key was issued (contract 19.3). */
 export interface ActorOrganization {
@@ -41,11 +42,19 @@ export interface Resource {
   readonly organizationId?: string | undefined
 }
 
+/** What a rule says about itself. */
+interface AboutRule {
+  /** The roles of the host that have the action whatever the resource is (`policyOf`). */
+  readonly listedBy?: ReadonlySet<string>
+}
+
 /** Returns whether an actor may perform an action on a resource. */
-export type Rule = (actor: Actor, resource: Resource) => boolean
+export interface Rule extends AboutRule {
+  (actor: Actor, resource: Resource): boolean
+}
 
 /** Returns whether a reader may read a resource. The reader is null without a token. */
-export interface ReadRule {
+export interface ReadRule extends AboutRule {
   (reader: Actor | null, resource: Resource): boolean
   /**
    * Returns a text that is the same for all readers for whom the rule returns the same about every resource, so that
@@ -141,11 +150,47 @@ const rules = {
   'posts:delete': owner,
 } satisfies Record<string, Rule>
 
+// The rules of a mount without the options `policy` and `roles`. Everything that is not listed here is public.
+const policy: Policy = { ...readRules, ...rules }
+
 /**
- * The whole policy: one rule per action. Everything that is not listed here is public. A host can replace rules with
- * the option `policy`.
+ * Returns the whole policy of a mount: one rule per action. A rule of the option `policy` replaces that of Usher. A
+ * role that lists an action has it beside those who have it anyway: by the rule of Usher, by one of `audiences`, or by
+ * the rule that the host has given to an action of its own. Another rule of the host decides alone.
+ * @param ofOrganizations the rules by the roles of the option `organizations`
  */
-export const policy: Policy = { ...readRules, ...rules }
+export function policyOf (given: GivenPolicy, roles: Roles, ofOrganizations: Partial<Policy> = {}): Policy {
+  const isReplaced = (action: string, rule: unknown) =>
+    Object.hasOwn(given, action) && Object.hasOwn(policy, action) && !isAudience(rule)
+  return Object.fromEntries(Object.entries({ ...policy, ...ofOrganizations, ...given }).map(([action, rule]: [string, Rule | ReadRule]) => {
+    const listedBy = new Set([...roles].filter(([, actions]) => actions.has(action)).map(([name]) => name))
+    if (listedBy.size === 0 || isReplaced(action, rule)) return [action, rule]
+    return [action, isReadAction(action) ? withReaders(rule as ReadRule, listedBy) : withRoles(rule as Rule, listedBy)]
+  })) as Policy
+}
+
+const isAudience = (rule: unknown): boolean => Object.values<unknown>(audiences).includes(rule)
+
+const withRoles = (rule: Rule, listedBy: ReadonlySet<string>): Rule => Object.assign(
+  (actor: Actor, resource: Resource) => listedBy.has(actor.role) || rule(actor, resource), { listedBy }
+)
+
+function withReaders (rule: ReadRule, listedBy: ReadonlySet<string>): ReadRule {
+  // Whoever asks `isOpen` compares it, and nobody can read more than everybody.
+  if (rule === audiences.anyone) return rule
+  const isListed = (reader: Actor | null) => reader !== null && listedBy.has(reader.role)
+  const { sharedBy } = rule
+  return Object.assign((reader: Actor | null, resource: Resource) => isListed(reader) || rule(reader, resource), {
+    listedBy, ...sharedBy && { sharedBy: (reader: Actor | null) => isListed(reader) ? 'listed' : sharedBy(reader) },
+  })
+}
+
+/** Returns whether Usher has a rule for an action of this name. */
+export const isOwnAction = (action: string): boolean => Object.hasOwn(policy, action)
+
+/** Returns all actions of a mount. */
+export const actionsOf = (given: GivenPolicy = {}): ReadonlySet<string> =>
+  new Set([...Object.keys(policy), ...Object.keys(given)])
 
 export type ReadAction = keyof typeof readRules
 export type Action = keyof typeof rules
@@ -173,6 +218,12 @@ export type HostAction =
 
 /** The option `policy`: rules that replace those of Usher, and the rules of the host's own actions. */
 export type GivenPolicy = Partial<Policy> & { [Name in HostAction]?: Rule }
+
+/** The option `roles`: the actions of each role that the host adds. */
+export type GivenRoles = { readonly [Name in HostRole]: readonly ListedAction[] } & {
+  readonly [name: string]: readonly ListedAction[]
+}
+type ListedAction = Action | ReadAction | HostAction
 
 /** Returns whether an action only reads, so that its rule also applies to readers without a token. */
 export const isReadAction = (action: string): action is ReadAction => Object.hasOwn(readRules, action)

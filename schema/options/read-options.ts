@@ -8,12 +8,13 @@ import { Settings, type Given, type Options, type UsherOptions } from './options
 import { dropToolOptions } from './option-names.ts'
 import { normalizeOrigin } from '../http/origin.ts'
 import { isPublicUrl, pathOf, withoutSlash, PUBLIC_URL_FORMAT } from './public-url.ts'
-import { organizationRules, readOrganizations, type Organizations } from './organizations.ts'
+import { organizationRules, readOrganizations } from './organizations.ts'
 import { readMailTexts } from './mail-texts.ts'
-import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
+import { actionsOf, isHostAction, isOwnAction, policyOf, type GivenPolicy } from './policy.ts'
 import { readUserFields } from '../users/read-user-fields.ts'
 import { createParser } from '../http/validator.ts'
 import { readProviders } from './providers.ts'
+import { readRoles } from './roles.ts'
 import { readWebhooks } from './webhooks.ts'
 
 // Each gets as many connections as the primary.
@@ -25,9 +26,9 @@ const MAX_REPLICAS = 16
  */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
-    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, replicaUrls, emitter, policy: rules, mailer,
-    mailTemplates, mailTexts, webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, shownSettings, hooks,
-    userFields, claims, providers, organizations: givenOrganizations, ...rest
+    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, replicaUrls, emitter, policy: rules = {},
+    roles: givenRoles, mailer, mailTemplates, mailTexts, webhooks, onFirstAdmin, onNoAdmin, onAdminIgnored, onRoleInUse,
+    shownSettings, hooks, userFields, claims, providers, organizations: givenOrganizations, ...rest
   } = dropToolOptions(given, optionError)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
@@ -54,6 +55,9 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   if (onAdminIgnored !== undefined && typeof onAdminIgnored !== 'function') {
     throw optionError('onAdminIgnored must be a function')
   }
+  if (onRoleInUse !== undefined && typeof onRoleInUse !== 'function') {
+    throw optionError('onRoleInUse must be a function')
+  }
   if (shownSettings !== undefined && typeof shownSettings !== 'function') {
     throw optionError('shownSettings must be a function')
   }
@@ -67,7 +71,10 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   const { uploadsTo = 'folder' } = parsed
   if (uploadsTo !== 'folder' && !parsed[uploadsTo]) throw optionError(`uploadsTo ${uploadsTo} needs the option ${uploadsTo}`)
   const path = readPrefix(prefix)
-  const organizations = readOrganizations(givenOrganizations, Object.keys({ ...policy, ...rules }))
+  checkPolicy(rules)
+  const actions = actionsOf(rules)
+  const roles = readRoles(givenRoles, actions)
+  const organizations = readOrganizations(givenOrganizations, actions)
   return Object.freeze({
     ...parsed,
     ...parsed.publicUrl !== undefined && { publicUrl: withoutSlash(parsed.publicUrl) },
@@ -79,8 +86,9 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
       : readDatabaseUrl('notificationsUrl', notificationsUrl),
     replicaUrls: readReplicaUrls(replicaUrls),
     emitter,
-    policy: readPolicy(rules, organizations),
+    policy: policyOf(rules, roles, organizations && organizationRules(organizations)),
     organizations,
+    roles,
     hostGraphql,
     hooks: readHooks(hooks),
     userFields: readUserFields(userFields),
@@ -95,6 +103,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     onFirstAdmin,
     onNoAdmin,
     onAdminIgnored,
+    onRoleInUse,
     shownSettings,
   })
 }
@@ -232,10 +241,9 @@ function readClient (sql: Sql): Sql {
   return sql
 }
 
-function readPolicy (rules: GivenPolicy = {}, organizations: Organizations | undefined): Policy {
+function checkPolicy (rules: GivenPolicy): void {
   for (const [action, rule] of Object.entries(rules)) {
-    if (!Object.hasOwn(policy, action) && !isHostAction(action)) throw optionError(`policy has no action ${action}`)
+    if (!isOwnAction(action) && !isHostAction(action)) throw optionError(`policy has no action ${action}`)
     if (typeof rule !== 'function') throw optionError(`policy must have a function for ${action}`)
   }
-  return { ...policy, ...organizations && organizationRules(organizations), ...rules }
 }

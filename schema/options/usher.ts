@@ -178,6 +178,8 @@ export interface UsherApiKey {
   name: string
   /** The actions of the policy that it permits; null if it permits all that a key can have. */
   actions: string[] | null
+  /** The organisation for which it acts; null for none. */
+  organizationId: string | null
   createdAt: Date
   /** Up to two minutes late; null if it was not used yet. */
   lastUsedAt: Date | null
@@ -192,13 +194,15 @@ export interface NewUsherApiKey {
   /** Usher's own and those of the option `policy`; without this member, all that a key can have. */
   actions?: readonly (Action | ReadAction | HostAction)[] | undefined
   expiresAt?: Date | string | undefined
+  /** The organisation for which it acts, of which the user must be a member. The key ends with the membership. */
+  organizationId?: string | undefined
 }
 
 export interface ApiKeyOperations {
   /**
    * Creates an API key of a user, who gets a mail. No other operation returns its `key`. Throws 400 `INVALID_INPUT`,
-   * 404 `USER_NOT_FOUND`, 409 `USER_DISABLED` and `TOO_MANY_API_KEYS`; for an actor also 403 `STEP_UP_REQUIRED` and 409
-   * `NOT_A_SERVICE_USER`.
+   * 404 `USER_NOT_FOUND` and `ORGANIZATION_NOT_FOUND`, 409 `USER_DISABLED` and `TOO_MANY_API_KEYS`; for an actor also
+   * 403 `STEP_UP_REQUIRED` and 409 `NOT_A_SERVICE_USER`.
    */
   create (userId: string, key: NewUsherApiKey, options?: CallOptions): Promise<UsherApiKey & { key: string }>
   /** Returns the keys of a user that have not expired, newest first. Throws 404 `USER_NOT_FOUND`. */

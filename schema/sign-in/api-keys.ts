@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { defineError } from '../http/errors.ts'
-import { Id, Instant, line } from '../strings/text.ts'
+import { Id, Instant, line, nullable } from '../strings/text.ts'
 
 export const ApiKeyNotFound = defineError('API_KEY_NOT_FOUND', 'API key not found', 404)
 export const TooManyApiKeys = defineError('TOO_MANY_API_KEYS', 'A user may have 50 API keys: delete one first', 409)
@@ -35,6 +35,10 @@ export const CreateApiKey = Type.Object({
   expiresAt: Type.Optional(Type.String({
     format: 'date-time', description: 'In the future. Without this member, it works until it is deleted',
   })),
+  organizationId: Type.Optional(Type.String({
+    maxLength: 100,
+    description: 'The organisation for which the key acts, of which its user must be a member. It ends with the membership, also when that gets another role',
+  })),
 }, { title: 'CreateApiKey', examples: [{ name: 'Deployment', actions: ['posts:create'] }] })
 
 export type CreateApiKey = Static<typeof CreateApiKey>
@@ -48,6 +52,7 @@ export const ApiKey = Type.Object({
     items: { type: 'string' },
     description: 'The actions of the policy that it permits; null if it permits all that a key can have',
   }),
+  organizationId: nullable('The organisation for which it acts; null for none'),
   createdAt: Instant,
   lastUsedAt: optionalInstant('When it was used last, up to two minutes ago; null if it was not used yet'),
   expiresAt: optionalInstant('When it expires; null if it does not'),

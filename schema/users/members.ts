@@ -1,21 +1,24 @@
 import { Type, type Static, type TObject, type TOptional, type TSchema } from '@sinclair/typebox'
 import type { PageText } from '../options/page-texts.ts'
+import type { HostRole } from '../options/register.ts'
 import { Email, Id, Instant, Name, NewPassword } from '../strings/text.ts'
 
+/** The roles of every mount. A host adds its own with the option `roles` (contract 20.1). */
 export const roles = ['admin', 'user'] as const
 
 /**
  * The role of a user: an admin has every permission, a user only those over the own record (see
- * `schema/options/policy.ts`).
+ * `schema/options/policy.ts`), and one of the host's what it lists.
  */
-export type Role = typeof roles[number]
+export type Role = typeof roles[number] | HostRole
 
 /** Who a user is: a person, or a program, which has no password and acts with API keys (contract 17.1). */
 export const userKinds = ['person', 'service'] as const
 
 export type UserKind = typeof userKinds[number]
 
-// These are enums rather than unions of literals, because a union reports one error for each literal.
+// These are enums rather than unions of literals, because a union reports one error for each literal. A mount with
+// roles of the host finds this enum by its list (`extend-user.ts`).
 const Role = Type.Unsafe<Role>({ type: 'string', enum: roles })
 const Kind = Type.Unsafe<UserKind>({ type: 'string', enum: userKinds })
 
@@ -99,7 +102,7 @@ export const members = {
     input: Role,
     in: { create: 'optional', replace: 'optional', patch: 'optional', import: 'optional' },
     event: Role,
-    form: { label: 'Role', type: 'role', options: ['user', 'admin'] },
+    form: { label: 'Role', type: 'role' },
   },
   password: { input: NewPassword, in: { create: 'optional', signUp: 'optional' } },
   // It never changes.

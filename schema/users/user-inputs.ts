@@ -1,8 +1,9 @@
 import type { Static, TObject } from '@sinclair/typebox'
-import { createExtension } from './extend-user.ts'
+import { createExtension, type UserExtension } from './extend-user.ts'
 import { SignUp } from '../mail-links/sign-ups.ts'
 import { CreateUser, PatchUser } from './users.ts'
 import type { UserFields } from './user-fields.ts'
+import type { Roles } from '../options/roles.ts'
 import { createParser } from '../http/validator.ts'
 
 /** What a caller gives about a user, with the fields of the host. The types do not know the fields. */
@@ -15,17 +16,19 @@ export interface UserInput<Value> {
   pick (given: object): Value
 }
 
-const known = new WeakMap<UserFields, ReturnType<typeof create>>()
+const known = new WeakMap<UserFields, WeakMap<Roles, ReturnType<typeof create>>>()
 
-/** Returns the inputs of a mount with these fields. */
-export function userInputs (fields: UserFields): ReturnType<typeof create> {
-  const inputs = known.get(fields) ?? create(fields)
-  known.set(fields, inputs)
+/** Returns the inputs of a mount with these fields and roles. */
+export function userInputs ({ userFields, roles }: UserExtension): ReturnType<typeof create> {
+  const ofFields = known.get(userFields) ?? new WeakMap<Roles, ReturnType<typeof create>>()
+  known.set(userFields, ofFields)
+  const inputs = ofFields.get(roles) ?? create({ userFields, roles })
+  ofFields.set(roles, inputs)
   return inputs
 }
 
-function create (fields: UserFields) {
-  const extend = createExtension(fields)
+function create (extension: UserExtension) {
+  const extend = createExtension(extension)
   const inputOf = <Schema extends TObject>(schema: Schema): UserInput<Static<Schema>> => {
     const extended = extend(schema)
     const has = (name: string) => Object.hasOwn(extended.properties, name)

@@ -75,7 +75,7 @@ t.test('12.3 claims are added at login and refresh, to tokens that other service
   t.same(rest, added)
   t.match({ sub, role, exp: exp! - iat! }, { sub: user.id, role: 'user', exp: 900 })
   const actor = (await actorOf(token))!
-  const session = { sessionId: sid, keyId: null, actions: null, amr, authTime }
+  const session = { sessionId: sid, keyId: null, actions: null, amr, authTime, organization: null }
   t.same(actor, { id: user.id, role: 'user', ...session, claims: added })
   t.ok([actor.claims, actor.claims.org, (actor.claims.org as { roles: object }).roles].every(Object.isFrozen))
 

@@ -33,6 +33,7 @@ const usher = await createUsher(t, {
   mailer: ({ to, text }) => { mails.set(to, text) },
   signUp: true,
   loginMail: true,
+  organizations: true,
   unfinishedUploadsPerUser: 1000,
   unfinishedUploadsPerNetwork: 1000,
   publicUrl: origin,
@@ -227,6 +228,7 @@ const rows: Record<string, Send> = {
   'POST /api/auth/login': rest('POST', '/api/auth/login', ({ owner: { email, password } }) => ({ email, password })),
   'POST /api/auth/refresh': async (headers, { owner }) =>
     inject('POST', '/api/auth/refresh', { headers: { ...headers, cookie: (await usher.login(owner)).cookie } }),
+  'POST /api/auth/token': rest('POST', '/api/auth/token', () => ({})),
   'POST /api/auth/logout': async (headers, { actor }) =>
     inject('POST', '/api/auth/logout', { headers: await headersFor(actor, headers) }),
   'GET /api/auth/sessions': rest('GET', '/api/auth/sessions'),

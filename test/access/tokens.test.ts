@@ -365,6 +365,7 @@ t.test('4 tokens by themselves', async (t) => {
     actions: null,
     amr: ['pwd'],
     authTime: 1_700_000_000,
+    organization: null,
     claims: {},
   }
 

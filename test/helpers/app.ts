@@ -38,7 +38,7 @@ export interface TestUsher {
   >
   login (credentials: { email: string, password: string }): Promise<LoggedIn>
   /** Creates a user with a password and logs in as that user. */
-  createUser (user?: { name?: string, email?: string, role?: 'admin' | 'user' }): Promise<LoggedIn>
+  createUser (user?: { name?: string, email?: string, role?: string }): Promise<LoggedIn>
   admin: LoggedIn
 }
 

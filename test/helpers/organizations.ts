@@ -7,7 +7,7 @@ import type { Test } from 'tap'
 
 export const newSlug = (): string => `org-${randomUUID().slice(0, 12)}`
 
-/** Adds what tests of organisations do. Mails are read by `tokenTo`, so the app needs the option `mailer` given here. */
+/** Adds what tests of organisations do. The app needs the options of `organizationOptions`. */
 export function withOrganizations (t: Test, usher: TestUsher, mails: ReadonlyMap<string, string>) {
   const { inject, admin } = usher
   const sql = openSql(t, usher)
@@ -53,10 +53,8 @@ export function withOrganizations (t: Test, usher: TestUsher, mails: ReadonlyMap
 }
 
 /** Returns the options of an app with organisations, and where its mails are. */
-export function organizationOptions (options: UsherOptions = {}): { options: UsherOptions, mails: Map<string, string> } {
+export function organizationOptions (given: UsherOptions = {}): { options: UsherOptions, mails: Map<string, string> } {
   const mails = new Map<string, string>()
-  return {
-    mails,
-    options: { organizations: true, mailer: ({ to, text }) => { mails.set(to, text) }, publicUrl: 'http://localhost', ...options },
-  }
+  const mailer: UsherOptions['mailer'] = ({ to, text }) => { mails.set(to, text) }
+  return { mails, options: { organizations: true, mailer, publicUrl: 'http://localhost', ...given } }
 }

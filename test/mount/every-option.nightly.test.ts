@@ -75,6 +75,7 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     emitter: mqemitter(),
     organizations: true,
     policy: { 'users:create': () => true },
+    roles: { moderator: ['posts:delete'] },
     hooks: { beforeUserCreate: (user) => ({ ...user, name: `${user.name} Lovelace` }) },
     userFields: Type.Object({ bio: Type.Optional(Type.String({ 'x-read': 'anyone', 'x-write': 'owner' })) }),
     claims: () => ({ plan: 'pro' }),
@@ -92,6 +93,7 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     console: true,
     shownSettings: () => [],
     onAdminIgnored: () => {},
+    onRoleInUse: () => {},
   } satisfies Required<Omit<UsherOptions, keyof RegisterOptions | 'sql'>>
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())

@@ -10,7 +10,8 @@ const usher = await createUsher(t, options)
 const { inject, admin } = usher
 const { sql, createVerified, found, add, createMember } = withOrganizations(t, usher, mails)
 
-const codeOf = (response: { json (): { code?: string, errors?: string[] } }) => response.json().code ?? response.json().errors
+const codeOf = (response: { json (): { code?: string, errors?: string[] } }) =>
+  response.json().code ?? response.json().errors
 
 t.test('19.2 whoever founds an organisation is its owner, and members read it', async (t) => {
   const owner = await createVerified()
@@ -103,7 +104,8 @@ t.test('19.4 roles have the actions of the options', async (t) => {
     [await createMember(id, 'admin'), await createMember(id, 'billing'), await createMember(id)]
   const path = `/api/organizations/${id}`
   const patch = (user: typeof owner) => inject('PATCH', path, { headers: user.headers, payload: { name: 'New' } })
-  t.strictSame((await Promise.all([owner, manager, billing, member].map(patch))).map(({ statusCode }) => statusCode), [200, 200, 200, 403])
+  const patched = await Promise.all([owner, manager, billing, member].map(patch))
+  t.strictSame(patched.map(({ statusCode }) => statusCode), [200, 200, 200, 403])
   const grant = (by: typeof owner, to: typeof owner, role: string) =>
     inject('PATCH', `${path}/members/${to.id}`, { headers: by.headers, payload: { role } })
   t.equal((await grant(billing, member, 'billing')).statusCode, 403, 'without members:update')

@@ -68,7 +68,8 @@ async function start (t: Test, webhooks: WebhookOptions[], options: OutboxOption
   }
   const rename = (id: string, name: string) =>
     updateUser(
-      db, id, { name }, { ...context, until: new Date(Date.now() + 60_000).toISOString(), undo: null, mails: null },
+      db, id, { name },
+      { ...context, membershipId: null, until: new Date(Date.now() + 60_000).toISOString(), undo: null, mails: null },
       { confirm: async () => {} }
     )
   return {

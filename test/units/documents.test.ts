@@ -71,7 +71,7 @@ t.test('9 docs/options.md lists every option with its default', async (t) => {
   const { throttle, live, graphql, pages: { texts: _, ...pages }, deadlines, ...options } =
     readOptions({ databaseUrl: 'postgres://localhost/usher' })
   const listed = defaultsIn('docs/options.md')
-  const others = ['database', 'prefix', 'publicPath', 'policy', 'hooks', 'hostGraphql']
+  const others = ['database', 'prefix', 'publicPath', 'policy', 'roles', 'hooks', 'hostGraphql']
   const defaults = Object.entries({
     ...options,
     texts: undefined,

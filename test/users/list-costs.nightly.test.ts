@@ -14,6 +14,7 @@ const sorts = ['createdAt', '-createdAt', 'name', '-name', 'email', '-email'] as
 
 interface Plan {
   'Node Type': string
+  'Index Name'?: string
   'Actual Rows': number
   'Actual Loops': number
   'Rows Removed by Filter'?: number
@@ -61,6 +62,28 @@ t.test('10.5 what a page costs', async (t) => {
           t.same(others, [], what)
           t.notOk(nodes.some((node) => /Sort|Seq Scan|Bitmap/.test(node['Node Type'])), what)
           t.ok(nodes.every((node) => rowsOf(node) <= LIMIT + 1), what)
+        }
+      }
+    }
+  })
+
+  await t.test('20.1 a page of a role of the host, with and without filters, reads few rows of an index', async (t) => {
+    await sql`update users set role = 'moderator' where email like 'u%9@example.com' and role = 'user'`
+    await sql`update users set disabled = true where email like 'u_99@example.com' or email like 'u__99@example.com'`
+    await sql`analyze users`
+    for (const sort of sorts) {
+      for (const filter of sort.endsWith('createdAt') ? [{}, { disabled: true }, { disabled: false, emailVerified: false }] : [{}]) {
+        const query = { role: 'moderator', sort, ...filter }
+        const all = await listUsers(db, { ...query, limit: 40 })
+        for (const after of [undefined, placeOf(all.rows.at(-1)!, sort)]) {
+          const [plan, ...others] = await explain({ ...query, limit: LIMIT, after })
+          const nodes = nodesOf(plan!)
+          const what = JSON.stringify({ ...query, after })
+          t.same(others, [], what)
+          t.notOk(nodes.some((node) => node['Node Type'] === 'Seq Scan'), what)
+          t.equal(nodes.some((node) => node['Index Name'] === 'users_role_state'), 'disabled' in filter, what)
+          // A state of so few users may be read and sorted, but no user of another role is read.
+          t.ok(nodes.every((node) => rowsOf(node) <= USERS / 10), what)
         }
       }
     }

@@ -32,13 +32,17 @@ export const enable = changing('', { disabled: false }, 'is enabled', {
   many: { task: 'users enable', label: 'Enabling', done: 'enabled', skipped: 'not disabled', isDone: ({ disabled }) => !disabled },
 })
 
-// Returns whether a user may become an admin, who has to be the person whom the operator knows by this address.
-async function confirmUnverified (
-  { email, emailVerified, role }: UserRow, { yes }: Values, shell: Shell
+/**
+ * Returns whether a user may get a role, by default that of an admin: it has to be the person whom the operator knows
+ * by this address.
+ */
+export async function confirmUnverified (
+  { email, emailVerified, role }: UserRow, { yes }: Values, shell: Shell, given = 'admin'
 ): Promise<boolean> {
-  if (emailVerified || role === 'admin' || yes === true) return true
+  if (emailVerified || role === given || yes === true) return true
   const reason = `The address ${email} is not verified, so the user may be somebody else who claims it`
-  return confirm(shell, `${reason}.\nMake the user an admin?`, reason)
+  const question = given === 'admin' ? 'Make the user an admin?' : `Give the user the role ${given}?`
+  return confirm(shell, `${reason}.\n${question}`, reason)
 }
 
 // Returns whether a change lets the user do more than before. Then the command lists what can log in.
@@ -74,7 +78,7 @@ function changing (
   return {
     details: `${about}\n\n${fileHelp(19)}`,
     arguments: ['USER'],
-    insteadOfArguments: 'file',
+    insteadOfArguments: ['file'],
     json: `${json}, with --file ${FILE_JSON}`,
     options: { ...options, ...fileOptions },
     run: (values, args, shell) => values['file'] === undefined

@@ -1,6 +1,7 @@
 import { userInputs } from '../../../schema/users/user-inputs.ts'
 import { noFields } from '../../../schema/users/user-fields.ts'
 import { WrongArguments, type Command } from '../command.ts'
+import { readRolesOf } from '../roles.ts'
 import { PASSWORD_HELP, passwordOption, readPassword } from '../password-input.ts'
 import { withService } from '../with-service.ts'
 import { showUser, USER } from './shown.ts'
@@ -8,7 +9,7 @@ import { showUser, USER } from './shown.ts'
 export default {
   details: '  --email <address>  the email address of the user, required\n' +
     '  --name <name>      the name of the user, required\n' +
-    '  --role <role>      admin or user, by default user\n' +
+    '  --role <role>      admin, user or one of the option roles, by default user\n' +
     `  --password-stdin   ${PASSWORD_HELP}\n` +
     '  --service          create a service user, which has no password and acts with API keys: api-keys create\n' +
     '  --invite           set no password, and send the user a mail with a link to set one',
@@ -31,7 +32,8 @@ export default {
     }
     const { password, shown } =
       invite || service ? { password: undefined, shown: null } : await readPassword(isGiven, shell)
-    const given = userInputs(noFields).creation.parse({ email, name, role, password, ...service === true && { kind: 'service' } })
+    const roles = await readRolesOf(shell)
+    const given = userInputs({ userFields: noFields, roles }).creation.parse({ email, name, role, password, ...service === true && { kind: 'service' } })
     return withService(shell, async ({ app, caller, sendsMails }) => {
       if (invite && !sendsMails) {
         throw new Error('No mails can be sent: set SMTP_URL and MAIL_FROM, or leave out --invite.')

@@ -8,7 +8,7 @@ export default {
   details: 'USER is the id or the email address of the user. Sessions end at once on every node. The last admin cannot be deleted.\n\n' +
     `  --yes              do not ask for confirmation\n${fileHelp(19)}`,
   arguments: ['USER'],
-  insteadOfArguments: 'file',
+  insteadOfArguments: ['file'],
   json: `{ id, email, deleted: boolean }, with --file ${FILE_JSON}`,
   options: { yes: { type: 'boolean' }, ...fileOptions },
 

@@ -1,21 +1,22 @@
 import { EVERYBODY, listUsers } from '../../../db/users/list-users.ts'
 import { Type } from '@sinclair/typebox'
 import { decodeUserCursor, encodeUserCursor, ListUsers } from '../../../schema/users/user-list.ts'
-import { roles } from '../../../schema/users/users.ts'
 import { createParser } from '../../../schema/http/validator.ts'
+import { namesOfRoles, type Roles } from '../../../schema/options/roles.ts'
 import type { Command } from '../command.ts'
+import { readRolesOf } from '../roles.ts'
 import { formatTable } from '../table.ts'
 import { withDatabase } from '../with-database.ts'
 import { showUser, USER } from './shown.ts'
 
 // A role that no user has is no error of a request, but probably a typing error on the command line.
-const parse = createParser(Type.Composite([
-  Type.Object({ role: Type.Optional(Type.Unsafe<string>({ type: 'string', enum: roles })) }),
+const parserOf = (roles: Roles) => createParser(Type.Composite([
+  Type.Object({ role: Type.Optional(Type.Unsafe<string>({ type: 'string', enum: namesOfRoles(roles) })) }),
   Type.Omit(ListUsers, ['fields', 'role']),
 ]))
 
 export default {
-  details: '  --role <role>     only users of this role: admin or user\n' +
+  details: '  --role <role>     only users of this role: admin, user or one of the option roles\n' +
     '  --search <text>   only users of whose name or address some word begins with this\n' +
     '  --sort <order>    createdAt, name or email; with a hyphen, as in --sort=-name, in descending order\n' +
     '  --limit <number>  at most so many, from 1 to 1000, by default 100\n' +
@@ -30,6 +31,7 @@ export default {
   },
 
   run: async ({ role, search: q, sort: order, limit: limitText = '100', after: cursor }, _, shell) => {
+    const parse = parserOf(await readRolesOf(shell))
     const { limit, after, ...filters } = parse({ role, q, sort: order, limit: Number(limitText), after: cursor })
     return withDatabase(shell, async ({ db }) => {
       const query = {

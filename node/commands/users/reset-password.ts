@@ -26,7 +26,7 @@ export default {
     `${''.padEnd(25)}as for one user`,
   arguments: ['USER'],
   json: `{ user: ${USER}, password: the random one or null, endedSessions: number, removed: string[], remaining: { kind, id, name, addedAt }[], mailed: boolean }, with --file ${FILE_JSON}`,
-  insteadOfArguments: 'file',
+  insteadOfArguments: ['file'],
   options: {
     ...fileOptions,
     mail: { type: 'boolean' },

@@ -101,7 +101,7 @@ function restOf (name: MailName, texts: MailTexts): Block[] {
     case 'passkey-added': case 'api-key-added': case 'identity-added': return [undo(undoAdded, [], noUndo)]
     case 'passkey-removed': case 'api-key-removed': case 'identity-removed': return [paragraph(resetNow), page]
     case 'totp-removed': case 'recovery-code-used': return [paragraph(texts[name].after), page]
-    case 'account-promoted': case 'account-enabled': return [...admitted(texts.common), page]
+    case 'account-promoted': case 'role-granted': case 'account-enabled': return [...admitted(texts.common), page]
     case 'ways-removed': case 'account-deleted': return [paragraph(texts[name].after)]
   }
 }

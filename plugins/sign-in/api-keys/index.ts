@@ -1,6 +1,8 @@
 import {
   deleteApiKey, getApiKey, insertApiKey, listApiKeys, type ApiKeyRow,
 } from '../../../db/sign-in/api-keys.ts'
+import { holdMembership } from '../../../db/access/memberships.ts'
+import type { Database } from '../../../db/tables/index.ts'
 import { revokeUploadLinksOfKey } from '../../../db/uploads/upload-links.ts'
 import { lockUser } from '../../../db/users/users.ts'
 import { NotAServiceUser, type CreateApiKey } from '../../../schema/sign-in/api-keys.ts'
@@ -12,6 +14,7 @@ import { UserDisabled, UserNotFound } from '../../../schema/users/users.ts'
 import type { Audit } from '../../audit/index.ts'
 import type { Core } from '../../core.ts'
 import type { UserRecords } from '../../users/user-records.ts'
+import { requireMembership } from '../../access/memberships.ts'
 import type { Caller } from '../../access/caller.ts'
 import { hashSecret } from '../../access/secrets.ts'
 import type { Credentials } from '../credentials.ts'
@@ -43,6 +46,15 @@ export function createApiKeys (
     return [...new Set(actions)]
   }
 
+  // It does not end until the transaction ends, and the key ends with it (contract 19.3).
+  async function membershipOf (
+    trx: Database, userId: string, organizationId: string | undefined
+  ): Promise<string | null> {
+    if (organizationId === undefined) return null
+    const organization = await holdMembership(trx, { userId, organizationId })
+    return requireMembership(options, organization ?? null, organizationId)!.membershipId
+  }
+
   function checkExpiry (given: string): Date {
     const expiresAt = new Date(given)
     if (!(expiresAt.getTime() > clock.now())) throw new InvalidInput('expiresAt must be in the future')
@@ -53,7 +65,8 @@ export function createApiKeys (
     /**
      * Creates an API key of a user, who gets a mail. Returns it with its secret, which nothing else returns. Throws
      * `Unauthenticated`, `Forbidden`, `SessionRequired`, `StepUpRequired`, `InvalidInput`, `UserNotFound`,
-     * `UserDisabled`, `NotAServiceUser` if it is that of another person, `TooManyApiKeys`, `InvalidToken`.
+     * `UserDisabled`, `NotAServiceUser` if it is that of another person, `OrganizationNotFound` if the user is no
+     * member of its organisation, `TooManyApiKeys`, `InvalidToken`.
      * @param given what the schema `CreateApiKey` accepts
      */
     async create (caller: Caller, userId: string, given: CreateApiKey): Promise<ApiKeyRow & { key: string }> {
@@ -70,6 +83,7 @@ export function createApiKeys (
         if (!user) throw isOwn ? new InvalidToken() : new UserNotFound()
         if (user.disabled) throw isOwn ? new InvalidToken() : new UserDisabled()
         if (actor && !isOwn && user.kind !== 'service') throw new NotAServiceUser()
+        caller.authorizeOver(user, 'api-keys:create')
         const row = {
           id: newId(),
           userId,
@@ -77,6 +91,7 @@ export function createApiKeys (
           name: given.name,
           actions,
           multiFactor: actor?.amr.includes(MULTI_FACTOR) ?? false,
+          membershipId: await membershipOf(trx, userId, given.organizationId),
           expiresAt,
         }
         await credentials.recordAdded(trx, caller, 'api-key', { userId })

@@ -6,6 +6,7 @@ import type { WriterToken } from '../../../db/access/live-tokens.ts'
 import { InvalidToken } from '../../../schema/sign-in/login.ts'
 import type { Actor } from '../../../schema/options/policy.ts'
 import type { Core } from '../../core.ts'
+import { isKnownRole } from '../../access/memberships.ts'
 import type { Claims } from '../../access/claims.ts'
 import { throwUnavailable, type Sessions } from '../../access/sessions.ts'
 import type { Writers } from '../../access/writers.ts'
@@ -62,6 +63,8 @@ export function createApiKeyVerification (
     const { generation } = sessions
     const found = await read(digest, client).catch(throwUnavailable)
     if (!found) throw new InvalidToken()
+    // Without the option or the role, a key of an organisation must not act as one of none.
+    if (found.organization && !isKnownRole(options, found.organization)) throw new InvalidToken()
     const added = await claims.of(found.user)
     // It may have been deleted since it was read, and this node was notified of that before it began to watch.
     if (sessions.hasEnded(found.keyId)) throw new InvalidToken()
@@ -73,7 +76,7 @@ export function createApiKeyVerification (
   }
 
   function remember (
-    digest: string, { keyId, actions, multiFactor, expiresAt, kind, user }: FoundApiKey, added: Actor['claims'],
+    digest: string, { keyId, actions, multiFactor, expiresAt, kind, user, organization }: FoundApiKey, added: Actor['claims'],
     generation: number
   ): RememberedKey {
     const actor: Actor = Object.freeze({
@@ -84,7 +87,7 @@ export function createApiKeyVerification (
       actions: actions && Object.freeze(actions),
       amr: Object.freeze([]),
       authTime: 0,
-      organization: null,
+      organization: organization && Object.freeze(organization),
       claims: Object.freeze(added),
     })
     const forget = () => {

@@ -193,7 +193,7 @@ export function createTotp (
       return db.transaction().execute(async (trx) => {
         const user = await lockUser(trx, userId)
         // A repair of the account, for which this may have waited, has ended the session.
-        await requireLiveSession(trx, caller.token?.id)
+        await requireLiveSession(trx, caller.token)
         if (!user || !(await findTotp(trx, userId))?.confirmedAt) throw new TotpNotFound()
         const undo = undoLinks.create()
         const isUndoable = undo !== undefined && await insertUndoToken(trx, undo.hash, userId, { hasPassword: false })

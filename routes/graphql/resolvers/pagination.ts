@@ -5,6 +5,7 @@ import { decodeCursor } from '../../../schema/http/cursor.ts'
 import { ListArguments, USUAL_PAGE } from '../../../schema/posts/post.ts'
 import { ListUsers, userFilters, type UserFilters } from '../../../schema/users/user-list.ts'
 import { createParser } from '../../../schema/http/validator.ts'
+import { roleOfGraphqlName } from '../../../schema/options/roles.ts'
 
 const parse = createParser(ListArguments)
 
@@ -30,8 +31,8 @@ export function readUsersPage (
   const given = Object.fromEntries(
     Object.entries({ ...args, first: args.first ?? USUAL_PAGE }).filter(([, value]) => value != null)
   )
-  const { first: limit, ...query } = parseUsers(given)
-  return { limit, ...query }
+  const { first: limit, role, ...query } = parseUsers(given)
+  return { limit, ...query, ...role !== undefined && { role: roleOfGraphqlName(role) } }
 }
 
 /**

@@ -7,6 +7,7 @@ import { readerFor } from '../../../plugins/access/policy.ts'
 import { clientInfoOf } from '../../../plugins/http/client-info.ts'
 import { hasJson } from '../../../schema/graphql/sdl.ts'
 import { accountMembers, type AccountMember } from '../../../schema/users/members.ts'
+import { graphqlNameOf } from '../../../schema/options/roles.ts'
 import { readableFields, type UserField } from '../../../schema/users/user-fields.ts'
 import { ReadClient, type GraphQLContext } from '../context.ts'
 import { countRows } from '../limits/result-size.ts'
@@ -86,6 +87,15 @@ export function hidingResolvers ({ usherOptions: { policy, userFields } }: Fasti
       Object.fromEntries(accountMembers.map((name) => [name, accountMember(name)])),
     ...Object.fromEntries(hidden.map((field) => [field.name, hostField(field)])),
   }
+}
+
+/**
+ * Returns the resolver of roles whose names are others in GraphQL. There is none without such roles, because resolvers
+ * cost time.
+ */
+export function roleResolver ({ usherOptions: { roles } }: FastifyInstance) {
+  const isSame = [...roles.keys()].every((name) => graphqlNameOf(name) === name)
+  return isSame ? {} : { role: ({ role }: UserRow) => graphqlNameOf(role) }
 }
 
 /** Returns the resolver of the scalar that the fields of the host need, if they need one. */

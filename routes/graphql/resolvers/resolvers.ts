@@ -17,7 +17,7 @@ import { postReadsOf, type GraphQLContext } from '../context.ts'
 import { limitFailure } from '../execution/failures.ts'
 import { performOnce } from '../idempotency.ts'
 import {
-  countUsers, etagOfUser, fieldScalars, hidingResolvers, identifiedReaderOf, readerOf,
+  countUsers, etagOfUser, fieldScalars, hidingResolvers, identifiedReaderOf, readerOf, roleResolver,
 } from './reading.ts'
 import { countRows, showsContents } from '../limits/result-size.ts'
 import { selectedPostFields } from './selection.ts'
@@ -223,6 +223,7 @@ export function createResolvers (usher: FastifyInstance) {
       ...hasPosts && { posts: User.posts },
       ...hasUploads && { uploads: User.uploads },
       ...hidingResolvers(usher),
+      ...roleResolver(usher),
     },
     ...hasPosts && { Post, Subscription },
     ...hasUploads && { Upload },

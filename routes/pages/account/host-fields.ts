@@ -1,3 +1,4 @@
+import { noRoles } from '../../../schema/options/roles.ts'
 import { labelOf, writableFields, type UserField, type UserFields } from '../../../schema/users/user-fields.ts'
 import { checkbox, field } from '../components.ts'
 import { membersOf } from '../console/user-form.ts'
@@ -34,7 +35,7 @@ export function showHostFields (
 ): Html {
   return html`${fields.map((one) => {
     const { name, type, input, description } = one
-    const { options, hasLines } = membersOf([one]).at(-1)!
+    const { options, hasLines } = membersOf({ userFields: [one], roles: noRoles }).at(-1)!
     const [label, error] = [labelOf(one), errors[name]]
     const value = values[name] ?? one.default
     const data = { 'data-host': type, ...more }

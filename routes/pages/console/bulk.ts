@@ -3,6 +3,7 @@ import type { Audit } from '../../../plugins/audit/index.ts'
 import { translate } from '../../../plugins/http/errors.ts'
 import { InvalidInput } from '../../../schema/http/errors.ts'
 import { alert, badge, button, card, checkbox, table, type Column } from '../components.ts'
+import type { Action } from '../../../schema/options/policy.ts'
 import { attributes, html, type Html, type HtmlValue } from '../html.ts'
 import { ROWS_PER_PAGE, type Context, type Done, type Form, type Section, type Submit } from './context.ts'
 import { explainError } from './errors.ts'
@@ -18,6 +19,8 @@ export interface BulkAction {
   ask: ConsoleText
   hint: ConsoleText
   isDanger?: boolean
+  /** The action of the policy that it needs. Whether that is permitted may depend on the row. */
+  needs: Action
   /** Does it with one of them, as the form of that one would. `version` is the entity tag that was shown. */
   run (context: Context, id: string, version: string): Promise<unknown>
 }
@@ -31,6 +34,7 @@ export interface Bulk {
   /** What only reads, and is a file. */
   files?: Readonly<Record<string, {
     text: ConsoleText
+    needs: Action
     read (context: Context, ids: readonly string[]): Promise<{ file: string, json: unknown }>
   }>>
   /** Returns what rows are called, by their ids, as far as they are known. */
@@ -58,8 +62,8 @@ export function pickColumn<Row> (
 
 /** Returns a list whose rows can be selected, with what can be done with the selection. */
 export function pickable (context: Context, { address, actions, files = {} }: Bulk, content: Html): Html {
-  const { path, request, words: { t } } = context
-  const texts = Object.entries({ ...actions, ...files })
+  const { caller, path, request, words: { t } } = context
+  const texts = Object.entries({ ...actions, ...files }).filter(([, { needs }]) => caller.allows(needs))
   if (texts.length === 0) return content
   // Where the reader comes back to, below the console.
   const back = request.method === 'GET' ? request.url.slice(request.url.indexOf('/console') + '/console'.length) : address

@@ -11,7 +11,7 @@ import { serveConsoleAssets } from './assets.ts'
 import { submitBulk, type Bulk } from './bulk.ts'
 import { addressOf, type Context, type Form, type Outcome, type Render, type Submit } from './context.ts'
 import { explainError, titleOfFailure } from './errors.ts'
-import { createLayout, type Visitor } from './layout.ts'
+import { actionOfSection, createLayout, type Visitor } from './layout.ts'
 import { createLists } from './lists.ts'
 import { createLogPages } from './log.ts'
 import { createOpeningPages } from './opening.ts'
@@ -81,7 +81,7 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
     const [newUser, userList, lists] = [createNewUser(app), createUserList(app), createLists(app)]
     const user = createUserPages(app, { log, posts, uploads })
 
-    addPage('', createOverview(app, log))
+    addOverview(createOverview(app, log))
     addPage('/users', userList)
     addPage('/users/new', newUser.render)
     addForm('/users', newUser.render, newUser.create)
@@ -109,12 +109,24 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
     }
   }
 
+  // The address at which the console opens. Whoever may not see the overview sees the first page of the others.
+  function addOverview (render: Render): void {
+    addPage('', render, (request) => {
+      const first = layout.firstPageOf(admitted.get(request)!)
+      return first === undefined || first === '' ? undefined : `${path}${first}`
+    })
+  }
+
   function addBulk (bulk: Bulk, list: Render): void {
     addForm(`${bulk.address}/bulk`, list, submitBulk(bulk, app.usherAudit))
   }
 
-  function addPage (address: string, render: Render): void {
+  function addPage (
+    address: string, render: Render, insteadOf: (request: FastifyRequest) => string | undefined = () => undefined
+  ): void {
     app.get(`/console${address}`, { ...hidden, onRequest: admit }, async (request, reply) => {
+      const other = insteadOf(request)
+      if (other !== undefined) return reply.redirect(other, 303)
       const context = contextOf(request)
       try {
         const view = await render(context)
@@ -231,7 +243,8 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
     }
     actors.set(request, found.actor)
     if (!sessions.mayOpen(found.actor)) throw new NotFound()
-    admitted.set(request, found)
+    const caller = callerOf(request)
+    admitted.set(request, { ...found, mayOpen: (section) => caller.allows(actionOfSection[section]) })
   }
 
   async function refuseOthers (request: FastifyRequest): Promise<void> {

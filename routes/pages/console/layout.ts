@@ -1,5 +1,6 @@
 import type { UserRow } from '../../../db/tables/index.ts'
 import type { Options } from '../../../schema/options/options.ts'
+import type { Action, ReadAction } from '../../../schema/options/policy.ts'
 import { alert, button, page, pageTitle } from '../components.ts'
 import { attributes, html, trusted, type Html, type HtmlValue } from '../html.ts'
 import type { Section, View } from './context.ts'
@@ -53,7 +54,25 @@ const noticeOf = ({ t }: Words, done: string | undefined): Html | undefined =>
   done !== undefined && Object.hasOwn(notices, done) ? alert(t[notices[done]!], 'success') : undefined
 
 /** Who is in the console, and until when. */
-export interface Visitor { user: Pick<UserRow, 'id' | 'name' | 'email'>, expiresAt: Date }
+export interface Visitor {
+  user: Pick<UserRow, 'id' | 'name' | 'email'>
+  expiresAt: Date
+  /** Returns whether the visitor may see a part of the console. */
+  mayOpen (section: Section): boolean
+}
+
+/** What the parts of the console show first, which may need an action of the policy. */
+export const actionOfSection = {
+  overview: 'service:read',
+  users: 'users:list',
+  posts: 'posts:read',
+  uploads: 'uploads:list',
+  log: 'audit:read',
+  deliveries: 'deliveries:list',
+  keys: 'api-keys:list',
+  providers: 'service:read',
+  settings: 'service:read',
+} as const satisfies Record<Section, Action | ReadAction>
 
 /** Returns functions that render pages of the console around their content. */
 export function createLayout (
@@ -76,13 +95,14 @@ export function createLayout (
   })
 
   // On a phone, the navigation is opened by a button, without a script.
-  function navigation (words: Words, current: Section | undefined, { user, expiresAt }: Visitor): Html {
+  function navigation (words: Words, current: Section | undefined, { user, expiresAt, mayOpen }: Visitor): Html {
     const { t } = words
+    const open = present.map(({ title, pages }) => ({ title, pages: pages.filter(([section]) => mayOpen(section)) }))
     const link = ([section, address, name]: Page) => html`<li><a${attributes({
       href: `${path}${address}`, 'aria-current': section === current && 'page',
     })}>${icon(section)}${t[name]}</a></li>\n`
     return html`<nav class="side" id="side" aria-label="${t.navLabel}" popover>
-<div>${present.map(({ title, pages }) => html`${
+<div>${open.filter(({ pages }) => pages.length > 0).map(({ title, pages }) => html`${
   title && html`<p class="group">${t[title]}</p>`}<ul>${pages.map(link)}</ul>\n`)}</div>
 <div class="visitor">${showAvatar(user.name)}<p><span class="strong">${showText(user.name)}</span><span class="muted">${showText(user.email)}</span></p>
 <p class="muted until">${words.phrase('sessionUntil', { time: words.time(expiresAt) })}</p>
@@ -106,6 +126,12 @@ export function createLayout (
   }
 
   return {
+    /** Returns the address of the first part that a visitor may see, or undefined if there is none. */
+    firstPageOf ({ mayOpen }: Pick<Visitor, 'mayOpen'>): string | undefined {
+      const [, address] = present.flatMap(({ pages }) => pages).find(([section]) => mayOpen(section)) ?? []
+      return address
+    },
+
     headers: {
       'content-security-policy': [
         "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",

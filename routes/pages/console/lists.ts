@@ -68,8 +68,9 @@ ${rows.length === 0
         title: t.actionsColumn,
         hidesTitle: true,
         kind: 'do',
-        cell: ({ id, type }) => html`${buttonForm(`${path}/deliveries/${id}/retry`, t.deliveryRetry, { label: `${t.deliveryRetry}: ${type}` })} ${
-          buttonForm(`${path}/deliveries/${id}/discard`, t.mayDiscard, { label: `${t.mayDiscard}: ${type}` })}`,
+        cell: ({ id, type }) => html`${caller.allows('deliveries:retry') &&
+          buttonForm(`${path}/deliveries/${id}/retry`, t.deliveryRetry, { label: `${t.deliveryRetry}: ${type}` })} ${
+          caller.allows('deliveries:discard') && buttonForm(`${path}/deliveries/${id}/discard`, t.mayDiscard, { label: `${t.mayDiscard}: ${type}` })}`,
       },
     ],
     rows,
@@ -102,7 +103,7 @@ ${rows.length === 0
                 title: t.actionsColumn,
                 hidesTitle: true,
                 kind: 'do',
-                cell: ({ id, userId, name }) => dangerForm(`${path}/keys/${userId}/${id}/delete`, {
+                cell: ({ id, userId, name }) => caller.allows('api-keys:delete', { ownerId: userId }) && dangerForm(`${path}/keys/${userId}/${id}/delete`, {
                   id: `delete-${id}`,
                   text: t.keyDelete,
                   confirmation: words.format('deleteThis', { name }),

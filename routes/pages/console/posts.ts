@@ -26,6 +26,7 @@ export function createPostPages (app: FastifyInstance) {
         ask: 'askDeletePosts',
         hint: 'hintDelete',
         isDanger: true,
+        needs: 'posts:delete',
         run: ({ caller }, id, version) => posts.changes.delete(caller, id, { ifMatch: version }),
       },
     },

@@ -73,7 +73,7 @@ export async function createConsoleSessions (app: FastifyInstance) {
         isConsole: true,
         parentId: sessionId,
         // A repair of the account, for which this may have waited, has ended the session that permits it.
-        inTransaction: (trx) => requireLiveSession(trx, sessionId),
+        inTransaction: (trx) => requireLiveSession(trx, { id: sessionId }),
       })
       cookies.set(reply, cookie, expiresAt)
     },

@@ -33,9 +33,13 @@ export async function readNames (
   return new Map(rows.filter((row) => row !== undefined).map(({ id, name }) => [id, name]))
 }
 
+/** Returns what a role is called. One of the host has its name only. */
+export const textOfRole = (t: Words['t'], role: string): string =>
+  role === 'admin' ? t.roleAdmin : role === 'user' ? t.roleUser : role
+
 /** Returns what is notable about a user. Nothing is, of one who is as most are. */
-export function showState ({ t }: Words, { role, kind, disabled, emailVerified }: Partial<UserRow>): Html {
-  return html`${role === 'admin' && badge(t.roleAdmin, 'info')}${kind === 'service' && badge(t.kindService)}${
+export function showState ({ t }: Words, { role = 'user', kind, disabled, emailVerified }: Partial<UserRow>): Html {
+  return html`${role !== 'user' && badge(textOfRole(t, role), 'info')}${kind === 'service' && badge(t.kindService)}${
     disabled && badge(t.stateDisabled, 'error')}${
     emailVerified === false && kind !== 'service' && html`<span class="note">${t.stateUnverified}</span>`}`
 }

@@ -34,6 +34,7 @@ export function createUploadPages (app: FastifyInstance) {
         ask: 'askDeleteFiles',
         hint: 'hintDelete',
         isDanger: true,
+        needs: 'uploads:delete',
         run: ({ caller }, id, version) => uploads.delete(caller, id, { match: readIfMatch(version, 'version') }),
       },
     },

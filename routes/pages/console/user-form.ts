@@ -1,12 +1,15 @@
 import type { UserRow } from '../../../db/tables/index.ts'
 import { InvalidInput } from '../../../schema/http/errors.ts'
+import { namesOfRoles } from '../../../schema/options/roles.ts'
 import { failureTexts } from '../../../schema/options/page-texts.ts'
 import { inputText } from '../../../schema/translations/describe-input.ts'
 import { formMembers, hasLines, members, type MemberForm } from '../../../schema/users/members.ts'
-import type { UserField, UserFields } from '../../../schema/users/user-fields.ts'
+import type { UserExtension } from '../../../schema/users/extend-user.ts'
+import type { UserField } from '../../../schema/users/user-fields.ts'
 import { field, table } from '../components.ts'
 import { html, type Html } from '../html.ts'
 import type { Form, Outcome } from './context.ts'
+import { textOfRole } from './shown.ts'
 import type { ConsoleText, Words } from './words.ts'
 
 /** A member of a user that the form has. */
@@ -27,8 +30,9 @@ const own = formMembers.map((name): Member =>
   ({ name, type: 'string', hasLines: isLong(members[name].input), ...members[name].form }))
 
 /** Returns the members of a user that an admin edits: Usher's, and the fields of the host. */
-export function membersOf (fields: UserFields): readonly Member[] {
-  return [...own, ...fields.map(({ name, type, input, title = name, description }): Member => ({
+export function membersOf ({ userFields, roles }: UserExtension): readonly Member[] {
+  const ofUsher = own.map((member) => member.type === 'role' ? { ...member, options: namesOfRoles(roles).toReversed() } : member)
+  return [...ofUsher, ...userFields.map(({ name, type, input, title = name, description }): Member => ({
     name,
     label: title,
     type,
@@ -120,7 +124,7 @@ export const labelOf = ({ t }: Words, { name, label }: Pick<Member, 'name' | 'la
   Object.hasOwn(labels, name) ? t[labels[name]!] : label
 
 function textOfValue ({ t }: Words, type: Member['type'], value: string): string {
-  if (type === 'role') return value === 'admin' ? t.roleAdmin : t.roleUser
+  if (type === 'role') return textOfRole(t, value)
   return type === 'boolean' ? value === 'true' ? t.yes : t.no : value
 }
 

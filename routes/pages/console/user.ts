@@ -4,6 +4,7 @@ import { readIfMatch } from '../../../schema/http/entity-tag.ts'
 import { InvalidInput, PreconditionFailed } from '../../../schema/http/errors.ts'
 import { CreateApiKey } from '../../../schema/sign-in/api-keys.ts'
 import { createParser } from '../../../schema/http/validator.ts'
+import type { Action, ReadAction } from '../../../schema/options/policy.ts'
 import { alert, badge, button, card, emptyState, facts, field, list, listRow, tabs } from '../components.ts'
 import { html, type Html, type HtmlValue } from '../html.ts'
 import type { Context, Done, Form, Outcome, Render, Submit } from './context.ts'
@@ -52,9 +53,9 @@ export function createUserPages (app: FastifyInstance, { log, posts, uploads }: 
     usherUsers: users, usherAccounts: accounts,
     usherAccess: { userSessions }, usherSignIn: { apiKeys, credentials, passkeys, providers },
     usherMailLinks: { verificationLinks, passwordLinks },
-    usherOptions: { userFields, mailer },
+    usherOptions: options, usherOptions: { mailer },
   } = app
-  const members = membersOf(userFields)
+  const members = membersOf(options)
 
   const idOf = ({ params }: Context): string => params['id']!.toLowerCase()
   const isPerson = ({ user }: Page): boolean => user.kind === 'person'
@@ -119,7 +120,16 @@ ${content}`,
     }
   }
 
-  function showProfile ({ context: { words, words: { t } }, outcome, user, version, base }: Page): Html {
+  // Returns the members that the form has: what the visitor may change of this user.
+  function editableMembers ({ context: { caller }, user: { id: ownerId } }: Page): typeof members {
+    const mayReplace = caller.allows('users:replace', { ownerId })
+    const mayGrant = caller.allows('users:grant-role') && (mayReplace || caller.isListed('users:grant-role'))
+    return members.filter(({ type }) => type === 'role' ? mayGrant : mayReplace)
+  }
+
+  function showProfile (page: Page): Html {
+    const { context: { caller, words, words: { t } }, outcome, user, version, base } = page
+    const editable = editableMembers(page)
     const { form, typed, error } = outcome
     const isOwn = form === 'profile' && typed !== undefined
     const merged: Merged | undefined =
@@ -130,22 +140,24 @@ ${content}`,
     const sent = isOwn && !merged ? typed['version'] ?? version : version
     return html`${merged && alert(html`<p class="strong">${t.conflictTitle}</p>
 <p>${t.conflictHint}</p>${showConflicts(words, merged.conflicts)}`, 'warning')}
-${card(html`<div class="with-facts"><form method="post" action="${base}">
+${card(html`<div class="with-facts">${editable.length > 0 && html`<form method="post" action="${base}">
 ${hiddenFields({ version: sent, ...fields })}
-${showFields(words, members, merged?.values ?? (isOwn ? typed : current), isOwn ? error : undefined)}
-<div class="actions">${button(t.saveButton)}</div></form>
+${showFields(words, editable, merged?.values ?? (isOwn ? typed : current), isOwn ? error : undefined)}
+<div class="actions">${button(t.saveButton)}</div></form>`}
 <div>${facts([
   [t.factId, html`<code>${user.id}</code>`],
   [t.kind, user.kind === 'service' ? t.kindService : t.kindPerson],
   [t.createdColumn, words.time(user.createdAt)],
   [t.factChanged, words.time(user.updatedAt)],
-])}${user.emailVerified === false && user.kind === 'person' && mailer && buttonForm(`${base}/verification`, t.verifyAddress)}</div></div>`,
+])}${user.emailVerified === false && user.kind === 'person' && mailer &&
+  caller.allows('users:verify-email', { ownerId: user.id }) && buttonForm(`${base}/verification`, t.verifyAddress)}</div></div>`,
 { id: 'profile', title: t.profileTitle })}`
   }
 
   async function showSessions ({ context: { caller, words, words: { t } }, user, base }: Page): Promise<Html> {
     const sessions = await userSessions.list(caller, user.id)
     const more = sessions.length - SHOWN_SESSIONS
+    const mayEnd = caller.allows('sessions:end', { ownerId: user.id })
     return sessions.length === 0
       ? emptyState({ title: t.noSession })
       : card(html`${list(sessions.slice(0, SHOWN_SESSIONS).map((session) => {
@@ -156,15 +168,16 @@ ${showFields(words, members, merged?.values ?? (isOwn ? typed : current), isOwn 
           hint: html`${words.phrase('sessionText', {
             address: session.address || t.unknownAddress, time: words.time(session.lastUsedAt),
           })}${session.amr.length > 0 && html`${separator}<code>${session.amr.join(' ')}</code>`}`,
-          actions: buttonForm(`${base}/sessions/${session.id}/end`, t.endSession, { label: `${t.endSession}: ${agent}` }),
+          actions: mayEnd && buttonForm(`${base}/sessions/${session.id}/end`, t.endSession, { label: `${t.endSession}: ${agent}` }),
         })
       }))}${more > 0 && html`<p class="hint">${words.format('moreSessions', { count: more })}</p>`}
-${buttonForm(`${base}/sessions/end`, t.endAllSessions, { kind: 'danger' })}
-<p class="hint">${t.endAllHint}</p>`, { id: 'sessions', title: t.sessionsTitle })
+${mayEnd && html`${buttonForm(`${base}/sessions/end`, t.endAllSessions, { kind: 'danger' })}
+<p class="hint">${t.endAllHint}</p>`}`, { id: 'sessions', title: t.sessionsTitle })
   }
 
   async function showWays ({ context: { caller, words, words: { t } }, user, base }: Page): Promise<Html> {
     const { password, totp, recoveryCodesLeft, passkeys, identities } = await credentials.list(caller, user.id)
+    const may = (action: Action | ReadAction) => caller.allows(action, { ownerId: user.id })
     const used = (added: Date, at: Date | null, texts: readonly [ConsoleText, ConsoleText]) => at === null
       ? words.phrase(texts[1], { added: words.time(added) })
       : words.phrase(texts[0], { added: words.time(added), used: words.time(at) })
@@ -173,8 +186,8 @@ ${buttonForm(`${base}/sessions/end`, t.endAllSessions, { kind: 'danger' })}
         title: t.passwordTitle,
         hint: password ? t.isSet : t.isNotSet,
         actions: mailer && !user.disabled && (password
-          ? buttonForm(`${base}/reset`, t.sendReset)
-          : buttonForm(`${base}/invitation`, t.invite)),
+          ? may('users:read-email') && buttonForm(`${base}/reset`, t.sendReset)
+          : may('users:invite') && buttonForm(`${base}/invitation`, t.invite)),
       }),
       listRow({
         title: t.totpTitle,
@@ -182,19 +195,19 @@ ${buttonForm(`${base}/sessions/end`, t.endAllSessions, { kind: 'danger' })}
           ? html`${words.phrase('appSince', { time: words.time(totp.confirmedAt) })}${separator}${
             words.format('recoveryLeft', { count: recoveryCodesLeft })}`
           : t.appNone,
-        actions: totp && dangerForm(`${base}/second-factor/reset`, {
+        actions: totp && may('second-factor:reset') && dangerForm(`${base}/second-factor/reset`, {
           id: 'confirm-factor', text: t.passkeyRemove, confirmation: t.appLost, explanation: t.appHint,
         }),
       }),
       ...passkeys.map(({ id, name, createdAt, lastUsedAt }) => listRow({
         title: html`${t.passkeysTitle}: ${showText(name)}`,
         hint: used(createdAt, lastUsedAt, ['addedUsed', 'addedUnused']),
-        actions: buttonForm(`${base}/passkeys/${id}/remove`, t.passkeyRemove, { label: `${t.passkeyRemove}: ${name}` }),
+        actions: may('passkeys:remove') && buttonForm(`${base}/passkeys/${id}/remove`, t.passkeyRemove, { label: `${t.passkeyRemove}: ${name}` }),
       })),
       ...identities.map(({ id, provider, email, createdAt, lastUsedAt }) => listRow({
         title: html`${provider} ${email !== null && showText(email)}`,
         hint: used(createdAt, lastUsedAt, ['linkedUsed', 'addedUnused']),
-        actions: buttonForm(`${base}/identities/${id}/remove`, t.identityRemove, { label: `${t.identityRemove}: ${provider}` }),
+        actions: may('identities:remove') && buttonForm(`${base}/identities/${id}/remove`, t.identityRemove, { label: `${t.identityRemove}: ${provider}` }),
       })),
     ])}<p class="hint">${t.waysHint}</p>`, { id: 'ways', title: t.tabSignIn })
   }
@@ -214,7 +227,7 @@ ${keys.length === 0
       ? t.keyUnused
       : words.phrase('keyUsedText', { time: words.time(lastUsedAt) })}${
       expiresAt !== null && html`${separator}${words.phrase('keyExpiresText', { time: words.time(expiresAt) })}`}`,
-    actions: dangerForm(`${base}/keys/${id}/delete`, {
+    actions: caller.allows('api-keys:delete', { ownerId: user.id }) && dangerForm(`${base}/keys/${id}/delete`, {
       id: `delete-${id}`,
       text: t.keyDelete,
       confirmation: words.format('deleteThis', { name }),
@@ -234,20 +247,22 @@ ${field({
 <div class="actions">${button(t.keyCreate)}</div></form>`, { id: 'new-key', title: t.keyNew })}`
   }
 
-  function showDanger ({ context: { actor, words, words: { t } }, user, version, base }: Page): Html {
-    const { name } = user
+  function showDanger ({ context: { actor, caller, words, words: { t } }, user, version, base }: Page): Html | false {
+    const { id: ownerId, name } = user
+    const [mayDisable, mayDelete] = [caller.allows('users:disable', { ownerId }), caller.allows('users:delete', { ownerId })]
+    if (!mayDisable && !mayDelete) return false
     const content: HtmlValue = actor.id === user.id
       ? html`<p>${t.dangerOwn}</p>`
-      : html`${user.disabled
-        ? buttonForm(`${base}/enable`, t.enableUser, { fields: { version } })
-        : dangerForm(`${base}/disable`, {
-          id: 'confirm-disable',
-          text: t.disableUser,
-          confirmation: words.format('disableThis', { name }),
-          explanation: t.disableHint,
-          fields: { version },
-        })}
-${dangerForm(`${base}/delete`, {
+      // Whoever does not see whether the user is disabled may do both.
+      : html`${mayDisable && user.disabled !== false && buttonForm(`${base}/enable`, t.enableUser, { fields: { version } })}
+${mayDisable && user.disabled !== true && dangerForm(`${base}/disable`, {
+  id: 'confirm-disable',
+  text: t.disableUser,
+  confirmation: words.format('disableThis', { name }),
+  explanation: t.disableHint,
+  fields: { version },
+})}
+${mayDelete && dangerForm(`${base}/delete`, {
   id: 'confirm-delete',
   text: t.deleteUser,
   confirmation: words.format('deleteUserThis', { name }),

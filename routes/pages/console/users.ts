@@ -5,13 +5,15 @@ import { readIfMatch } from '../../../schema/http/entity-tag.ts'
 import { InvalidInput } from '../../../schema/http/errors.ts'
 import { createParser } from '../../../schema/http/validator.ts'
 import { ListUsers } from '../../../schema/users/user-list.ts'
+import { namesOfRoles } from '../../../schema/options/roles.ts'
+import type { UserExtension } from '../../../schema/users/extend-user.ts'
 import type { UserFields } from '../../../schema/users/user-fields.ts'
 import { button, buttonLink, card, checkbox, emptyState, field, table } from '../components.ts'
 import { html, type Html, type HtmlValue } from '../html.ts'
 import { pickable, pickColumn, type Bulk } from './bulk.ts'
 import { addressOf, ROWS_PER_PAGE, type Context, type Form, type Render } from './context.ts'
 import { pills } from './layout.ts'
-import { choice, readNames, searchForm, showAvatar, showPages, showState, showText } from './shown.ts'
+import { choice, readNames, searchForm, showAvatar, showPages, showState, showText, textOfRole } from './shown.ts'
 import { changesOf, membersOf, showFields } from './user-form.ts'
 import type { ConsoleText } from './words.ts'
 
@@ -27,7 +29,8 @@ const filters = {
 const isFilter = (name: string | undefined): name is keyof typeof filters =>
   name !== undefined && Object.hasOwn(filters, name)
 
-// Lists that are looked at often. As all others, they are addresses, which a browser can keep.
+// Lists that are looked at often. As all others, they are addresses, which a browser can keep. A status needs
+// the action `users:filter`.
 const views: readonly (readonly [text: ConsoleText, query: Readonly<Record<string, string>>])[] = [
   ['viewAll', {}],
   ['viewAdmins', { role: 'admin' }],
@@ -60,12 +63,13 @@ export function usersBulk (app: FastifyInstance): Bulk {
     address: '/users',
     title: 'ofUsers',
     actions: {
-      disable: { text: 'bulkDisable', ask: 'askDisable', hint: 'hintDisable', isDanger: true, run: disable(true) },
-      enable: { text: 'bulkEnable', ask: 'askEnable', hint: 'hintEnable', run: disable(false) },
+      disable: { text: 'bulkDisable', ask: 'askDisable', hint: 'hintDisable', isDanger: true, needs: 'users:disable', run: disable(true) },
+      enable: { text: 'bulkEnable', ask: 'askEnable', hint: 'hintEnable', needs: 'users:disable', run: disable(false) },
       'end-sessions': {
         text: 'bulkEndSessions',
         ask: 'askEndSessions',
         hint: 'hintEndSessions',
+        needs: 'sessions:end',
         async run (context, id) {
           requireAnother(context, id)
           await userSessions.endAll(context.caller, id)
@@ -75,6 +79,7 @@ export function usersBulk (app: FastifyInstance): Bulk {
     files: {
       export: {
         text: 'bulkExport',
+        needs: 'users:export',
         // One read, and one write of the account log, for all of them.
         async read ({ caller }, ids) {
           const records = await Promise.all(ids.map(async (id) => {
@@ -98,7 +103,7 @@ export function usersBulk (app: FastifyInstance): Bulk {
 
 /** Returns the list of users, which can be searched, filtered and sorted. */
 export function createUserList (app: FastifyInstance): Render {
-  const { usherUsers: users, usherAudit: audit, usherOptions: { userFields } } = app
+  const { usherUsers: users, usherAudit: audit, usherOptions: options, usherOptions: { userFields } } = app
   const bulk = usersBulk(app)
 
   return async (context) => {
@@ -154,12 +159,12 @@ ${showPages(context, '/users', next)}</div>`
       section: 'users',
       title: t.ofUsers,
       actions: caller.allows('users:create') && buttonLink(`${path}/users/new`, t.userNew, { small: true }),
-      content: html`${pills(t.viewsLabel, views.map(([text, filter]) => ({
+      content: html`${pills(t.viewsLabel, views.filter(([, { status }]) => !status || caller.allows('users:filter')).map(([text, filter]) => ({
         href: addressOf(`${path}/users`, { ...filter, sort }),
         text: t[text],
         isCurrent: FILTERS.every((name) => (query[name] ?? '') === (filter[name] ?? '')),
       })))}
-${showSearch(context, userFields)}
+${showSearch(context, options)}
 ${results}`,
     }
   }
@@ -171,8 +176,8 @@ ${results}`,
   }
 }
 
-function showSearch (context: Context, fields: UserFields): Html {
-  const { query, words: { t } } = context
+function showSearch (context: Context, { userFields: fields, roles }: UserExtension): Html {
+  const { caller, query, words: { t } } = context
   const { q = '', role = '', kind = '', status = '', sort = '' } = query
   const shown = columnsOf(fields, query)
   return searchForm(context, '/users', {
@@ -180,9 +185,16 @@ function showSearch (context: Context, fields: UserFields): Html {
     search: { label: t.searchUsers, value: q, placeholder: t.beginsWith, minlength: 2 },
     isFiltered: [role, kind, status, sort].some((value) => value !== ''),
     filters: html`
-${field({ name: 'role', label: t.role, value: role, options: choice(['', t.anyValue], ['admin', t.roleAdmin], ['user', t.roleUser]) })}
-${field({ name: 'kind', label: t.kind, value: kind, options: choice(['', t.anyValue], ['person', t.kindPerson], ['service', t.kindService]) })}
 ${field({
+ name: 'role',
+label: t.role,
+value: role,
+options: choice(
+  ['', t.anyValue], ...namesOfRoles(roles).map((name): [string, string] => [name, textOfRole(t, name)])
+)
+})}
+${field({ name: 'kind', label: t.kind, value: kind, options: choice(['', t.anyValue], ['person', t.kindPerson], ['service', t.kindService]) })}
+${caller.allows('users:filter') && field({
   name: 'status',
   label: t.state,
   value: status,
@@ -218,12 +230,13 @@ function showValue (value: unknown): HtmlValue {
 /** Returns the page with which a user is created, and what its form does. */
 export function createNewUser (app: FastifyInstance) {
   const {
-    usherAccounts: { newUsers }, usherMailLinks: { passwordLinks }, usherOptions: { userFields, mailer },
+    usherAccounts: { newUsers }, usherMailLinks: { passwordLinks }, usherOptions: options, usherOptions: { mailer },
   } = app
-  const members = membersOf(userFields)
+  const all = membersOf(options)
 
   const render: Render = async ({ caller, path, words, words: { t } }, { typed = {}, error } = {}) => {
     authorizeCreation(caller)
+    const members = caller.allows('users:grant-role') ? all : all.filter(({ type }) => type !== 'role')
     return {
       section: 'users',
       title: t.userNew,
@@ -237,7 +250,7 @@ ${field({
   hint: t.kindHint,
   options: choice(['person', t.kindPerson], ['service', t.kindService]),
 })}
-${mailer && checkbox(t.sendInvitation, {
+${mailer && caller.allows('users:invite') && checkbox(t.sendInvitation, {
   name: 'invite', value: 'yes', checked: typed['name'] === undefined || typed['invite'] === 'yes',
 })}
 <div class="actions">${button(t.keyCreate)}<a href="${path}/users">${t.cancelButton}</a></div>
@@ -247,7 +260,7 @@ ${mailer && checkbox(t.sendInvitation, {
 
   /** Creates the user. Returns the address of its page. */
   async function create ({ caller, path, words }: Context, typed: Form): Promise<string> {
-    const given = { ...changesOf(words, members, typed), ...typed['kind'] && { kind: typed['kind'] } }
+    const given = { ...changesOf(words, all, typed), ...typed['kind'] && { kind: typed['kind'] } }
     const { id, kind } = await newUsers.readAndCreate(caller, given)
     if (typed['invite'] !== 'yes' || kind === 'service') return `${path}/users/${id}?done=created`
     // The user exists in any case.

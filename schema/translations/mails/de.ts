@@ -158,6 +158,11 @@ export const de: MailTexts = {
     subject: 'Ihr Konto hat jetzt die Rolle Admin',
     text: 'Ihr Konto hat gerade die Rolle Admin erhalten. Wer sich damit anmelden kann, darf alles.',
   },
+  'role-granted': {
+    subject: 'Ihr Konto hat jetzt eine andere Rolle',
+    text: 'Ihr Konto hat gerade die Rolle {{role}} erhalten. Wer sich damit anmelden kann, darf, was ' +
+      'diese Rolle erlaubt.',
+  },
   'account-enabled': {
     subject: 'Ihr Konto kann wieder benutzt werden',
     text: 'Ihr Konto wurde gerade wieder freigegeben. Wer sich damit anmelden kann, kann es benutzen.',

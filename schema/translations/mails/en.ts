@@ -152,6 +152,10 @@ export const en = {
     subject: 'Your account is an admin now',
     text: 'Your account got the role admin just now. Whoever can log in to it can do everything.',
   },
+  'role-granted': {
+    subject: 'Your account has another role now',
+    text: 'Your account got the role {{role}} just now. Whoever can log in to it can do what this role permits.',
+  },
   'account-enabled': {
     subject: 'Your account can be used again',
     text: 'Your account was enabled again just now. Whoever can log in to it can use it.',

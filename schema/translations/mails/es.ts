@@ -157,6 +157,11 @@ export const es: MailTexts = {
     text: 'Tu cuenta acaba de recibir el rol de administrador. Quien pueda iniciar sesión en ella puede ' +
       'hacerlo todo.',
   },
+  'role-granted': {
+    subject: 'Tu cuenta tiene ahora otro rol',
+    text: 'Tu cuenta acaba de recibir el rol {{role}}. Quien pueda iniciar sesión en ella puede hacer lo ' +
+      'que permite ese rol.',
+  },
   'account-enabled': {
     subject: 'Tu cuenta se puede volver a usar',
     text: 'Tu cuenta se acaba de habilitar de nuevo. Quien pueda iniciar sesión en ella puede usarla.',

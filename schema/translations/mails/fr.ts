@@ -159,6 +159,11 @@ export const fr: MailTexts = {
     text: 'Votre compte vient de recevoir le rôle d’administrateur. Quiconque peut s’y connecter peut tout ' +
       'faire.',
   },
+  'role-granted': {
+    subject: 'Votre compte a maintenant un autre rôle',
+    text: 'Votre compte vient de recevoir le rôle {{role}}. Quiconque peut s’y connecter peut faire ce ' +
+      'que ce rôle permet.',
+  },
   'account-enabled': {
     subject: 'Votre compte peut de nouveau être utilisé',
     text: 'Votre compte vient d’être réactivé. Quiconque peut s’y connecter peut l’utiliser.',

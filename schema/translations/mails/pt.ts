@@ -153,6 +153,11 @@ export const pt: MailTexts = {
     subject: 'Sua conta agora é de administrador',
     text: 'Sua conta acabou de receber a função de administrador. Quem puder entrar nela pode fazer tudo.',
   },
+  'role-granted': {
+    subject: 'Sua conta agora tem outra função',
+    text: 'Sua conta acabou de receber a função {{role}}. Quem puder entrar nela pode fazer o que essa ' +
+      'função permite.',
+  },
   'account-enabled': {
     subject: 'Sua conta pode ser usada de novo',
     text: 'Sua conta acabou de ser habilitada de novo. Quem puder entrar nela pode usá-la.',

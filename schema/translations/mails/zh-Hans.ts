@@ -135,6 +135,10 @@ export const zhHans: MailTexts = {
     subject: '您的账号现在是管理员',
     text: '您的账号刚刚获得了管理员角色。能登录此账号的人可以执行所有操作。',
   },
+  'role-granted': {
+    subject: '您的账号现在有了另一个角色',
+    text: '您的账号刚刚获得了角色 {{role}}。能登录此账号的人可以执行该角色允许的操作。',
+  },
   'account-enabled': {
     subject: '您的账号可以再次使用',
     text: '您的账号刚刚重新启用。能登录此账号的人可以使用它。',

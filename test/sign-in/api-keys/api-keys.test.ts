@@ -50,7 +50,9 @@ t.test('17.1 a user creates a key, which is shown once, sees it, uses it, and de
   t.equal(response.headers.location, `/api/auth/keys/${id}`)
   t.match(key, /^usher_[0-9A-Za-z]{49}$/)
   t.strictSame(
-    shown, { name: 'Deployment', actions: ['posts:create'], lastUsedAt: null, expiresAt: '2999-01-01T00:00:00.000Z' }
+    shown, {
+      name: 'Deployment', actions: ['posts:create'], organizationId: null, lastUsedAt: null, expiresAt: '2999-01-01T00:00:00.000Z',
+    }
   )
   const [stored] = await sql`select hash from api_keys where id = ${id}`
   t.strictSame(Buffer.from(stored!.hash), createHash('sha256').update(key).digest(), 'only its SHA-256 is stored')

@@ -13,7 +13,7 @@ export const CloseCode = {
   InvalidMessage: 4400,
   /** An operation was sent before `connection_ack`. */
   Unauthorized: 4401,
-  /** The token is invalid or has expired, or its session has ended. */
+  /** The token is invalid or has expired, or its session or membership has ended. */
   Forbidden: 4403,
   /** The client offers none of the protocols. */
   SubprotocolNotAcceptable: 4406,

@@ -1,5 +1,6 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql'
 import type { WebSocket } from 'ws'
+import { MembershipEnded } from '../../../../schema/sign-in/login.ts'
 import { DatabaseUnavailable } from '../../../../schema/http/errors.ts'
 import { limitExceeded } from '../../../../schema/graphql/limits.ts'
 import type { Actor } from '../../../../schema/options/policy.ts'
@@ -127,14 +128,14 @@ export class GraphqlSocket {
     if (!this.#socket.isOpen) return
     const { usher: { usherAccess } } = this.#context
     this.#actor = () => usherAccess.identify(authorization)
-    this.#unwatch =
-      usherAccess.watch(actor, () => this.#close(CloseCode.Forbidden, 'The session has ended'))
+    const reason = actor.organization ? 'The session or the membership has ended' : 'The session has ended'
+    this.#unwatch = usherAccess.watch(actor, () => this.#close(CloseCode.Forbidden, reason))
   }
 
   #reject (error: unknown): void {
     if (error instanceof DatabaseUnavailable) return this.#close(CloseCode.TryAgainLater, 'Try again later')
     if (this.#protocol.rejection) this.#socket.write(this.#protocol.rejection)
-    this.#close(CloseCode.Forbidden, 'Forbidden')
+    this.#close(CloseCode.Forbidden, error instanceof MembershipEnded ? error.code : 'Forbidden')
   }
 
   async #start ({ id, payload }: Message): Promise<void> {
