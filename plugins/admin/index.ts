@@ -86,10 +86,13 @@ function createAdmin ({ lifecycle, database, options, audit }: Dependencies) {
       }
     },
 
-    /** Returns how much space files take. Throws `Unauthenticated`, `Forbidden`. */
-    async storage (caller: Caller): Promise<{ bytes: number | null }> {
+    /**
+     * Returns how many files there are and how much space they take, or undefined until this process has measured it.
+     * Throws `Unauthenticated`, `Forbidden`.
+     */
+    async storage (caller: Caller): Promise<{ files: number, bytes: number } | undefined> {
       caller.authorize('service:read')
-      return { bytes: (await totals())?.bytes ?? null }
+      return totals()
     },
 
     /**

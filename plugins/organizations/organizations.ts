@@ -20,12 +20,14 @@ import { createParser } from '../../schema/http/validator.ts'
 import { InvalidToken } from '../../schema/sign-in/login.ts'
 import { EmailNotVerified } from '../../schema/sign-in/mails.ts'
 import { mayGrant, OWNER, type OrganizationAction, type Organizations } from '../../schema/options/organizations.ts'
+import { isGranted } from '../../schema/options/policy.ts'
 import {
   checkOrganization, CreateOrganization, isSlug, MembershipNotFound, OrganizationNotFound, slugOf, TooManyMembers,
   TooManyOrganizations, type PatchOrganization,
 } from '../../schema/organizations/organizations.ts'
 import { UserDisabled, UserNotFound } from '../../schema/users/users.ts'
 import type { Caller } from '../access/caller.ts'
+import { denialOf } from '../access/policy.ts'
 import { throwUnavailable, type Sessions } from '../access/sessions.ts'
 import type { Audit } from '../audit/index.ts'
 import type { Core } from '../core.ts'
@@ -77,12 +79,13 @@ export function createOrganizations (
   function authorize (
     caller: Caller, action: OrganizationAction, standing: Standing | undefined
   ): asserts standing is Standing {
-    if (!standing || !allows(caller, 'organizations:read', standing)) {
-      caller.requireIdentity()
+    caller.requireIdentity()
+    // What a key may do says nothing about an organisation, so it comes first.
+    if (caller.actor && !isGranted(caller.actor, action)) throw denialOf(caller.actor, action)
+    if (!standing || (!standing.membership && !allows(caller, 'organizations:read', standing))) {
       throw new OrganizationNotFound()
     }
-    const { organization: { id: organizationId } } = standing
-    caller.authorize(action, { organizationId }, membershipOf(standing))
+    caller.authorize(action, { organizationId: standing.organization.id }, membershipOf(standing))
   }
 
   const allows = (caller: Caller, action: OrganizationAction, standing: Standing): boolean =>

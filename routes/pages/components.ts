@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { textColorOn } from '../../schema/options/color.ts'
-import { attributes, html, trusted, type Html, type HtmlValue } from './html.ts'
+import { attributes, html, type Html, type HtmlValue } from './html.ts'
 
 /**
  * The components of all pages (contract 15.2): functions that return HTML, styled by design.css. Texts are given by
@@ -74,17 +74,23 @@ ${shell.footer && html`<footer class="page-footer">${shell.footer}</footer>\n`}<
 
 /** Returns the heading of a page, with what can be done on it, and the way to where it belongs. */
 export function pageTitle (
-  title: string, { crumbs = [], crumbsLabel = '', actions }: {
+  title: string, { crumbs = [], crumbsLabel = '', image, hint, actions }: {
     /** The pages above this one. */
     crumbs?: readonly { href: string, text: string }[]
     /** The name of the way, for screen readers. */
     crumbsLabel?: string
+    /** What stands before the heading. */
+    image?: HtmlValue
+    /** What there is to know, below the heading. */
+    hint?: HtmlValue
     actions?: HtmlValue
   } = {}
 ): Html {
   return html`${crumbs.length > 0 && html`<nav aria-label="${crumbsLabel}"><ol class="crumbs">${
     crumbs.map(({ href, text }) => html`<li><a href="${href}">${text}</a></li>`)}</ol></nav>`}
-<div class="page-title"><h1 tabindex="-1">${title}</h1>${actions && html`<div class="actions">${actions}</div>`}</div>`
+<div class="page-title">${image || hint
+  ? html`<div class="heading">${image}<div><h1 tabindex="-1">${title}</h1>${hint}</div></div>`
+  : html`<h1 tabindex="-1">${title}</h1>`}${actions && html`<div class="actions">${actions}</div>`}</div>`
 }
 
 /** Returns a part of a page with a border. `id` is that of its heading with `-title` after it. */
@@ -157,7 +163,7 @@ export function checkbox (label: HtmlValue, given: Attributes): Html {
   return html`<label class="check"><input type="checkbox"${attributes(given)}> ${label}</label>`
 }
 
-type ButtonKind = 'primary' | 'plain' | 'danger'
+type ButtonKind = 'primary' | 'plain' | 'danger' | 'link'
 
 /** Returns a button. It is busy with `aria-busy="true"`, which scripts set while they wait (ui.js). */
 export function button (
@@ -325,9 +331,12 @@ export function stat (name: string, value: HtmlValue, hint?: HtmlValue): Html {
     hint && html`<span class="hint">${hint}</span>`}</div>`
 }
 
+/** Returns an instant as a date and time of the reader's language, in UTC. */
+export const exactTime = (instant: Date, language: string): string =>
+  `${new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' }).format(instant)}\u00a0UTC`
+
 /** Returns an instant as a date and time of the reader's language; ui.js changes it to the reader's time zone. */
 export function time (instant: Date | string, language: string): Html {
   const date = new Date(instant)
-  const text = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' }).format(date)
-  return html`<time datetime="${date.toISOString()}">${text}${trusted('&nbsp;')}UTC</time>`
+  return html`<time datetime="${date.toISOString()}">${exactTime(date, language)}</time>`
 }

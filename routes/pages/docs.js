@@ -84,16 +84,16 @@ async function send (form) {
     const text = await textOf(response, body)
     const milliseconds = Math.round(performance.now() - begun)
     answer.replaceChildren(
-      line(response.type === 'opaqueredirect'
-        ? 'A redirect, which browsers do not show to scripts.'
-        : `${response.status} ${response.statusText} · ${milliseconds} ms`, 'strong'),
+      response.type === 'opaqueredirect'
+        ? line('A redirect, which browsers do not show to scripts.', 'strong')
+        : statusOf(response, milliseconds),
       ...text === undefined ? [download(form, body)] : text === '' ? [] : [block('Body', text)],
       more('Headers', [...response.headers].map(([name, value]) => `${name}: ${value}`).join('\n')),
       more('curl', curlOf(url, init))
     )
     followSession(url, response, text)
   } catch (error) {
-    answer.replaceChildren(line(`The request has failed: ${error.message}.`, 'strong'))
+    answer.replaceChildren(line(`The request has failed: ${error.message}.`, 'strong failed'))
   } finally {
     button.removeAttribute('aria-busy')
   }
@@ -169,6 +169,15 @@ function followSession ({ href }, response, text) {
   const operation = href.slice(session.api.length)
   if (['/auth/login', '/auth/login/second-factor', '/auth/refresh'].includes(operation)) session.accept(JSON.parse(text))
   if (operation === '/auth/logout') session.forget()
+}
+
+function statusOf ({ ok, status, statusText }, milliseconds) {
+  const shown = line('', 'strong')
+  const badge = Object.assign(document.createElement('span'), {
+    className: ok ? 'badge success' : 'badge error', textContent: `${status} ${statusText}`.trim(),
+  })
+  shown.append(badge, ` ${milliseconds} ms`)
+  return shown
 }
 
 function line (text, name = '') {

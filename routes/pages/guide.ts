@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { glob, readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
+import { tabs } from './components.ts'
 import { html, type Html } from './html.ts'
 import { plainText, renderMarkdown, sectionsOf } from './markdown.ts'
 
@@ -53,6 +54,10 @@ const titleOf = (markdown: string): string => plainText(/^# (.+)$/m.exec(markdow
 const wordsOf = (text: string): string =>
   [...new Set(text.toLowerCase().match(/[\p{L}\d_]{3,}/gu))].join(' ')
 
+/** Returns links to the parts of a document, which stand beside it where there is room. */
+const showContents = (text: string): Html => tabs('On this page', sectionsOf(text).filter(({ level }) => level === 2)
+  .map(({ id, title }) => ({ href: `#${id}`, text: title })), { side: true })
+
 function renderPage (name: string, texts: ReadonlyMap<string, string>): Html {
   const isIndex = name === INDEX
   // Links are relative to the page, so that it works below a prefix. The index is beside the folder of the others.
@@ -67,27 +72,33 @@ function renderPage (name: string, texts: ReadonlyMap<string, string>): Html {
     return `${found === INDEX ? index : `${guide}${pathOf(found)}`}${fragment === undefined ? '' : `#${fragment}`}`
   }
   const file = (name: string) => `${docs}/static/${name}`
+  const text = texts.get(name)!
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${titleOf(texts.get(name)!)} · Usher</title>
+<title>${titleOf(text)} · Usher</title>
 <link rel="icon" type="image/svg+xml" href="${file('favicon.svg')}">
 <link rel="stylesheet" href="${file('design.css')}">
 <link rel="stylesheet" href="${file('docs.css')}">
 <script type="module" src="${file('search.js')}"></script>
 </head>
-<body class="page medium guide" data-guide="${guide}">
+<body class="page guide" data-guide="${guide}">
 <a class="skip" href="#main">Skip to the content</a>
 <header class="page-header"><a class="brand" href="${index}">Usher</a><nav aria-label="Documents"><a href="${index}">All documents</a> · <a href="${
-  isIndex ? '../docs' : `${docs}/../docs`}">API reference</a></nav>
-<form class="end" role="search" id="search" hidden><label class="visually-hidden" for="words">Search the documents</label><input${
-  html` id="words" type="search" placeholder="Search" autocomplete="off"`}></form></header>
+  isIndex ? '../docs' : `${docs}/../docs`}">API reference</a></nav></header>
 <main class="page-main" id="main" tabindex="-1">
-<div id="results" role="status" hidden></div>
-${renderMarkdown(texts.get(name)!, resolve)}
+<form role="search" id="search" hidden><label class="visually-hidden" for="words">Search the documents</label><input${
+  html` id="words" type="search" placeholder="Search the documents" autocomplete="off"`}></form>
+<div id="results" hidden><p class="hint" id="count" role="status"></p><ul class="list"></ul></div>
+<div class="split">
+${showContents(text)}
+<div>
+${renderMarkdown(text, resolve)}
+</div>
+</div>
 </main>
 </body>
 </html>

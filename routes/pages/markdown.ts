@@ -4,7 +4,13 @@ import { attributes, html, type Html } from './html.ts'
 export type ResolveLink = (target: string) => string | undefined
 
 /** A part of a document, from one heading to the next. */
-export interface Section { readonly id: string, readonly title: string, readonly text: string }
+export interface Section {
+  readonly id: string
+  /** That of its heading: 1 for the title of the document. */
+  readonly level: number
+  readonly title: string
+  readonly text: string
+}
 
 /** Returns the fragment that leads to a heading, as GitHub forms it. */
 export const slugOf = (heading: string): string =>
@@ -19,11 +25,12 @@ export const plainText = (text: string): string =>
  * tables are left out.
  */
 export function sectionsOf (markdown: string): Section[] {
-  const parts = markdown.replaceAll(/^```[^]*?^```/gm, '').split(/^#+ /m).filter((part) => part.trim() !== '')
+  const parts = markdown.replaceAll(/^```[^]*?^```/gm, '').split(/^(?=#+ )/m).filter((part) => part.trim() !== '')
   return parts.map((part) => {
-    const [title = '', ...lines] = part.split('\n')
+    const [heading = '', ...lines] = part.split('\n')
+    const title = heading.replace(/^#+ /, '')
     const text = plainText(lines.join(' ')).replaceAll(/[|\s]+/g, ' ').trim()
-    return { id: slugOf(title), title: plainText(title), text }
+    return { id: slugOf(title), level: heading.indexOf(' '), title: plainText(title), text }
   })
 }
 

@@ -93,12 +93,20 @@ ${['design.css', 'sign-in.css', 'docs.css'].map((name) => html`<link rel="styles
 <a class="skip" href="#main">Skip to the content</a>
 ${trusted(signIn)}
 <main class="page-main" id="main" tabindex="-1">
-<h1>${title}</h1>
+<header class="intro"><h1>${title}</h1>
 <p class="muted">Version ${info.version} · <a href="${docs}/json">OpenAPI</a>${
-  hasGraphql && html` · <a href="${docs}/schema.graphql">GraphQL schema</a>`}${hasGuide && html` · <a href="${docs}/guide">Documents</a>`}</p>
+  hasGraphql && html` · <a href="${docs}/schema.graphql">GraphQL schema</a>`}${hasGuide && html` · <a href="${docs}/guide">Documents</a>`}</p></header>
 <p class="late" id="late">The scripts of this page have not loaded. It can be read, and sends no requests. Load it again, and if that does not help, allow them in the browser or its extensions.</p>
 <noscript><p>Without JavaScript, this page can be read, and sends no requests.</p></noscript>
+<div class="split">
+<nav class="tabs side" aria-label="Contents"><ul>
+${tags.map(({ name }) => html`<li><a href="#tag-${name}">${capitalize(name)}</a></li>\n`)}<li><a href="#schemas">Schemas</a></li>
+</ul></nav>
+<div>
 ${prose(info.description)}
+<div class="field" id="find" hidden><label for="filter">Find an operation</label><input${attributes({
+  id: 'filter', type: 'search', autocomplete: 'off', placeholder: 'users, passkey, DELETE …', 'aria-describedby': 'found',
+})}><p class="hint" id="found" role="status"></p></div>
 <details class="card" id="token">
 <summary>Use a token or an API key</summary>
 <p class="hint">Requests carry the token of your session. Another one that is given here takes its place, until it is removed or the tab is closed.</p>
@@ -108,13 +116,10 @@ ${prose(info.description)}
 <div class="actions"><button>Use this token</button><button type="button" class="plain" hidden>Remove the token</button></div></form>
 </details>
 <p id="token-status" role="status"></p>
-<div class="field" id="find" hidden><label for="filter">Find an operation</label><input${attributes({
-  id: 'filter', type: 'search', autocomplete: 'off', 'aria-describedby': 'found',
-})}><p class="hint" id="found" role="status"></p></div>
 ${tags.map(({ name, description }) => {
   const own = operations.filter(({ operation }) => operation.tags.includes(name))
   return html`<details class="card tag" id="tag-${name}">
-<summary><h2>${name}</h2> <span class="muted">${description}</span> <span class="badge">${own.length}</span></summary>
+<summary><h2>${capitalize(name)}</h2> <span class="muted">${description}</span> <span class="badge">${own.length}</span></summary>
 ${own.map((given) => renderOperation(given, components))}
 </details>
 `
@@ -129,6 +134,8 @@ ${renderSchema(schema)}
 </details>
 `)}
 </details>
+</div>
+</div>
 </main>
 <script src="${file('sign-in.js')}"></script>
 <script src="${file('docs.js')}"></script>
@@ -241,7 +248,8 @@ function renderReply (
   // A failure has one of three shapes, which its example shows.
   const [failure] = status >= '4' ? Object.values(content) : []
   const example = failure?.example as { error?: string, code?: string, errors?: string[] } | undefined
-  return html`<li><strong>${status}</strong> ${example
+  const tone = status < '3' ? 'success' : status < '4' ? 'info' : status < '5' ? 'warning' : 'error'
+  return html`<li><span class="badge ${tone}">${status}</span> ${example
     ? html`${example.code && html`<code>${example.code}</code> `}${example.error ?? (example.errors ?? []).join('. ')}`
     : inline(description ?? '')}${names.length > 0 && html` <span class="muted">with ${names.map((name, index) =>
       html`${index > 0 && ', '}<code>${name}</code>`)}</span>`}${!failure && Object.entries(content).map(([type, { schema }]) =>
@@ -287,6 +295,8 @@ function kind (schema: Schema): HtmlValue {
   if (contentMediaType) return 'file'
   return typeof type === 'object' ? type.join(' or ') : type ?? 'any value'
 }
+
+const capitalize = (name: string): string => `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`
 
 const nameOf = ($ref: string): string => $ref.slice($ref.lastIndexOf('/') + 1)
 

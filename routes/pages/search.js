@@ -1,6 +1,8 @@
 // Searches the documents. What it looks into is loaded when it is first needed.
 const words = document.querySelector('#words')
 const results = document.querySelector('#results')
+const count = document.querySelector('#count')
+const list = results.querySelector('ul')
 const guide = new URL(`${document.body.dataset.guide}/`, location.href)
 const SHOWN = 20
 let sections
@@ -18,7 +20,8 @@ async function search () {
     show(rank(await sections, given))
   } catch {
     sections = undefined
-    results.replaceChildren('The search cannot be loaded. Try again.')
+    count.textContent = 'The search cannot be loaded. Try again.'
+    list.replaceChildren()
   }
 }
 
@@ -28,7 +31,7 @@ function rank (all, given) {
     let sum = 0
     for (const word of given) {
       if (heading.toLowerCase().includes(word)) sum += 4
-      else if (title.toLowerCase().includes(word)) sum += heading === '' ? 4 : 2
+      else if (title.toLowerCase().includes(word)) sum += heading === '' ? 5 : 2
       else if (` ${words}`.includes(` ${word}`)) sum += 1
       else return 0
     }
@@ -39,8 +42,8 @@ function rank (all, given) {
 }
 
 function show (found) {
-  const list = document.createElement('ul')
-  list.className = 'list'
+  count.textContent = countOf(found.length)
+  list.replaceChildren()
   for (const { page, title, heading, id } of found.slice(0, SHOWN)) {
     const href = page === '' ? guide.href.replace(/\/$/, '') : new URL(page, guide).href
     const link = Object.assign(document.createElement('a'), {
@@ -50,5 +53,10 @@ function show (found) {
     item.append(link)
     list.append(item)
   }
-  results.replaceChildren(found.length === 0 ? 'Nothing has all of these words.' : list)
+}
+
+function countOf (number) {
+  if (number === 0) return 'Nothing has all of these words.'
+  if (number > SHOWN) return `The first ${SHOWN} of ${number} results`
+  return number === 1 ? '1 result' : `${number} results`
 }

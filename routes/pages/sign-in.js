@@ -7,7 +7,8 @@
 // eslint-disable-next-line no-unused-vars
 function createSession (onToken) {
   const section = document.querySelector('#sign-in')
-  const [form, account] = section.children
+  const [fold, account] = section.children
+  const form = fold.querySelector('form')
   const { email, password, code } = form.elements
   const status = section.querySelector('[role=status]')
   const api = new URL(section.dataset.api, location.href).href
@@ -17,6 +18,11 @@ function createSession (onToken) {
   let challenge
 
   form.addEventListener('submit', logIn)
+  // On a phone, the form is folded.
+  const isWide = matchMedia('(min-width: 641px)')
+  const unfold = () => { if (isWide.matches) fold.open = true }
+  isWide.addEventListener('change', unfold)
+  unfold()
   account.querySelector('button').addEventListener('click', end)
 
   async function logIn (event) {
@@ -51,7 +57,7 @@ function createSession (onToken) {
       link.hidden = false
     }
     if (isSent) await refresh()
-    form.hidden = token !== undefined
+    fold.hidden = token !== undefined
   }
 
   async function refresh () {
@@ -86,7 +92,7 @@ function createSession (onToken) {
   }
 
   function show (problem = '') {
-    form.hidden = token !== undefined
+    fold.hidden = token !== undefined
     account.hidden = token === undefined
     status.textContent = problem
   }

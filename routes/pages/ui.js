@@ -2,12 +2,16 @@
 const { lang } = document.documentElement
 const times = new Intl.DateTimeFormat(lang || undefined, { dateStyle: 'medium', timeStyle: 'short' })
 const dates = new Intl.DateTimeFormat(lang || undefined, { dateStyle: 'medium' })
+const clock = new Intl.DateTimeFormat(lang || undefined, { timeStyle: 'short' })
 
 /** Shows the times in a part of the page in the time zone of the reader. */
 export function showTimes (root) {
   for (const time of root.querySelectorAll('time[datetime]')) {
-    time.title = 'short' in time.dataset ? times.format(new Date(time.dateTime)) : time.textContent
-    time.textContent = ('short' in time.dataset ? dates : times).format(new Date(time.dateTime))
+    const instant = new Date(time.dateTime)
+    const isShortened = ['short', 'clock', 'ago'].some((name) => name in time.dataset)
+    time.title = isShortened ? times.format(instant) : time.textContent
+    if ('ago' in time.dataset) continue
+    time.textContent = ('short' in time.dataset ? dates : 'clock' in time.dataset ? clock : times).format(instant)
   }
 }
 showTimes(document)

@@ -162,7 +162,8 @@ const policy: Policy = { ...readRules, ...rules }
 export function policyOf (given: GivenPolicy, roles: Roles, ofOrganizations: Partial<Policy> = {}): Policy {
   const isReplaced = (action: string, rule: unknown) =>
     Object.hasOwn(given, action) && Object.hasOwn(policy, action) && !isAudience(rule)
-  return Object.fromEntries(Object.entries({ ...policy, ...ofOrganizations, ...given }).map(([action, rule]: [string, Rule | ReadRule]) => {
+  const rules = Object.entries<Rule | ReadRule>({ ...policy, ...ofOrganizations, ...given })
+  return Object.fromEntries(rules.map(([action, rule]) => {
     const listedBy = new Set([...roles].filter(([, actions]) => actions.has(action)).map(([name]) => name))
     if (listedBy.size === 0 || isReplaced(action, rule)) return [action, rule]
     return [action, isReadAction(action) ? withReaders(rule as ReadRule, listedBy) : withRoles(rule as Rule, listedBy)]

@@ -125,6 +125,21 @@ t.test('18.2 a list is searched while its reader types, and its address says wha
   t.same(problems, [])
 })
 
+t.test('18.2 the filters of a list open below their button, which stays where it is', async (t) => {
+  const { page } = await openPage(t, `${url}/users`)
+  await logIn(page)
+  await page.getByRole('heading', { name: 'Users' }).waitFor()
+  const filters = page.locator('summary', { hasText: 'Filters' })
+  const before = await filters.boundingBox()
+  t.equal(await page.getByLabel('Role').isVisible(), false)
+  await filters.click()
+  t.same(await filters.boundingBox(), before)
+  await page.getByLabel('Role').selectOption('admin')
+  await page.getByRole('button', { name: 'Apply' }).click()
+  await page.waitForURL(/role=admin/)
+  t.equal(await page.getByLabel('Role').isVisible(), true, 'they stay open while they apply')
+})
+
 t.test('18.4 without JavaScript, users are selected on a phone, and disabled after a question', async (t) => {
   const other = await usher.createUser({ name: 'Selected' })
   const { page } = await openPage(t, `${url}/users`, { javaScriptEnabled: false, viewport: { width: 390, height: 844 } })

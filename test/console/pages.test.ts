@@ -23,7 +23,7 @@ const usher = await createUsher(t, {
   secret: 'a secret that no page shows',
   userFields: Type.Object({
     plan: Type.Optional(Type.String({ title: 'The plan' })),
-    seats: Type.Optional(Type.Integer()),
+    officeSeats: Type.Optional(Type.Integer()),
     notes: Type.Optional(Type.String()),
     more: Type.Optional(Type.String()),
   }),
@@ -42,7 +42,7 @@ t.test('18.4 the list of users has a total, last logins, fields of the host, and
   const quiet = await createUser({ name: `${word} quiet`, email: `${word}@example.com` })
   await sql`update users set email_verified = true where id = ${quiet.id}`
   const never = (await inject('POST', '/api/users', {
-    headers: admin.headers, payload: { name: `${word} never`, email: `${word}-never@example.com`, plan: 'pro <b>', seats: 7, more: 'beyond' },
+    headers: admin.headers, payload: { name: `${word} never`, email: `${word}-never@example.com`, plan: 'pro <b>', officeSeats: 7, more: 'beyond' },
   })).json()
   const { body } = await read(`/console/users?q=${word}`, cookie)
   t.match(body, /role="status">2 users</)
@@ -50,6 +50,8 @@ t.test('18.4 the list of users has a total, last logins, fields of the host, and
   t.notMatch(rowOf(body, quiet.id), /class="(badge|note)[ "]|confirmed/)
   t.match(rowOf(body, never.id), /class="note">address not confirmed<.*class="muted none">–</s)
   t.match(body, '<th scope="col">The plan</th>')
+  t.match(body, /<th scope="col" class="number">Office seats<\/th>/, 'as on the page of the account')
+  t.match(rowOf(body, quiet.id), /data-ago>(now|\d+ minutes? ago)<\/time>/)
   t.match(rowOf(body, never.id), '<bdi>pro &lt;b&gt;</bdi>')
   t.notMatch(rowOf(body, never.id), 'beyond', 'the first three')
   const chosen = await read(`/console/users?q=${word}&columns=chosen&column.more=yes`, cookie)
@@ -89,7 +91,12 @@ t.test('18.4 each part of a user is a page of its own, to which its forms lead b
     t.equal(statusCode, 200, address)
     t.match(body, `<a href="/console/users/${id}${address}" aria-current="page">${title}</a>`)
   }
+  const profile = (await read(`/console/users/${id}`, cookie)).body
+  t.match(profile, '<span class="avatar large" aria-hidden="true">S</span>')
+  t.match(profile, /Disable this user<.*It ends every session.*<summary>Disable …<.*Delete this user<.*This cannot be undone.*<summary>Delete …</s)
   const { body } = await read(`/console/users/${id}/sessions`, cookie)
+  t.match(body, /last used <time[^>]*>now<\/time>[^a-z]*<span[^>]*>·<\/span> password</)
+  t.match(body, /<p>Ending all sessions also deletes the API keys.*<button[^>]*>End all sessions</s)
   const [, action] = new RegExp(`action="(/console/users/${id}/sessions/[\\w-]+/end)"`).exec(body)!
   t.equal((await send(action!, {}, { cookie })).headers.location, `/console/users/${id}/sessions?done=session-ended`)
   t.equal((await send(`/console/users/${id}/reset`, {}, { cookie })).headers.location, `/console/users/${id}/sign-in?done=reset-sent`)
@@ -103,7 +110,12 @@ t.test('18.4 each part of a user is a page of its own, to which its forms lead b
   const created = await fill(page, page, { keyName: 'Key <b>', actions: 'posts:create users:list users:read posts:read' }, cookie)
   t.match(created.body, /Store it now.*<code class="secret">\w+.*Key &lt;b&gt;.*posts:create.*posts:read/s)
   t.notMatch(created.body, /<p(?: [^>]*)?>(?:(?!<\/p>).)*<(details|div|ul|form)/s, 'a paragraph ends where it should')
-  t.match((await read('/console/keys', cookie)).body, '<summary>+1</summary>', 'a list has room for some')
+  const keys = (await read('/console/keys', cookie)).body
+  t.match(keys, '<summary>+1</summary>', 'a list has room for some')
+  t.match(keys, '<span class="badge warning">never</span>')
+  t.match((await read(page, cookie)).body, '<span class="badge warning">Expires: never</span>')
+  const free = await fill(page, page, { keyName: 'Free', actions: '' }, cookie)
+  t.match(free.body, '<span class="badge warning">everything</span>')
   t.equal((await read(`/console/users/${robot.id}/sessions`, cookie)).statusCode, 200)
   t.notMatch((await read(page, cookie)).body, '/sessions"', 'a service has none')
   t.equal((await read('/console/users/unknown/log', cookie)).statusCode, 404)
@@ -125,7 +137,9 @@ t.test('18.5 the account log says in sentences who did what to whom, with names 
     t.ok(body.includes(`${bob} logged in`), path)
   }
   t.match((await read('/console/log?action=login.failed', cookie)).body, 'A login as an unknown account failed')
-  t.ok((await read('/console', cookie)).body.includes(`A login as ${bob} failed`), 'the overview has the newest')
+  const overview = (await read('/console', cookie)).body
+  t.ok(overview.includes(`A login as ${bob} failed`), 'the overview has the newest')
+  t.match(overview, /<time datetime="[\d:.TZ-]+" title="[^"]+UTC" data-ago>now<\/time>/)
   await inject('DELETE', `/api/users/${user.id}`, { headers: admin.headers })
   t.match((await read(`/console/log?user=${user.id}`, cookie)).body, `<code>${user.id.slice(0, 8)}…</code>`, 'one who is gone has an id')
 })
@@ -133,6 +147,7 @@ t.test('18.5 the account log says in sentences who did what to whom, with names 
 t.test('18.2 the console is in the language of its reader, from right to left in Arabic', async (t) => {
   const get = (path: string, language: string) => inject('GET', path, { headers: { cookie, 'accept-language': language } })
   const titles = new Set<string>()
+  await sql`update audit set created_at = now() - interval '190 minutes'`
   for (const language of languageTags) {
     for (const path of ['/console', '/console/users', `/console/users/${admin.id}`, '/console/log', '/console/settings']) {
       const { statusCode, headers, body } = await get(path, language)
@@ -140,7 +155,10 @@ t.test('18.2 the console is in the language of its reader, from right to left in
       t.equal(headers['content-language'], language)
       t.match(body, `<html lang="${language}" dir="${language === 'ar' ? 'rtl' : 'ltr'}">`)
       t.notMatch(body.replaceAll(/<bdi>.*?<\/bdi>|value="[^"]*"/gs, ''), /\{\w+[,}]|undefined/, `${language} ${path}: a placeholder`)
-      if (path === '/console') titles.add(/<h1[^>]*>([^<]*)/.exec(body)![1]!)
+      if (path !== '/console') continue
+      titles.add(/<h1[^>]*>([^<]*)/.exec(body)![1]!)
+      const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' })
+      t.ok(body.includes(`data-ago>${relative.format(-3, 'hour')}</time>`), `${language}: three hours ago`)
     }
   }
   t.equal(titles.size, languageTags.length, `${[...titles]}`)
@@ -164,6 +182,8 @@ t.test('18.1 in a host, the settings are its options, without what may be secret
   t.notMatch(found, 'uploadMaxBytes')
   t.match((await read('/console/settings?q=nothing-like-it', cookie)).body, 'No setting has this name')
   t.notMatch((await read('/console/settings?changed=yes', cookie)).body, 'uploadMaxBytes')
+  t.match(body, /accessTokenSeconds.*?<div>15 minutes <span class="muted">\(900 s\)<.*?uploadMaxBytes.*?<div>10 MiB <span class="muted">\(10,485,760 B\)</s)
+  t.match(body, /deadlines\.\w+<.*?<div>\d+ (seconds?|minutes?) <span class="muted">\([\d,]+ ms\)</s)
 })
 
 t.test('18.1 in a node, settings are in groups, with what sets each', async (t) => {
@@ -181,6 +201,14 @@ t.test('18.1 in a node, settings are in groups, with what sets each', async (t) 
   t.match(body, /Node and network.*PORT.*environment.*Mails and webhooks.*SMTP_URL.*not set.*default.*Others.*OTHER.*&lt;b&gt;.*usher\.config\.ts/s)
   t.notMatch((await read('/console/settings?changed=yes', cookie)).body, 'SMTP_URL')
   t.notMatch(body, 'uploadMaxBytes')
+})
+
+t.test('18.1 lists say how much there is, and what to do where there is nothing', async (t) => {
+  t.match((await read('/console/uploads', cookie)).body, /class="total muted">[\d,]+ files? · [\d.,]+ \w+</)
+  t.match((await read('/console/providers', cookie)).body, /No provider<.*<a class="button plain" href="\/docs\/guide\/providers">How to add a provider</s)
+  t.match((await read('/console/nothing', cookie)).body, '<a href="/console">Go to overview</a>')
+  const log = (await read('/console/log', cookie)).body
+  t.match(log, /<label for="user">User<.*placeholder="E-mail address or id".*<button[^>]*>Apply</s)
 })
 
 t.test('18.1 the overview says what needs a look before everything that is well', async (t) => {

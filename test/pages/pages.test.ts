@@ -660,9 +660,10 @@ t.test('12.2 the form for sign-up takes fields of the host without JavaScript, a
   }
   const { inject } = await createUsher(t, { mailer: inbox.mailer, signUp: true, userFields })
   const { body } = await inject('GET', '/sign-up')
-  t.match(body, '<label for="rows">Rows &lt;b&gt; (optional)</label>')
+  t.match(body, '<details class="fold"><summary>More (optional)</summary>', 'many are folded')
+  t.match(body, '<label for="rows">Rows &lt;b&gt;</label>')
   t.match(body, /<input id="rows"[^>]* step="1" min="5" max="50"[^>]* type="number"/)
-  t.match(body, '<label for="homeTown">Home town (optional)</label>')
+  t.match(body, '<label for="homeTown">Home town</label>')
   t.match(body, 'id="homeTown-hint">Where you live</p>')
   t.match(body, '<option value="dark-mode">Dark mode</option><option value="EUR">EUR</option>')
   t.notMatch(body, /name="(tags|rank)"/)
@@ -673,6 +674,7 @@ t.test('12.2 the form for sign-up takes fields of the host without JavaScript, a
   const wrong = await send({ rows: '51', newsletter: 'on', homeTown: '<Rome>', look: 'EUR' })
   t.equal(wrong.statusCode, 400)
   t.match(wrong.body, 'id="rows-error">Must be between 5 and 50.</p>')
+  t.match(wrong.body, '<details class="fold" open>', 'what is wrong is not')
   t.match(wrong.body, /id="homeTown"[^>]* value="&lt;Rome&gt;"/)
   t.match(wrong.body, /id="newsletter" name="newsletter" checked/)
   t.match(wrong.body, '<option value="EUR" selected>')
@@ -685,6 +687,13 @@ t.test('12.2 the form for sign-up takes fields of the host without JavaScript, a
   const payload = { token: await inbox.token('fields@example.com') }
   const created = await inject('POST', '/api/auth/sign-up/confirm', { payload, headers: { cookie } })
   t.match(created.json(), { rows: 20, newsletter: true, look: 'dark-mode', homeTown: undefined, rank: undefined })
+  const { homeTown, look } = userFields.properties
+  const few = await createUsher(t, {
+    mailer: inbox.mailer, signUp: true, userFields: { type: 'object', properties: { homeTown, look } },
+  })
+  const page = (await few.inject('GET', '/sign-up')).body
+  t.match(page, '<label for="homeTown">Home town (optional)</label>')
+  t.notMatch(page, 'class="fold"')
 })
 
 t.test('16.5 a provider has the mark of its preset or of its id, and any other a general one', async (t) => {

@@ -28,6 +28,7 @@ t.test('15.3 /docs of the node', async (t) => {
       await removal.click()
     }
     t.strictSame(await readProtected(page), ['401', undefined])
+    t.equal(await page.locator('#operation-getCurrentUser .answer .badge.error').innerText(), '401 Unauthorized')
     await page.reload()
     t.strictSame(await readProtected(page), ['401', undefined])
     t.strictSame({ foreign, problems }, { foreign: [], problems: [FAILED_401, FAILED_401] })
@@ -171,6 +172,8 @@ t.test('15.3 /docs is accessible and fits, light on a desktop and dark on a phon
     if (options.colorScheme === 'dark') options.viewport = { ...options.viewport, width: 360 }
     const { page, foreign, problems } = await openPage(t, `${url}/docs`, options)
     await page.locator('#find').waitFor()
+    const isFolded = !await page.getByRole('textbox', { name: 'Password' }).isVisible()
+    t.equal(isFolded, options.colorScheme === 'dark', 'the login is folded on a phone')
     for (const state of ['collapsed', 'open']) {
       const { brightness, excess } = await look(page)
       t.equal(brightness < 128, options.colorScheme === 'dark', `${name}: ${brightness}`)
@@ -188,6 +191,7 @@ t.test('8 /docs/guide is an index with a search, accessible and fitting, light o
     const { page, foreign, problems } = await openPage(t, `${url}/docs`, options)
     await page.getByRole('link', { name: 'Documents', exact: true }).click()
     await page.getByRole('searchbox').fill('bcrypt hashes of passw')
+    await page.getByRole('status').getByText(/^\d+ results?$/).waitFor()
     await page.getByRole('link', { name: 'Moving users to Usher, and away from it: Hashes of passwords' }).click()
     await page.waitForURL(`${url}/docs/guide/operations/import#hashes-of-passwords`)
     for (const path of ['', '/contract', '/settings', '/operations/import', '/troubleshooting']) {

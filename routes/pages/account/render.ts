@@ -8,12 +8,15 @@ import { inputText } from '../../../schema/translations/describe-input.ts'
 import { formatText, toSentence } from '../../../schema/translations/format.ts'
 import { directionOf } from '../../../schema/translations/languages.ts'
 import { page as showPage } from '../components.ts'
-import { html, type Html } from '../html.ts'
+import { attributes, html, type Html } from '../html.ts'
 import type { Page } from './page-list.ts'
 import { accountFields, showHostFacts, showHostFields, signUpFields } from './host-fields.ts'
 import { markTemplates } from './provider-marks.ts'
 import { fieldErrors, type PageValues } from './page-values.ts'
 import { aroundMailLink } from './templates/mail-link.ts'
+
+// More fields of the host than these are folded on a sign-up.
+const SHOWN_FIELDS = 2
 
 /**
  * Returns a function that renders pages from their templates.
@@ -39,7 +42,7 @@ export function createRenderer (
     footer: (termsUrl ?? privacyUrl) && html`${termsUrl && html`<a href="${termsUrl}">${t.terms}</a>`}${
       privacyUrl && html`<a href="${privacyUrl}">${t.privacy}</a>`}`,
     choices: providers.map(({ id, name, mark }) => ({
-      id, mark, text: formatText(t.continueWith, { provider: name }, language),
+      id, name, mark, text: formatText(t.continueWith, { provider: name }, language),
     })),
   }]))
   const onSignUp = signUpFields(userFields)
@@ -47,6 +50,20 @@ export function createRenderer (
   const profileFields = showHostFields(written, {}, { 'data-kept': true, 'data-member': true })
   const shownFields = showHostFacts(shown)
   const providerMarks = markTemplates(providers)
+
+  // Many are folded, because none of them is needed, unless one is wrong.
+  function showSignUpFields (t: Texts, language: string, { typed, hostErrors }: PageValues): Html | undefined {
+    if (onSignUp.length === 0) return undefined
+    const areMany = onSignUp.length > SHOWN_FIELDS
+    const fields = showHostFields(onSignUp, {
+      values: typed ?? {},
+      errors: hostErrors ?? {},
+      ...!areMany && { labelOfOptional: (label) => formatText(t.optional, { label }, language) },
+    })
+    return areMany
+      ? html`<details class="fold"${attributes({ open: hostErrors !== undefined })}><summary>${t.optionalMore}</summary>${fields}</details>`
+      : fields
+  }
 
   return {
     render (page: Page, language: string, values: PageValues): string {
@@ -72,13 +89,7 @@ export function createRenderer (
           providerMarks,
           profileFields,
           shownFields,
-          signUpFields: onSignUp.length === 0
-            ? undefined
-            : showHostFields(onSignUp, {
-              values: values.typed ?? {},
-              errors: values.hostErrors ?? {},
-              labelOfOptional: (label) => formatText(t.optional, { label }, language),
-            }),
+          signUpFields: showSignUpFields(t, language, values),
         },
       }
       const content = mailLink ? aroundMailLink(view, mailLink, template(view)) : template(view)
@@ -101,12 +112,21 @@ export function createRenderer (
   }
 }
 
-const showProviders = (
-  { or, providersTitle }: Texts, choices: readonly { id: string, mark: Html, text: string }[], root: string, query = ''
-): Html => html`<p class="divider">${or}</p>
+interface Choice { id: string, name: string, mark: Html, text: string }
+
+// Of several, the line above says what all of them do, so that two stand beside each other.
+function showProviders (
+  { or, orWith, providersTitle }: Texts, choices: readonly Choice[], root: string, query = ''
+): Html {
+  const areSeveral = choices.length > 1
+  return html`<p class="divider">${areSeveral ? orWith : or}</p>
 <nav class="providers" aria-label="${providersTitle}">
-${choices.map(({ id, mark, text }) =>
-  html`<a class="button plain wide" href="${root}api/auth/providers/${id}/start${query}">${mark}${text}</a>\n`)}</nav>`
+${choices.map(({ id, name, mark, text }) => html`<a${attributes({
+  class: 'button plain wide',
+  href: `${root}api/auth/providers/${id}/start${query}`,
+  'aria-label': areSeveral && text,
+})}>${mark}${areSeveral ? name : text}</a>\n`)}</nav>`
+}
 
 type Failure = Error & { code?: string, errors?: readonly string[] }
 

@@ -42,6 +42,9 @@ export interface View {
   title: string
   /** The pages above it. */
   crumbs?: readonly { href: string, text: string }[]
+  /** What stands before its title, and below it. */
+  image?: HtmlValue
+  hint?: HtmlValue
   actions?: HtmlValue
   content: Html
 }

@@ -105,7 +105,7 @@ export function createLayout (
 <div>${open.filter(({ pages }) => pages.length > 0).map(({ title, pages }) => html`${
   title && html`<p class="group">${t[title]}</p>`}<ul>${pages.map(link)}</ul>\n`)}</div>
 <div class="visitor">${showAvatar(user.name)}<p><span class="strong">${showText(user.name)}</span><span class="muted">${showText(user.email)}</span></p>
-<p class="muted until">${words.phrase('sessionUntil', { time: words.time(expiresAt) })}</p>
+<p class="muted until">${words.phrase('sessionUntil', { time: words.clock(expiresAt) })}</p>
 <div class="actions">${hasAccount && html`<a href="${publicPath}/account">${t.toAccount}</a>`}<form class="inline" method="post" action="${path}/logout">${
   button(t.logOut, { kind: 'plain', small: true })}</form></div></div>
 </nav>`
@@ -147,10 +147,10 @@ export function createLayout (
 
     /** Returns a page of the console. */
     page (
-      words: Words, { section, title, crumbs = [], actions, content }: View, visitor: Visitor,
+      words: Words, { section, title, crumbs = [], image, hint, actions, content }: View, visitor: Visitor,
       { done, failure }: { done?: string | undefined, failure?: HtmlValue } = {}
     ): Html {
-      const heading = pageTitle(title, { crumbs, crumbsLabel: words.t.crumbsLabel, actions })
+      const heading = pageTitle(title, { crumbs, crumbsLabel: words.t.crumbsLabel, image, hint, actions })
       return frame(words, title, section, visitor, html`${heading}\n${noticeOf(words, done)}${failure}${content}`)
     },
 

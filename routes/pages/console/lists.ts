@@ -4,7 +4,8 @@ import type { ApiKeyRow } from '../../../db/sign-in/api-keys.ts'
 import { ListAllKeys, ListDeliveries } from '../../../schema/admin/admin.ts'
 import { decodeCursor, encodeCursor } from '../../../schema/http/cursor.ts'
 import { createParser } from '../../../schema/http/validator.ts'
-import { badge, emptyState, table } from '../components.ts'
+import { badge, buttonLink, emptyState, table } from '../components.ts'
+import { hasGuide } from '../guide.ts'
 import { html, type Html } from '../html.ts'
 import { addressOf, ROWS_PER_PAGE, type Render, type Submit } from './context.ts'
 import { pills } from './layout.ts'
@@ -18,7 +19,7 @@ const SHOWN_ACTIONS = 3
 
 /** Returns what a key permits, in as much space as a cell has. */
 function showActions ({ t }: Words, actions: readonly string[] | null): Html {
-  if (actions === null) return badge(t.keyAll)
+  if (actions === null) return badge(t.keyAll, 'warning')
   return html`<div class="badges">${actions.slice(0, SHOWN_ACTIONS).map((action) => html`<code class="badge">${action}</code> `)}${
     actions.length > SHOWN_ACTIONS && html`<details><summary>+${actions.length - SHOWN_ACTIONS}</summary>${
       actions.slice(SHOWN_ACTIONS).map((action) => html`<code class="badge">${action}</code> `)}</details>`}</div>`
@@ -28,7 +29,7 @@ function showActions ({ t }: Words, actions: readonly string[] | null): Html {
 export function createLists (app: FastifyInstance) {
   const {
     usherAdmin: admin, usherUsers: users, usherSignIn: { apiKeys, providers },
-    usherOptions: { without, publicUrl = '', prefix },
+    usherOptions: { without, publicUrl = '', publicPath, prefix },
   } = app
   const hasUploads = !without.includes('uploads')
 
@@ -63,14 +64,15 @@ ${rows.length === 0
         kind: 'wide',
         cell: ({ error, attempts }) => html`${showText(error)}<br><span class="muted">${words.format('deliveryAttempts', { count: attempts })}</span>`,
       },
-      { title: t.deliveryGivenUp, cell: ({ failedAt }) => words.time(failedAt) },
+      { title: t.deliveryGivenUp, cell: ({ failedAt }) => words.ago(failedAt) },
       {
         title: t.actionsColumn,
         hidesTitle: true,
         kind: 'do',
         cell: ({ id, type }) => html`${caller.allows('deliveries:retry') &&
           buttonForm(`${path}/deliveries/${id}/retry`, t.deliveryRetry, { label: `${t.deliveryRetry}: ${type}` })} ${
-          caller.allows('deliveries:discard') && buttonForm(`${path}/deliveries/${id}/discard`, t.mayDiscard, { label: `${t.mayDiscard}: ${type}` })}`,
+          caller.allows('deliveries:discard') &&
+          buttonForm(`${path}/deliveries/${id}/discard`, t.mayDiscard, { kind: 'link', label: `${t.mayDiscard}: ${type}` })}`,
       },
     ],
     rows,
@@ -97,8 +99,8 @@ ${rows.length === 0
               { title: t.name, isHeader: true, cell: ({ name }) => showText(name) },
               { title: t.userColumn, cell: ({ userId }) => linkToUser(context, userId, names) },
               { title: t.keyPermits, kind: 'wide', cell: ({ actions }) => showActions(words, actions) },
-              { title: t.keyUsed, cell: ({ lastUsedAt }) => words.time(lastUsedAt) },
-              { title: t.keyExpires, cell: ({ expiresAt }) => expiresAt === null ? t.keyNever : words.time(expiresAt) },
+              { title: t.keyUsed, cell: ({ lastUsedAt }) => words.ago(lastUsedAt) },
+              { title: t.keyExpires, cell: ({ expiresAt }) => expiresAt === null ? badge(t.keyNever, 'warning') : words.date(expiresAt) },
               {
                 title: t.actionsColumn,
                 hidesTitle: true,
@@ -117,13 +119,16 @@ ${rows.length === 0
     },
 
     '/providers': async ({ caller, words: { t } }) => {
+      const guide = hasGuide && !without.includes('docs') && `${publicPath}/docs/guide/providers`
       caller.authorize('service:read')
       const all = providers.list()
       return {
         section: 'providers',
         title: t.navProviders,
         content: html`<p class="lead">${t.providersText}</p>${all.length === 0
-          ? emptyState({ title: t.noProvider, text: t.noProviderHint })
+          ? emptyState({
+            title: t.noProvider, text: t.noProviderHint, actions: guide && buttonLink(guide, t.providerGuide, { kind: 'plain' }),
+          })
           : table({
             caption: t.navProviders,
             hidesCaption: true,

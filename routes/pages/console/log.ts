@@ -52,6 +52,7 @@ function showEntries (context: Context, rows: readonly AuditEntryRow[], names: N
       },
       {
         title: t.logFrom,
+        kind: 'from',
         cell: ({ address, userAgent }) => html`<span class="muted">${address || '–'}${
           userAgent !== '' && html`${separator}${showAgent(words, userAgent)}`}</span>`,
       },
@@ -91,7 +92,9 @@ export function createLogPages (app: FastifyInstance) {
       title: t.ofAudit,
       content: html`${searchForm(context, '/log', {
         label: t.ofAudit,
-        filters: html`${field({ name: 'user', label: t.logUser, value: user, attributes: { autocomplete: 'off', spellcheck: 'false' } })}
+        filters: html`${field({
+  name: 'user', label: t.userColumn, value: user, attributes: { placeholder: t.logUser, autocomplete: 'off', spellcheck: 'false' },
+})}
 ${field({
   name: 'action',
   label: t.logAction,
@@ -112,7 +115,7 @@ ${await showList(context, { user: user === '' ? undefined : await idOf(context, 
       ? emptyState({ title: t.noEntry })
       : html`<ul class="recent">${rows.map((entry) => html`<li><span class="dot ${
         isAlarming(entry.action) ? 'bad' : 'plain'}" aria-hidden="true"></span><span><span class="what">${
-        showSentence(context, entry, names)}</span><span class="muted">${words.time(entry.at)}</span></span></li>`)}</ul>`
+        showSentence(context, entry, names)}</span><span class="muted">${words.ago(entry.at)}</span></span></li>`)}</ul>`
   }
 
   return { list, showList, showRecent }

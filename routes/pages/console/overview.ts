@@ -9,7 +9,7 @@ import type { Words } from './words.ts'
 
 // One a night, and some hours more.
 const OLD_BACKUP_SECONDS = 36 * 3600
-const RECENT = 8
+const RECENT = 7
 
 /** Something that is well, or needs a look. */
 interface Check { name: string, isWell: boolean, text: HtmlValue }

@@ -65,7 +65,7 @@ export function createPostPages (app: FastifyInstance) {
           ...authorId !== undefined
             ? []
             : [{ title: t.authorColumn, cell: (row: FoundPost) => linkToUser(context, row.authorId, names) }],
-          { title: t.createdColumn, cell: ({ createdAt }) => words.time(createdAt) },
+          { title: t.createdColumn, cell: ({ createdAt }) => words.ago(createdAt) },
         ],
         rows: found.rows,
       }))}

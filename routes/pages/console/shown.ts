@@ -4,17 +4,17 @@ import { describeUserAgent } from '../../../schema/strings/user-agent.ts'
 import { badge, button, pagination } from '../components.ts'
 import { attributes, html, type Html, type HtmlValue } from '../html.ts'
 import { addressOf, type Context } from './context.ts'
-import type { Words } from './words.ts'
+import type { ConsoleText, Words } from './words.ts'
 
 /** Returns a text that somebody has entered. It has its own direction, and cannot change that of what surrounds it. */
 export const showText = (text: string): Html => html`<bdi>${text}</bdi>`
 
 /** Returns the first letters of a name, in a circle. */
-export function showAvatar (name: string): Html {
+export function showAvatar (name: string, { large = false } = {}): Html {
   const words = name.trim().split(/\s+/)
   const first = (word = ''): string => Array.from(word).find((letter) => /[\p{L}\p{N}]/u.test(letter)) ?? ''
   const letters = `${first(words[0])}${words.length > 1 ? first(words.at(-1)) : ''}`
-  return html`<span class="avatar" aria-hidden="true">${letters.toUpperCase() || '?'}</span>`
+  return html`<span class="${large ? 'avatar large' : 'avatar'}" aria-hidden="true">${letters.toUpperCase() || '?'}</span>`
 }
 
 /** Returns a link to a user, by the name or, if that is not known, the id; a dash without a user. */
@@ -61,7 +61,7 @@ export function buttonForm (
   action: string, text: string,
   { fields = {}, kind = 'plain', label }: {
     fields?: Readonly<Record<string, string>>
-    kind?: 'primary' | 'plain' | 'danger'
+    kind?: 'primary' | 'plain' | 'danger' | 'link'
     /** What the button does, for whoever does not see what stands beside it. */
     label?: string | undefined
   } = {}
@@ -105,6 +105,17 @@ export function showAgent (words: Words, userAgent: string): string {
   return userAgent.length > 60 ? `${userAgent.slice(0, 60)}…` : userAgent
 }
 
+const methods: Readonly<Record<string, ConsoleText>> = {
+  pwd: 'methodPassword', otp: 'methodCode', pop: 'methodPasskey', email: 'methodMail', fed: 'methodProvider', mfa: 'methodTwo',
+}
+// That somebody was there is what a passkey means.
+const UNSAID = 'user'
+
+/** Returns how a user was authenticated, in words. A host may have methods of its own. */
+export const showMethods = (words: Words, amr: readonly string[]): string => words.list(amr
+  .filter((method) => method !== UNSAID)
+  .map((method) => Object.hasOwn(methods, method) ? words.t[methods[method]!] : method))
+
 /** Returns the form with which a list is searched. A script sends it while its reader types (console.js). */
 export function searchForm (
   { path, words: { t } }: Context, address: string,
@@ -112,7 +123,7 @@ export function searchForm (
     /** What is searched, for screen readers. */
     label: string
     search?: { label: string, value: string, placeholder: string, minlength?: number }
-    /** Further fields, behind a button unless there is nothing to search. */
+    /** Further fields, behind a button unless there is nothing to search. The button stays where it is. */
     filters?: HtmlValue
     isFiltered?: boolean
     /** Parameters that stay as they are. */
@@ -134,10 +145,9 @@ ${search && html`<div class="search"><label class="visually-hidden" for="q">${se
   autocomplete: 'off',
   spellcheck: 'false',
 })}>${button(t.search, { kind: 'plain' })}</div>`}
-${filters && (search
-  ? html`<details class="more"${isFiltered && html` open`}><summary>${t.filters}</summary><div class="fields">${filters}
-<div class="actions">${button(t.search, { kind: 'plain' })}<a href="${path}${address}">${t.searchReset}</a></div></div></details>`
-  : html`<div class="fields">${filters}<div class="actions">${button(t.search, { kind: 'plain' })}<a href="${path}${address}">${t.searchReset}</a></div></div>`)}
+${filters && html`${search && html`<details class="more"${isFiltered && html` open`}><summary>${t.filters}</summary></details>`}
+<div class="fields">${filters}
+<div class="actions">${button(t.apply, { kind: 'plain' })}<a href="${path}${address}">${t.searchReset}</a></div></div>`}
 </form>`
 }
 

@@ -87,9 +87,9 @@ export function createUploadPages (app: FastifyInstance) {
           ...userId !== undefined
             ? []
             : [{ title: t.ownerColumn, cell: (row: UploadRow) => linkToUser(context, row.userId, names) }],
-          { title: t.typeColumn, cell: ({ mediaType }) => html`<span class="muted">${mediaType}</span>` },
+          { title: t.typeColumn, cell: ({ mediaType }) => html`<span class="muted type" title="${mediaType}">${mediaType}</span>` },
           { title: t.sizeColumn, cell: ({ size }) => words.bytes(Number(size)), isNumber: true },
-          { title: t.uploadedColumn, cell: ({ createdAt }) => words.time(createdAt) },
+          { title: t.uploadedColumn, cell: ({ createdAt }) => words.ago(createdAt) },
         ],
         rows: found.rows,
       }))}
@@ -101,7 +101,8 @@ ${showPages(context, address, found.next && encodeCursor(found.next))}</div>`
     const { caller, path, query: { q = '', user }, words, words: { t } } = context
     const userId = user?.toLowerCase() || undefined
     const names = await readNames(context, users.records, [userId])
-    const { bytes } = caller.allows('service:read') ? await admin.storage(caller) : { bytes: undefined }
+    const showsTotal = userId === undefined && caller.allows('service:read')
+    const stored = showsTotal ? await admin.storage(caller) : undefined
     return {
       section: 'uploads',
       title: t.filesTitle,
@@ -111,8 +112,9 @@ ${showPages(context, address, found.next && encodeCursor(found.next))}</div>`
         keeps: { user: userId },
       })}
 ${userId !== undefined && html`<p class="hint">${words.phrase('ofOneUser', { name: linkToUser(context, userId, names) })} <a href="${path}/uploads">${t.showAll}</a></p>`}
-${userId === undefined && bytes !== undefined && html`<p class="total muted">${
-  bytes === null ? t.sizeNotMeasured : words.format('allFilesTake', { size: words.bytes(bytes) })}</p>`}
+${showsTotal && html`<p class="total muted">${stored
+  ? words.format('allFilesTake', { count: stored.files, size: words.bytes(stored.bytes) })
+  : t.sizeNotMeasured}</p>`}
 ${await showList(context, { userId, address: '/uploads' })}`,
     }
   }

@@ -5,7 +5,7 @@ import { failureTexts } from '../../../schema/options/page-texts.ts'
 import { inputText } from '../../../schema/translations/describe-input.ts'
 import { formMembers, hasLines, members, type MemberForm } from '../../../schema/users/members.ts'
 import type { UserExtension } from '../../../schema/users/extend-user.ts'
-import type { UserField } from '../../../schema/users/user-fields.ts'
+import { labelOf as labelOfField, type UserField } from '../../../schema/users/user-fields.ts'
 import { field, table } from '../components.ts'
 import { html, type Html } from '../html.ts'
 import type { Form, Outcome } from './context.ts'
@@ -32,9 +32,9 @@ const own = formMembers.map((name): Member =>
 /** Returns the members of a user that an admin edits: Usher's, and the fields of the host. */
 export function membersOf ({ userFields, roles }: UserExtension): readonly Member[] {
   const ofUsher = own.map((member) => member.type === 'role' ? { ...member, options: namesOfRoles(roles).toReversed() } : member)
-  return [...ofUsher, ...userFields.map(({ name, type, input, title = name, description }): Member => ({
+  return [...ofUsher, ...userFields.map(({ name, type, input, title, description }): Member => ({
     name,
-    label: title,
+    label: labelOfField({ name, title }),
     type,
     hasLines: isLong(input),
     ...Array.isArray(input.enum) && { options: input.enum.filter((value) => value !== null).map(String) },

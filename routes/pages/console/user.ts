@@ -11,7 +11,9 @@ import type { Context, Done, Form, Outcome, Render, Submit } from './context.ts'
 import { separator } from './layout.ts'
 import type { createLogPages } from './log.ts'
 import type { createPostPages } from './posts.ts'
-import { buttonForm, dangerForm, hiddenFields, revokeLinks, showAgent, showState, showText } from './shown.ts'
+import {
+  buttonForm, dangerForm, hiddenFields, revokeLinks, showAgent, showAvatar, showMethods, showState, showText,
+} from './shown.ts'
 import type { createUploadPages } from './uploads.ts'
 import {
   changesOf, FORMER, formerOf, membersOf, merge, showConflicts, showFields, valuesOf, type Merged,
@@ -112,8 +114,9 @@ export function createUserPages (app: FastifyInstance, { log, posts, uploads }: 
       section: 'users',
       title: user.name,
       crumbs: [{ href: `${path}/users`, text: t.ofUsers }],
-      content: html`<p class="lead badges">${shown.email !== undefined && showText(shown.email)}${showState(words, shown)}</p>
-${tabs(t.tabsLabel, parts.filter(({ isShown }) => isShown(page)).map(({ address, title }) => ({
+      image: showAvatar(user.name, { large: true }),
+      hint: html`<p class="badges">${shown.email !== undefined && html`<span class="muted">${showText(shown.email)}</span>`}${showState(words, shown)}</p>`,
+      content: html`${tabs(t.tabsLabel, parts.filter(({ isShown }) => isShown(page)).map(({ address, title }) => ({
   href: `${page.base}${address}`, text: t[title], isCurrent: address === part.address,
 })))}
 ${content}`,
@@ -166,13 +169,13 @@ ${showFields(words, editable, merged?.values ?? (isOwn ? typed : current), isOwn
           title: showText(agent),
           badges: html` ${session.console && badge(t.sessionConsole, 'info')} ${session.current && badge(t.sessionThis, 'success')}`,
           hint: html`${words.phrase('sessionText', {
-            address: session.address || t.unknownAddress, time: words.time(session.lastUsedAt),
-          })}${session.amr.length > 0 && html`${separator}<code>${session.amr.join(' ')}</code>`}`,
+            address: session.address || t.unknownAddress, time: words.ago(session.lastUsedAt),
+          })}${session.amr.length > 0 && html`${separator}${showMethods(words, session.amr)}`}`,
           actions: mayEnd && buttonForm(`${base}/sessions/${session.id}/end`, t.endSession, { label: `${t.endSession}: ${agent}` }),
         })
       }))}${more > 0 && html`<p class="hint">${words.format('moreSessions', { count: more })}</p>`}
-${mayEnd && html`${buttonForm(`${base}/sessions/end`, t.endAllSessions, { kind: 'danger' })}
-<p class="hint">${t.endAllHint}</p>`}`, { id: 'sessions', title: t.sessionsTitle })
+${mayEnd && html`<div class="caution"><p>${t.endAllHint}</p>${
+  buttonForm(`${base}/sessions/end`, t.endAllSessions, { kind: 'danger' })}</div>`}`, { id: 'sessions', title: t.sessionsTitle })
   }
 
   async function showWays ({ context: { caller, words, words: { t } }, user, base }: Page): Promise<Html> {
@@ -222,11 +225,13 @@ ${keys.length === 0
   : card(list(keys.map(({ id, name, actions, createdAt, lastUsedAt, expiresAt }) => listRow({
     title: showText(name),
     hint: html`<span class="badges">${actions === null
-      ? badge(t.keyAll)
-      : actions.map((action) => html`<code class="badge">${action}</code>`)}</span><br>${words.phrase('keyMade', { time: words.time(createdAt) })}${separator}${lastUsedAt === null
+      ? badge(t.keyAll, 'warning')
+      : actions.map((action) => html`<code class="badge">${action}</code>`)}</span><br>${words.phrase('keyMade', { time: words.date(createdAt) })}${separator}${lastUsedAt === null
       ? t.keyUnused
-      : words.phrase('keyUsedText', { time: words.time(lastUsedAt) })}${
-      expiresAt !== null && html`${separator}${words.phrase('keyExpiresText', { time: words.time(expiresAt) })}`}`,
+      : words.phrase('keyUsedText', { time: words.ago(lastUsedAt) })}${
+      separator}${expiresAt === null
+      ? badge(`${t.keyExpires}: ${t.keyNever}`, 'warning')
+      : words.phrase('keyExpiresText', { time: words.date(expiresAt) })}`,
     actions: caller.allows('api-keys:delete', { ownerId: user.id }) && dangerForm(`${base}/keys/${id}/delete`, {
       id: `delete-${id}`,
       text: t.keyDelete,
@@ -253,22 +258,26 @@ ${field({
     if (!mayDisable && !mayDelete) return false
     const content: HtmlValue = actor.id === user.id
       ? html`<p>${t.dangerOwn}</p>`
-      // Whoever does not see whether the user is disabled may do both.
-      : html`${mayDisable && user.disabled !== false && buttonForm(`${base}/enable`, t.enableUser, { fields: { version } })}
-${mayDisable && user.disabled !== true && dangerForm(`${base}/disable`, {
-  id: 'confirm-disable',
-  text: t.disableUser,
-  confirmation: words.format('disableThis', { name }),
-  explanation: t.disableHint,
-  fields: { version },
-})}
-${mayDelete && dangerForm(`${base}/delete`, {
-  id: 'confirm-delete',
-  text: t.deleteUser,
-  confirmation: words.format('deleteUserThis', { name }),
-  explanation: t.deleteUserHint,
-  fields: { version },
-})}`
+      : list([
+        // Whoever does not see whether the user is disabled may do both.
+        mayDisable && user.disabled !== false && listRow({
+          title: t.enableUser, hint: t.enableHint, actions: buttonForm(`${base}/enable`, t.bulkEnable, { fields: { version } }),
+        }),
+        mayDisable && user.disabled !== true && listRow({
+          title: t.disableUser,
+          hint: t.disableHint,
+          actions: dangerForm(`${base}/disable`, {
+            id: 'confirm-disable', text: t.bulkDisable, confirmation: words.format('disableThis', { name }), fields: { version },
+          }),
+        }),
+        mayDelete && listRow({
+          title: t.deleteUser,
+          hint: t.deleteUserHint,
+          actions: dangerForm(`${base}/delete`, {
+            id: 'confirm-delete', text: t.bulkDelete, confirmation: words.format('deleteUserThis', { name }), fields: { version },
+          }),
+        }),
+      ].filter((row) => row !== false))
     return card(content, { id: 'danger', title: t.dangerTitle, danger: true })
   }
 

@@ -7,7 +7,7 @@ import { createParser } from '../../../schema/http/validator.ts'
 import { ListUsers } from '../../../schema/users/user-list.ts'
 import { namesOfRoles } from '../../../schema/options/roles.ts'
 import type { UserExtension } from '../../../schema/users/extend-user.ts'
-import type { UserFields } from '../../../schema/users/user-fields.ts'
+import { labelOf, type UserFields } from '../../../schema/users/user-fields.ts'
 import { button, buttonLink, card, checkbox, emptyState, field, table } from '../components.ts'
 import { html, type Html, type HtmlValue } from '../html.ts'
 import { pickable, pickColumn, type Bulk } from './bulk.ts'
@@ -15,7 +15,7 @@ import { addressOf, ROWS_PER_PAGE, type Context, type Form, type Render } from '
 import { pills } from './layout.ts'
 import { choice, readNames, searchForm, showAvatar, showPages, showState, showText, textOfRole } from './shown.ts'
 import { changesOf, membersOf, showFields } from './user-form.ts'
-import type { ConsoleText } from './words.ts'
+import type { ConsoleText, Words } from './words.ts'
 
 const parseQuery = createParser(ListUsers)
 
@@ -146,10 +146,12 @@ ${rows.length === 0
         cell: (user) => html`<a href="${path}/users/${user.id}">${showAvatar(user.name)}<span class="main"><span class="badges"><span class="strong">${
           showText(user.name)}</span>${showState(words, user)}</span>${user.email !== undefined && html`<span class="muted">${showText(user.email)}</span>`}</span></a>`,
       },
-      ...columns.map(({ name, title = name, type }) => ({
-        title, isNumber: type === 'integer' || type === 'number', cell: (user: Shown) => showValue(Reflect.get(user, name)),
+      ...columns.map((column) => ({
+        title: labelOf(column),
+        isNumber: column.type === 'integer' || column.type === 'number',
+        cell: (user: Shown) => showValue(words, Reflect.get(user, column.name)),
       })),
-      { title: t.lastLogin, cell: ({ id }) => logins.has(id) ? words.time(logins.get(id)) : html`<span class="muted none">–</span>` },
+      { title: t.lastLogin, cell: ({ id }) => words.ago(logins.get(id)) },
       { title: t.createdColumn, cell: ({ createdAt }) => words.date(createdAt) },
     ],
     rows,
@@ -208,8 +210,8 @@ ${field({
   options: choice(['', t.orderNewest], ['createdAt', t.orderOldest], ['name', t.orderName], ['email', t.orderEmail]),
 })}
 ${fields.length > 0 && html`<fieldset class="columns"><legend>${t.columns}</legend><input type="hidden" name="columns" value="chosen">${
-  fields.map(({ name, title = name }) => checkbox(title, {
-    name: `${COLUMN}${name}`, value: 'yes', checked: shown.some((one) => one.name === name), autocomplete: 'off',
+  fields.map((one) => checkbox(labelOf(one), {
+    name: `${COLUMN}${one.name}`, value: 'yes', checked: shown.includes(one), autocomplete: 'off',
   }))}</fieldset>`}`,
   })
 }
@@ -221,7 +223,8 @@ function columnsOf (fields: UserFields, query: Context['query']): UserFields {
     : fields.filter(({ type }) => type !== 'json').slice(0, COLUMNS)
 }
 
-function showValue (value: unknown): HtmlValue {
+function showValue ({ t }: Words, value: unknown): HtmlValue {
+  if (typeof value === 'boolean') return value ? t.yes : t.no
   if (value === null || value === undefined || value === '') return html`<span class="muted none">–</span>`
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
   return showText(text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text)

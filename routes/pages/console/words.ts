@@ -5,13 +5,16 @@ import { readConsoleTexts, type ConsoleTexts } from '../../../schema/translation
 import type { Texts } from '../../../schema/translations/en.ts'
 import { formatText } from '../../../schema/translations/format.ts'
 import { directionOf, languageTags, negotiateLanguage, type LanguageTag } from '../../../schema/translations/languages.ts'
-import { time } from '../components.ts'
+import { exactTime, time } from '../components.ts'
 import { html, type Html, type HtmlValue } from '../html.ts'
 
 /** The name of a text: of the console, or of all pages. */
 export type ConsoleText = keyof ConsoleTexts | keyof Texts
 
 const UNITS = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB']
+const PERIODS = [['day', 86_400], ['hour', 3600], ['minute', 60], ['second', 1]] as const
+// What is longer ago has a date.
+const LONGEST_AGO_SECONDS = 30 * 86_400
 
 /** What a page says in the language of its reader. */
 export class Words {
@@ -19,12 +22,14 @@ export class Words {
   readonly direction: 'ltr' | 'rtl'
   readonly t: Texts & ConsoleTexts
   readonly #numbers: Intl.NumberFormat
+  readonly #relative: Intl.RelativeTimeFormat
 
   constructor (language: LanguageTag, texts: Texts & ConsoleTexts) {
     this.language = language
     this.direction = directionOf(language)
     this.t = texts
     this.#numbers = new Intl.NumberFormat(language)
+    this.#relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' })
   }
 
   /** Returns a text with values in place of its placeholders. */
@@ -62,6 +67,12 @@ export class Words {
       : this.#inUnit(Math.round(seconds / 86_400), 'day')
   }
 
+  /** Returns a period in the largest unit of which it is a multiple, such as 15 minutes for 900 seconds. */
+  period (seconds: number): string {
+    const [unit, size] = PERIODS.find(([, size]) => seconds > 0 && seconds % size === 0) ?? PERIODS[3]
+    return this.#inUnit(seconds / size, unit, 'long', 3)
+  }
+
   /** Returns milliseconds in words. */
   milliseconds (value: number): string {
     return this.#inUnit(value, 'millisecond', 'short')
@@ -70,6 +81,23 @@ export class Words {
   /** Returns an instant, or a dash. */
   time (instant: Date | null | undefined): Html {
     return instant ? time(instant, this.language) : html`<span class="muted none">–</span>`
+  }
+
+  /** Returns how long ago an instant is, such as 3 minutes ago, with the instant as its title, or a dash. */
+  ago (instant: Date | null | undefined): Html {
+    if (!instant) return this.time(instant)
+    const seconds = Math.max(0, Math.trunc((Date.now() - instant.getTime()) / 1000))
+    if (seconds > LONGEST_AGO_SECONDS) return this.date(instant)
+    const [unit, size] = PERIODS.find(([, size]) => seconds >= Math.max(size, 60)) ?? PERIODS[3]
+    // Seconds would be wrong by the time they are read.
+    const text = this.#relative.format(unit === 'second' ? 0 : -Math.trunc(seconds / size), unit)
+    return html`<time datetime="${instant.toISOString()}" title="${exactTime(instant, this.language)}" data-ago>${text}</time>`
+  }
+
+  /** Returns the time of an instant of today. */
+  clock (instant: Date): Html {
+    const text = new Intl.DateTimeFormat(this.language, { timeStyle: 'short', timeZone: 'UTC' }).format(instant)
+    return html`<time datetime="${instant.toISOString()}" data-clock>${text} UTC</time>`
   }
 
   /** Returns the day of an instant, whose time a script shows as well, or a dash. */
@@ -84,8 +112,8 @@ export class Words {
     return new Intl.ListFormat(this.language, { type: 'unit', style: 'short' }).format(items)
   }
 
-  #inUnit (value: number, unit: string, unitDisplay: 'long' | 'short' = 'long'): string {
-    return value.toLocaleString(this.language, { style: 'unit', unit, unitDisplay, maximumFractionDigits: 0 })
+  #inUnit (value: number, unit: string, unitDisplay: 'long' | 'short' = 'long', maximumFractionDigits = 0): string {
+    return value.toLocaleString(this.language, { style: 'unit', unit, unitDisplay, maximumFractionDigits })
   }
 }
 

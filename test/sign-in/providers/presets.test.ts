@@ -254,8 +254,9 @@ t.test('15.2, 16.5 the pages offer the providers, keep where the user goes, and 
   for (const path of ['/login?returnTo=/notes', '/sign-up?returnTo=/notes']) {
     const body = await page(path)
     // Each has its mark before the text.
-    t.match(body, /href="\.\/api\/auth\/providers\/github\/start\?returnTo=%2Fnotes">\s*<svg.*?<\/svg>\s*Continue with GitHub<\/a>/s)
-    t.match(body, 'Continue with A &amp; {{B}} &lt;i&gt;</a>')
+    t.match(body, /href="\.\/api\/auth\/providers\/github\/start\?returnTo=%2Fnotes" aria-label="Continue with GitHub">\s*<svg.*?<\/svg>\s*GitHub<\/a>/s)
+    t.match(body, /aria-label="Continue with A &amp; {{B}} &lt;i&gt;">.*A &amp; {{B}} &lt;i&gt;<\/a>/)
+    t.match(body, '<p class="divider">or continue with</p>')
   }
   t.match(await page('/login?error=ACCOUNT_UNVERIFIED'), /id="alert">There is an account whose e-mail address nobody/)
   t.match(await page('/login?error=%3Cscript%3E'), /id="alert">That did not work/)

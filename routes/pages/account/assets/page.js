@@ -149,9 +149,17 @@ function showError (field, text) {
   const place = errorOf(field)
   if (!place) return
   place.textContent = text
-  if (text) field.setAttribute('aria-invalid', 'true')
-  else field.removeAttribute('aria-invalid')
+  if (!text) return field.removeAttribute('aria-invalid')
+  field.setAttribute('aria-invalid', 'true')
+  reveal(field)
 }
+
+// What is wrong in a part that is folded could not be seen.
+function reveal (field) {
+  const fold = field.closest('details')
+  if (fold) fold.open = true
+}
+document.addEventListener('invalid', ({ target }) => reveal(target), { capture: true })
 
 // Shows what is about a field of the form there, and returns the rest.
 function showAtFields (form, { message, parts = [{ text: message }] }) {

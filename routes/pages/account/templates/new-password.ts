@@ -8,7 +8,7 @@ import type { Texts } from '../../../../schema/translations/en.ts'
  */
 export const newPassword = (
   t: Texts, label: string, { error, hasFocus }: { error?: string | undefined, hasFocus?: boolean } = {}
-): Html => html`<div class="field"><label for="password">${label}</label>
+): Html => html`<div class="field new-password"><label for="password">${label}</label>
 <p class="hint" id="rules">${t.passwordRules}</p>
 <input id="password" name="password" type="password" data-new-password autocomplete="new-password" minlength="8" required${hasFocus && html` autofocus`}${error && html` aria-invalid="true"`}
   aria-describedby="rules password-error">
