@@ -2556,7 +2556,42 @@ export interface components {
                  */
                 lastUsedAt: string;
             }[];
+            /** @description Of organisations, the one joined last first */
+            memberships: {
+                id: string;
+                /** @description UUIDv7 */
+                organizationId: string;
+                /** @description Its name */
+                organization: string;
+                role: string;
+                /**
+                 * Format: date-time
+                 * @description RFC 3339, UTC
+                 */
+                createdAt: string;
+            }[];
             pending: {
+                /** @description Invitations to organisations to the address of the user, if it is verified */
+                invitations: {
+                    /** @description UUIDv7 */
+                    id: string;
+                    /** @description UUIDv7 */
+                    organizationId: string;
+                    /** @description Its name */
+                    organization: string;
+                    email: string;
+                    role: string;
+                    /**
+                     * Format: date-time
+                     * @description RFC 3339, UTC
+                     */
+                    createdAt: string;
+                    /**
+                     * Format: date-time
+                     * @description RFC 3339, UTC
+                     */
+                    expiresAt: string;
+                }[];
                 /** @description Links that were mailed and still work, without their tokens */
                 links: {
                     /** @description `set-password`, `verify-email`, `undo-change`, `log-in` or `step-up` */

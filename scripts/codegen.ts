@@ -41,6 +41,8 @@ async function generateResolvers (): Promise<string> {
         User: '../../db/tables/index.ts#UserRow',
         Post: '../../db/posts/posts.ts#ListedPost',
         Upload: '../../db/uploads/uploads.ts#UploadRow',
+        Organization: '../../db/organizations/organizations.ts#SeenOrganization',
+        Membership: '../../plugins/organizations/organizations.ts#ShownMember',
       },
     },
     plugins: [{ typescript: {} }, { resolvers: {} }],

@@ -88,14 +88,23 @@ export async function listOrganizations (
   return toPage(rows, limit)
 }
 
-/** An organisation of a user, with the role of the user in it. */
-export interface OwnOrganizationRow extends OrganizationRow { role: string, membershipId: string }
+/** An organisation, and the role of a user in it; null for who is no member. */
+export interface SeenOrganization extends OrganizationRow { role: string | null }
 
-/** Returns the organisations of a user, the one that the user has joined last first. */
-export async function listOrganizationsOf (db: Database, userId: string): Promise<OwnOrganizationRow[]> {
-  return db.selectFrom('memberships').innerJoin('organizations', 'organizations.id', 'memberships.organization_id')
-    .select(columns).select(['memberships.role', 'memberships.id as membershipId']).where('user_id', '=', userId)
+/** An organisation of a user, with the role of the user in it. */
+export interface OwnOrganizationRow extends SeenOrganization { role: string, membershipId: string }
+
+/** Returns the organisations of each of these users, the one that the user has joined last first. */
+export async function listOrganizationsOf (
+  db: Database, userIds: readonly string[]
+): Promise<OwnOrganizationRow[][]> {
+  const rows = await db.selectFrom('memberships')
+    .innerJoin('organizations', 'organizations.id', 'memberships.organization_id')
+    .select(columns).select(['memberships.user_id as userId', 'memberships.role', 'memberships.id as membershipId'])
+    .where('user_id', '=', sql<string>`any(${arrayOf(userIds.filter(isUuid))}::uuid[])`)
     .orderBy('memberships.created_at', 'desc').orderBy('organizations.id', 'desc').execute()
+  const byUser = Map.groupBy(rows, ({ userId }) => userId)
+  return userIds.map((id) => (byUser.get(id) ?? []).map(({ userId, ...organization }) => organization))
 }
 
 /** Creates an organisation. Throws `SlugTaken`. */

@@ -1,12 +1,14 @@
 import { sql } from 'kysely'
 import type { IdentitiesTable } from '../tables/sign-in.ts'
 import type { RecognisedNetworksTable } from '../tables/throttle.ts'
+import type { MembershipsTable, OrganizationInvitationsTable } from '../tables/organizations.ts'
 import type { PostsTable } from '../tables/posts.ts'
 import type { Database } from '../tables/index.ts'
 import type { Row } from '../tables/row.ts'
 import { userLinks, type ExportedLinkKind, type UserLinkTable } from '../mail-links/kinds.ts'
 import { MAIL } from '../outbox/mails.ts'
 import { deliveryOwner } from '../outbox/owner.ts'
+import { hasEmail } from './user-keys.ts'
 import { linkColumns, type UploadLinkRow } from '../uploads/upload-links.ts'
 
 /** An identity at a provider, with what identifies it there. */
@@ -39,7 +41,18 @@ export interface AccountData {
   networks: Row<RecognisedNetworksTable, 'network' | 'last_used_at'>[]
   links: PendingLink[]
   mails: PendingMail[]
+  memberships: ExportedMembership[]
+  invitations: ExportedInvitation[]
 }
+
+/** A membership, with the name of the organisation. */
+export type ExportedMembership =
+  Row<MembershipsTable, 'id' | 'organization_id' | 'role' | 'created_at'> & { organization: string }
+
+/** A pending invitation to an organisation, with its name. */
+export type ExportedInvitation =
+  Row<OrganizationInvitationsTable, 'id' | 'organization_id' | 'email' | 'role' | 'created_at' | 'expires_at'> &
+  { organization: string }
 
 // Mails are limited, and links expire.
 const MAX_PENDING = 1000
@@ -50,7 +63,7 @@ export async function findAccountData (db: Database, userId: string): Promise<Ac
     .select([sql<boolean>`password_hash is not null`.as('hasPassword'), 'email_changed_at as emailChangedAt'])
     .where('id', '=', userId).executeTakeFirst()
   if (!account) return undefined
-  const [identities, networks, links, mails] = await Promise.all([
+  const [identities, networks, links, mails, memberships, invitations] = await Promise.all([
     db.selectFrom('identities')
       .select(['id', 'provider', 'issuer', 'subject', 'email', 'created_at as createdAt', 'last_used_at as lastUsedAt'])
       .where('user_id', '=', userId).orderBy('created_at', 'desc').orderBy('id', 'desc').execute(),
@@ -64,8 +77,30 @@ export async function findAccountData (db: Database, userId: string): Promise<Ac
       ])
       .where('consumer', '=', sql.lit(MAIL)).where(deliveryOwner, '=', userId)
       .orderBy('position').limit(MAX_PENDING).execute(),
+    db.selectFrom('memberships').innerJoin('organizations', 'organizations.id', 'memberships.organization_id')
+      .select([
+        'memberships.id', 'memberships.organization_id as organizationId', 'organizations.name as organization',
+        'memberships.role', 'memberships.created_at as createdAt',
+      ])
+      .where('user_id', '=', userId).orderBy('memberships.created_at', 'desc').orderBy('memberships.id').execute(),
+    listPendingInvitations(db, userId),
   ])
-  return { ...account, identities, networks, links, mails }
+  return { ...account, identities, networks, links, mails, memberships, invitations }
+}
+
+// Those to an address that nobody has verified may be for somebody else.
+async function listPendingInvitations (db: Database, userId: string): Promise<ExportedInvitation[]> {
+  const user = await db.selectFrom('users').select('email')
+    .where('id', '=', userId).where('email_verified', '=', true).executeTakeFirst()
+  if (!user) return []
+  return db.selectFrom('organization_invitations as invitation')
+    .innerJoin('organizations', 'organizations.id', 'invitation.organization_id')
+    .select([
+      'invitation.id', 'invitation.organization_id as organizationId', 'organizations.name as organization',
+      'invitation.email', 'invitation.role', 'invitation.created_at as createdAt', 'invitation.expires_at as expiresAt',
+    ])
+    .where(hasEmail(user.email, sql`invitation.email`)).where('invitation.expires_at', '>', sql<Date>`now()`)
+    .orderBy('invitation.id', 'desc').limit(MAX_PENDING).execute()
 }
 
 async function listPendingLinks (db: Database, userId: string): Promise<PendingLink[]> {

@@ -69,6 +69,17 @@ export const commands: Commands = {
     'Delete an API key, which every node rejects from then on.',
     () => import('./api-keys/delete.ts')
   ),
+  'organizations list': command('List organisations, newest first.', () => import('./organizations/list.ts')),
+  'organizations show': command('Show an organisation and its members.', () => import('./organizations/show.ts')),
+  'organizations create': command('Create an organisation.', () => import('./organizations/create.ts')),
+  'organizations transfer': command(
+    'Make a user an owner of an organisation.',
+    () => import('./organizations/transfer.ts')
+  ),
+  'organizations delete': command(
+    'Delete an organisation with its memberships.',
+    () => import('./organizations/delete.ts')
+  ),
   audit: command('List the entries of the account log, newest first.', () => import('./audit-list.ts')),
   'events list': command(
     'List events that could not be delivered, and what is waiting.',

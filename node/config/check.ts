@@ -37,7 +37,7 @@ export function checkConfig (
       ? providersOf({ PROVIDERS: findProviderSettings(env), file: { options: config } })
       : value
     // The actions of the host are those of its policy.
-    if (name === 'roles') return checkOption(name, complete, { policy: config.policy })
+    if (name === 'roles' || name === 'organizations') return checkOption(name, complete, { policy: config.policy })
     if (name !== 'routes') return checkOption(name, complete)
     return typeof value === 'function' ? [] : ['routes must be a function']
   })

@@ -3,6 +3,7 @@ import type { SettingGroup } from '../../schema/admin/admin.ts'
 import { Settings as Options } from '../../schema/options/options.ts'
 import { ADDRESS, PATH } from '../../schema/options/pages.ts'
 import { PUBLIC_URL_FORMAT } from '../../schema/options/public-url.ts'
+import type { GivenOrganizations } from '../../schema/options/organizations.ts'
 import type { GivenRoles } from '../../schema/options/policy.ts'
 import { storages, stores, type StorageName } from '../../schema/options/stores.ts'
 import { signingAlgorithms, type SigningAlgorithm } from '../../schema/options/signing-algorithm.ts'
@@ -190,6 +191,10 @@ export const Settings = Type.Object({
     additionalProperties: { type: 'array', items: { type: 'string' } },
     description: 'JSON with a list of actions for each role, such as {"moderator":["posts:delete"]}',
   }))),
+  ORGANIZATIONS: Type.Optional(sets('organizations', Type.Unsafe<GivenOrganizations | boolean>({
+    anyOf: [{ type: 'boolean' }, { type: 'object' }],
+    description: 'true, false, or JSON such as {"roles":{"billing":["organizations:update"]}}',
+  }))),
   NODE_ENV: Type.String({ default: 'development', description: 'production, or another word' }),
   METRICS_PORT: Type.Optional(
     Type.Integer({ minimum: 0, maximum: 65535, description: 'a whole number from 0 (any free port) to 65535' })
@@ -307,8 +312,8 @@ const groups = {
   ],
   pages: ['PRODUCT_NAME', 'PRODUCT_COLOR', 'PRODUCT_LOGO', 'APP_URL', 'TERMS_URL', 'PRIVACY_URL', 'PASSWORD_URL', 'CONSOLE'],
   access: [
-    'USERS_VISIBLE_TO', 'EMAILS_VISIBLE_TO', 'POSTS_VISIBLE_TO', 'UPLOADS_VISIBLE_TO', 'ROLES', 'ADMIN_EMAIL', 'ADMIN_PASSWORD',
-    'PRINT_SECRETS',
+    'USERS_VISIBLE_TO', 'EMAILS_VISIBLE_TO', 'POSTS_VISIBLE_TO', 'UPLOADS_VISIBLE_TO', 'ROLES', 'ORGANIZATIONS',
+    'ADMIN_EMAIL', 'ADMIN_PASSWORD', 'PRINT_SECRETS',
   ],
   sessions: [
     'SIGN_UP', 'LOGIN_MAIL', 'SECOND_FACTOR', 'STEP_UP_SECONDS', 'SESSION_SECONDS', 'SESSION_IDLE_SECONDS',

@@ -3,6 +3,7 @@ import { Ajv } from 'ajv'
 import { explainDatabaseUrl } from '../../schema/options/database-url.ts'
 import { storeNames } from '../../schema/options/stores.ts'
 import { actionsOf } from '../../schema/options/policy.ts'
+import { readOrganizations } from '../../schema/options/organizations.ts'
 import { readRoles } from '../../schema/options/roles.ts'
 import { MINIMUM_KIB, RECOMMENDED } from '../../schema/options/password-hash.ts'
 import type { ConfigFile } from '../config/config-file.ts'
@@ -167,6 +168,7 @@ export function checkSettings (
   if (!errors.some((error) => error.startsWith('WEBHOOK_'))) errors.push(...checkWebhooks(settings))
   errors.push(...checkProviders(settings))
   if (given.includes('ROLES') && rejected.ROLES === undefined) errors.push(...checkRoles(settings))
+  if (given.includes('ORGANIZATIONS') && rejected.ORGANIZATIONS === undefined) errors.push(...checkOrganizations(settings))
   const isValid = (name: Name) => !errors.some((error) => error.startsWith(`${name} `))
   errors.push(...checkEffects(settings, (name) => given.includes(name) && isValid(name)))
   // Checks that follow, such as those of a start, can rely on the types.
@@ -220,6 +222,15 @@ function checkRoles ({ ROLES, file }: Settings): string[] {
   }
 }
 
+function checkOrganizations ({ ORGANIZATIONS, file }: Settings): string[] {
+  try {
+    readOrganizations(ORGANIZATIONS, actionsOf(file?.options.policy))
+    return []
+  } catch (error) {
+    return [`${(error as Error).message.replace(/^usher: organizations/, 'ORGANIZATIONS')}.`]
+  }
+}
+
 function checkWebhooks (settings: Settings): string[] {
   try {
     webhooksOf(settings)
@@ -232,7 +243,7 @@ function checkWebhooks (settings: Settings): string[] {
 function parse (name: Name, text: string): unknown {
   // Ajv takes an infinite number for an integer within all limits.
   if (isNumeric(name) && !Number.isFinite(Number(text))) return 'not a number'
-  if (typeOf(name) === 'object') return parseJson(text)
+  if (name === 'ROLES' || name === 'ORGANIZATIONS') return parseJson(text)
   return typeOf(name) === 'array' ? text.split(',').map((item) => item.trim()) : text
 }
 

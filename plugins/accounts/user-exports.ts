@@ -130,7 +130,7 @@ export function createUserExports ({
   function head (
     user: VisibleUser, account: Awaited<ReturnType<typeof readAccount>>
   ): string {
-    const { hasPassword, emailChangedAt, sessions, networks, links, mails, ...ways } = account
+    const { hasPassword, emailChangedAt, sessions, networks, links, mails, memberships, invitations, ...ways } = account
     const members = {
       exportedAt: new Date(),
       user: copyRow(user),
@@ -138,7 +138,8 @@ export function createUserExports ({
       credentials: { password: hasPassword, ...ways },
       sessions,
       networks,
-      pending: { links, mails },
+      memberships,
+      pending: { invitations, links, mails },
     }
     return JSON.stringify(members).slice(0, -1)
   }

@@ -1,11 +1,15 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Forbidden, UsherError } from '../../schema/http/errors.ts'
-import { isReadAction, type Action, type ReadAction } from '../../schema/options/policy.ts'
+import { hasRole } from '../../schema/options/organizations.ts'
+import { isGranted, isReadAction, type Action, type ReadAction } from '../../schema/options/policy.ts'
 import type { Usher } from '../../schema/options/usher.ts'
+import { OrganizationRequired } from '../../schema/organizations/organizations.ts'
 import type { Caller } from '../access/caller.ts'
+import { denialOf } from '../access/policy.ts'
 import { sendError, setErrorHeaders, translate } from '../http/errors.ts'
 import { createApiKeyOperations } from './api-keys.ts'
 import { createCredentialOperations } from './credentials.ts'
+import { createOrganizationOperations } from './organizations.ts'
 import { createPerform } from './perform.ts'
 import { createPostOperations } from './posts.ts'
 import { createSessionOperations } from './sessions.ts'
@@ -19,7 +23,7 @@ export function createUsher (app: FastifyInstance): Usher {
   const {
     usherAccess: { actors, authenticate: identify, callerOf }, usherSignIn: { stepUp }, usherDatabase: { clock },
     usherAudit: audit,
-    usherOutbox: { on, failed, retry }, usherOptions: { schema, policy }, usherTelemetry: { metrics },
+    usherOutbox: { on, failed, retry }, usherOptions: { schema, policy, organizations }, usherTelemetry: { metrics },
   } = app
   const perform = createPerform(app)
 
@@ -90,6 +94,23 @@ export function createUsher (app: FastifyInstance): Usher {
       check(request, ({ actor }) => { if (actor?.role !== role && actor?.role !== 'admin') throw new Forbidden() })
     }),
 
+    requireOrganization (action) {
+      if (!organizations) throw new Error('usher: requireOrganization: set the option organizations')
+      if (action !== undefined && !Object.hasOwn(policy, action)) {
+        throw new Error(`usher: requireOrganization: the policy has no action ${action}: define it in the option policy`)
+      }
+      return guard(async (request, reply) => {
+        await (action === undefined ? authenticateFully : authenticate)(request, reply)
+        check(request, (caller) => {
+          const actor = caller.getActor()
+          if (!actor.organization) throw new OrganizationRequired()
+          if (action === undefined) return
+          if (!isGranted(actor, action)) throw denialOf(actor, action)
+          if (!hasRole(organizations, actor, actor.organization.id, action)) throw new Forbidden()
+        })
+      })
+    },
+
     errorHandler: sendError,
 
     schema,
@@ -99,6 +120,7 @@ export function createUsher (app: FastifyInstance): Usher {
     apiKeys: Object.freeze(createApiKeyOperations(app, perform)),
     posts: Object.freeze(createPostOperations(app, perform)),
     uploads: Object.freeze(createUploadOperations(app, perform)),
+    organizations: Object.freeze(createOrganizationOperations(app, perform)),
     on,
     events: Object.freeze({ failed, retry }),
     metrics: () => metrics.read(),

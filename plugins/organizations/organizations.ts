@@ -66,6 +66,9 @@ export function createOrganizations (
   const readStanding = batchCalls((keys: StandingKey[]) => findStandings(db, keys), {
     timeoutMs: deadlines.batch, telemetry: batch('organizations.read'),
   })
+  const readOwn = batchCalls((userIds: string[]) => listOrganizationsOf(db, userIds), {
+    timeoutMs: deadlines.batch, telemetry: batch('organizations.list-own'),
+  })
 
   // The user by whose membership the caller acts. A token for another organisation is that of an outsider.
   function memberOf ({ actor }: Caller, id: string): string | undefined {
@@ -173,7 +176,7 @@ export function createOrganizations (
   async function listOf (caller: Caller, userId: string): Promise<OwnOrganizationRow[]> {
     const isOwn = caller.actor?.id === userId
     if (!isOwn) caller.authorize('organizations:read')
-    const listed = await listOrganizationsOf(db, userId)
+    const listed = await readOwn(userId, caller.client).catch(throwUnavailable)
     await caller.confirm()
     const only = isOwn ? caller.actor?.organization : null
     return only ? listed.filter(({ id }) => id === only.id) : listed

@@ -3,6 +3,8 @@ import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } f
 import type { UserRow } from '../../db/tables/index.ts';
 import type { ListedPost } from '../../db/posts/posts.ts';
 import type { UploadRow } from '../../db/uploads/uploads.ts';
+import type { SeenOrganization } from '../../db/organizations/organizations.ts';
+import type { ShownMember } from '../../plugins/organizations/organizations.ts';
 import type { GraphQLContext } from './context.ts';
 export type Maybe<T> = T | null | undefined;
 export type InputMaybe<T> = T | null | undefined;
@@ -46,6 +48,8 @@ export type User = {
   posts: Array<Post>;
   /** A page of the user's uploads, newest first. `first` is at most 100. By default, only the user and admins may list them. */
   uploads: UploadConnection;
+  /** The user's organisations, the one joined last first, for the user and admins. `first` is at most 100. */
+  organizations: Array<Organization>;
 };
 
 
@@ -57,6 +61,11 @@ export type UserPostsArgs = {
 export type UserUploadsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type UserOrganizationsArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
 };
 
 export type Post = {
@@ -94,6 +103,33 @@ export type Upload = {
   createdAt: Scalars['DateTime']['output'];
   /** The entity tag of the record. Every change of the record changes it. */
   etag: Scalars['String']['output'];
+};
+
+export type Organization = {
+  id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  slug: Scalars['String']['output'];
+  createdAt: Scalars['DateTime']['output'];
+  /** The role in it of the user whose organisations these are, or of the reader. Null for an admin who is no member. */
+  role?: Maybe<Scalars['String']['output']>;
+  /** A page of its members, in the order in which their accounts were created. `first` is at most 100, `q` is the prefix of a word of the name. */
+  members: MembershipConnection;
+};
+
+
+export type OrganizationMembersArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
+  after?: InputMaybe<Scalars['String']['input']>;
+  role?: InputMaybe<Scalars['String']['input']>;
+  q?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** That a user belongs to an organisation, in a role. Another role is another membership. */
+export type Membership = {
+  id: Scalars['ID']['output'];
+  role: Scalars['String']['output'];
+  createdAt: Scalars['DateTime']['output'];
+  user: User;
 };
 
 export type PageInfo = {
@@ -136,6 +172,17 @@ export type UploadConnection = {
   pageInfo: PageInfo;
 };
 
+export type MembershipEdge = {
+  cursor: Scalars['String']['output'];
+  node: Membership;
+};
+
+export type MembershipConnection = {
+  edges: Array<MembershipEdge>;
+  nodes: Array<Membership>;
+  pageInfo: PageInfo;
+};
+
 export type Query = {
   /** Returns a user. An unknown id is an error. */
   user?: Maybe<User>;
@@ -147,6 +194,8 @@ export type Query = {
   posts: PostConnection;
   /** Returns the record of an upload, or null if it does not exist, or is private and the reader may not read it. */
   upload?: Maybe<Upload>;
+  /** Returns an organisation. One that does not exist, and one of which the reader is no member, is an error. */
+  organization?: Maybe<Organization>;
   /** Returns the user to whom the bearer token belongs, or null if the request has no token. */
   me?: Maybe<User>;
 };
@@ -184,6 +233,11 @@ export type QueryPostsArgs = {
 
 
 export type QueryUploadArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryOrganizationArgs = {
   id: Scalars['ID']['input'];
 };
 
@@ -374,6 +428,8 @@ export type ResolversTypes = {
   Visibility: Visibility;
   Upload: ResolverTypeWrapper<UploadRow>;
   Float: ResolverTypeWrapper<Scalars['Float']['output']>;
+  Organization: ResolverTypeWrapper<SeenOrganization>;
+  Membership: ResolverTypeWrapper<ShownMember>;
   PageInfo: ResolverTypeWrapper<PageInfo>;
   UserEdge: ResolverTypeWrapper<Omit<UserEdge, 'node'> & { node: ResolversTypes['User'] }>;
   UserConnection: ResolverTypeWrapper<Omit<UserConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['UserEdge']>, nodes: Array<ResolversTypes['User']> }>;
@@ -381,6 +437,8 @@ export type ResolversTypes = {
   PostConnection: ResolverTypeWrapper<Omit<PostConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['PostEdge']>, nodes: Array<ResolversTypes['Post']> }>;
   UploadEdge: ResolverTypeWrapper<Omit<UploadEdge, 'node'> & { node: ResolversTypes['Upload'] }>;
   UploadConnection: ResolverTypeWrapper<Omit<UploadConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['UploadEdge']>, nodes: Array<ResolversTypes['Upload']> }>;
+  MembershipEdge: ResolverTypeWrapper<Omit<MembershipEdge, 'node'> & { node: ResolversTypes['Membership'] }>;
+  MembershipConnection: ResolverTypeWrapper<Omit<MembershipConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['MembershipEdge']>, nodes: Array<ResolversTypes['Membership']> }>;
   Query: ResolverTypeWrapper<Record<PropertyKey, never>>;
   CreatePostInput: CreatePostInput;
   UpdatePostInput: UpdatePostInput;
@@ -400,6 +458,8 @@ export type ResolversParentTypes = {
   Post: ListedPost;
   Upload: UploadRow;
   Float: Scalars['Float']['output'];
+  Organization: SeenOrganization;
+  Membership: ShownMember;
   PageInfo: PageInfo;
   UserEdge: Omit<UserEdge, 'node'> & { node: ResolversParentTypes['User'] };
   UserConnection: Omit<UserConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['UserEdge']>, nodes: Array<ResolversParentTypes['User']> };
@@ -407,6 +467,8 @@ export type ResolversParentTypes = {
   PostConnection: Omit<PostConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['PostEdge']>, nodes: Array<ResolversParentTypes['Post']> };
   UploadEdge: Omit<UploadEdge, 'node'> & { node: ResolversParentTypes['Upload'] };
   UploadConnection: Omit<UploadConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['UploadEdge']>, nodes: Array<ResolversParentTypes['Upload']> };
+  MembershipEdge: Omit<MembershipEdge, 'node'> & { node: ResolversParentTypes['Membership'] };
+  MembershipConnection: Omit<MembershipConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['MembershipEdge']>, nodes: Array<ResolversParentTypes['Membership']> };
   Query: Record<PropertyKey, never>;
   CreatePostInput: CreatePostInput;
   UpdatePostInput: UpdatePostInput;
@@ -431,6 +493,7 @@ export type UserResolvers<ContextType = GraphQLContext, ParentType extends Resol
   etag?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   posts?: Resolver<Array<ResolversTypes['Post']>, ParentType, ContextType, RequireFields<UserPostsArgs, 'first'>>;
   uploads?: Resolver<ResolversTypes['UploadConnection'], ParentType, ContextType, RequireFields<UserUploadsArgs, 'first'>>;
+  organizations?: Resolver<Array<ResolversTypes['Organization']>, ParentType, ContextType, RequireFields<UserOrganizationsArgs, 'first'>>;
 };
 
 export type PostResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['Post'] = ResolversParentTypes['Post']> = {
@@ -455,6 +518,22 @@ export type UploadResolvers<ContextType = GraphQLContext, ParentType extends Res
   visibility?: Resolver<ResolversTypes['Visibility'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   etag?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type OrganizationResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['Organization'] = ResolversParentTypes['Organization']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  slug?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  role?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  members?: Resolver<ResolversTypes['MembershipConnection'], ParentType, ContextType, RequireFields<OrganizationMembersArgs, 'first'>>;
+};
+
+export type MembershipResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['Membership'] = ResolversParentTypes['Membership']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  role?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  user?: Resolver<ResolversTypes['User'], ParentType, ContextType>;
 };
 
 export type PageInfoResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['PageInfo'] = ResolversParentTypes['PageInfo']> = {
@@ -497,12 +576,24 @@ export type UploadConnectionResolvers<ContextType = GraphQLContext, ParentType e
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
 };
 
+export type MembershipEdgeResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['MembershipEdge'] = ResolversParentTypes['MembershipEdge']> = {
+  cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  node?: Resolver<ResolversTypes['Membership'], ParentType, ContextType>;
+};
+
+export type MembershipConnectionResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['MembershipConnection'] = ResolversParentTypes['MembershipConnection']> = {
+  edges?: Resolver<Array<ResolversTypes['MembershipEdge']>, ParentType, ContextType>;
+  nodes?: Resolver<Array<ResolversTypes['Membership']>, ParentType, ContextType>;
+  pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+};
+
 export type QueryResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
   user?: Resolver<Maybe<ResolversTypes['User']>, ParentType, ContextType, RequireFields<QueryUserArgs, 'id'>>;
   users?: Resolver<ResolversTypes['UserConnection'], ParentType, ContextType, RequireFields<QueryUsersArgs, 'first'>>;
   post?: Resolver<Maybe<ResolversTypes['Post']>, ParentType, ContextType, RequireFields<QueryPostArgs, 'id'>>;
   posts?: Resolver<ResolversTypes['PostConnection'], ParentType, ContextType, RequireFields<QueryPostsArgs, 'first'>>;
   upload?: Resolver<Maybe<ResolversTypes['Upload']>, ParentType, ContextType, RequireFields<QueryUploadArgs, 'id'>>;
+  organization?: Resolver<Maybe<ResolversTypes['Organization']>, ParentType, ContextType, RequireFields<QueryOrganizationArgs, 'id'>>;
   me?: Resolver<Maybe<ResolversTypes['User']>, ParentType, ContextType>;
 };
 
@@ -523,6 +614,8 @@ export type Resolvers<ContextType = GraphQLContext> = {
   User?: UserResolvers<ContextType>;
   Post?: PostResolvers<ContextType>;
   Upload?: UploadResolvers<ContextType>;
+  Organization?: OrganizationResolvers<ContextType>;
+  Membership?: MembershipResolvers<ContextType>;
   PageInfo?: PageInfoResolvers<ContextType>;
   UserEdge?: UserEdgeResolvers<ContextType>;
   UserConnection?: UserConnectionResolvers<ContextType>;
@@ -530,6 +623,8 @@ export type Resolvers<ContextType = GraphQLContext> = {
   PostConnection?: PostConnectionResolvers<ContextType>;
   UploadEdge?: UploadEdgeResolvers<ContextType>;
   UploadConnection?: UploadConnectionResolvers<ContextType>;
+  MembershipEdge?: MembershipEdgeResolvers<ContextType>;
+  MembershipConnection?: MembershipConnectionResolvers<ContextType>;
   Query?: QueryResolvers<ContextType>;
   Mutation?: MutationResolvers<ContextType>;
   Subscription?: SubscriptionResolvers<ContextType>;

@@ -1,8 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { Kind, parse, print, visit, type FieldDefinitionNode, type TypeNode } from 'graphql'
+import type { Organizations } from '../options/organizations.ts'
 import type { Part } from '../options/parts.ts'
 import { graphqlNameOf, type Roles } from '../options/roles.ts'
 import type { UserField, UserFields } from '../users/user-fields.ts'
+
+// The types of organisations, without which a mount lacks them.
+const ofOrganizations: Removed =
+  { types: new Set(['Organization', 'Membership', 'MembershipEdge', 'MembershipConnection']) }
 
 // The types of parts that a mount may lack, and the field of each that returns none of them.
 const parts = [
@@ -16,17 +21,26 @@ const parts = [
     types: new Set(['Upload', 'UploadEdge', 'UploadConnection', 'UpdateUploadInput', 'Visibility']),
     deletion: 'deleteUpload',
   },
-] as const satisfies { part: Part, types: ReadonlySet<string>, deletion: string }[]
+] as const satisfies (Removed & { part: Part })[]
+
+interface Removed { types: ReadonlySet<string>, deletion?: string }
+
+/** What decides about the GraphQL schema of a mount. */
+interface Mount {
+  without: readonly Part[]
+  userFields: UserFields
+  roles: Roles
+  organizations: Organizations | undefined
+}
 
 /**
  * Returns the GraphQL schema of a mount, with the fields and roles that the host adds to users. Without posts it has no
  * subscription, and without posts and uploads it has the queries of users only.
  */
-export function readSdl (
-  { without, userFields, roles }: { without: readonly Part[], userFields: UserFields, roles: Roles }
-): string {
+export function readSdl ({ without, userFields, roles, organizations }: Mount): string {
   const own = readFileSync(new URL('schema.graphql', import.meta.url), 'utf8')
-  const sdl = parts.filter(({ part }) => without.includes(part)).reduce(removePart, own)
+  const removed: Removed[] = parts.filter(({ part }) => without.includes(part))
+  const sdl = [...removed, ...organizations ? [] : [ofOrganizations]].reduce(removePart, own)
   return addRoles(addFields(sdl, userFields), roles)
 }
 
@@ -47,7 +61,7 @@ export const hasJson = (fields: UserFields): boolean => fields.some(({ graphql }
 const describe = ({ output }: UserField): string =>
   String(output.description).replace(/^Absent|\. Absent/, (text) => text.replace('Absent', 'Null'))
 
-function removePart (sdl: string, { types, deletion }: { types: ReadonlySet<string>, deletion: string }): string {
+function removePart (sdl: string, { types, deletion }: Removed): string {
   const remove = ({ name: { value } }: { name: { value: string } }) => types.has(value) ? null : undefined
   return print(visit(parse(sdl), {
     EnumTypeDefinition: remove,

@@ -1,8 +1,10 @@
 import type { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import type { EventHandler, EventName, FailedDelivery } from '../outbox/events.ts'
-import type { UsherPost } from './hooks.ts'
+import type { CreateInvitation, CreateOrganization, PatchOrganization } from '../organizations/organizations.ts'
+import type { UsherOrganization, UsherPost } from './hooks.ts'
 import type { UsherMetric } from './metrics.ts'
+import type { OrganizationAction } from './organizations.ts'
 import type { Action, Actor, HostAction, ReadAction, Resource } from './policy.ts'
 import type { PatchUpload, Visibility } from '../uploads/upload.ts'
 import type { CreateUploadLink } from '../uploads/upload-link.ts'
@@ -296,6 +298,108 @@ export interface UploadOperations {
   readonly links: Readonly<UploadLinkOperations>
 }
 
+/** An organisation of a user, with the user's role in it. */
+export interface UsherOwnOrganization extends UsherOrganization {
+  role: string
+  /** The id of the membership. With another role it is another one. */
+  membershipId: string
+}
+
+/** A member of an organisation. */
+export interface UsherMember {
+  /** The id of the membership. With another role it is another one. */
+  id: string
+  userId: string
+  name: string
+  /** Absent if the actor may not see it. */
+  email?: string | undefined
+  role: string
+  /** Absent like `email`. */
+  disabled?: boolean | undefined
+  createdAt: Date
+}
+
+/** An invitation to an organisation that is pending, without the secret in its mail. */
+export interface UsherInvitation {
+  id: string
+  email: string
+  role: string
+  /** The id of the user who has invited; null if it was the host. */
+  invitedBy: string | null
+  createdAt: Date
+  expiresAt: Date
+}
+
+/** All throw 404 `ORGANIZATION_NOT_FOUND`, also for an actor who is no member. */
+export interface MemberOperations {
+  /** Returns a member. Throws 404 `MEMBERSHIP_NOT_FOUND`. */
+  get (organizationId: string, userId: string, options?: CallOptions): Promise<UsherMember>
+  /** Returns a page of the members, in the order in which their accounts were created. Throws 400 `INVALID_INPUT`. */
+  list (
+    organizationId: string, query?: PageQuery & { role?: string | undefined, q?: string | undefined },
+    options?: CallOptions
+  ): Promise<UsherPage<UsherMember>>
+  /**
+   * Adds a user without an invitation, which only the host and admins of the service may. Throws 400 `INVALID_INPUT`,
+   * 404 `USER_NOT_FOUND`, 409 `USER_DISABLED`, `ALREADY_MEMBER`, `TOO_MANY_MEMBERS` and `TOO_MANY_ORGANIZATIONS`.
+   */
+  add (organizationId: string, member: { userId: string, role: string }, options?: CallOptions): Promise<UsherMember>
+  /**
+   * Gives a member another role, which is another membership: tokens and API keys for the former one end on every node.
+   * Throws 400 `INVALID_INPUT`, 404 `MEMBERSHIP_NOT_FOUND`, 409 `LAST_OWNER`.
+   */
+  update (
+    organizationId: string, userId: string, changes: { role: string }, options?: CallOptions
+  ): Promise<UsherMember>
+  /** Ends the membership of a user on every node. Throws 404 `MEMBERSHIP_NOT_FOUND`, 409 `LAST_OWNER`. */
+  remove (organizationId: string, userId: string, options?: CallOptions): Promise<void>
+}
+
+/** All throw 404 `ORGANIZATION_NOT_FOUND`, also for an actor who is no member. */
+export interface InvitationOperations {
+  /**
+   * Sends an invitation to an address, which replaces the pending one for it. Throws 400 `INVALID_INPUT`, 409
+   * `ALREADY_MEMBER` and `TOO_MANY_INVITATIONS`, 503 `NO_MAILER`; for an actor also 429 `TOO_MANY_REQUESTS`.
+   */
+  create (organizationId: string, invitation: CreateInvitation, options?: CallOptions): Promise<UsherInvitation>
+  /** Returns a page of the pending invitations, newest first. Throws 400 `INVALID_INPUT`. */
+  list (organizationId: string, query?: PageQuery, options?: CallOptions): Promise<UsherPage<UsherInvitation>>
+  /** Withdraws an invitation. Throws 404 `INVITATION_NOT_FOUND`. */
+  withdraw (organizationId: string, id: string, options?: CallOptions): Promise<void>
+}
+
+/** All reject with an `Error` in a mount without the option `organizations`. */
+export interface OrganizationOperations {
+  /**
+   * Founds an organisation. Its owner is the actor, or the user who is named, for whom only the host and admins of the
+   * service may found one. Throws 400 `INVALID_INPUT`, 404 `USER_NOT_FOUND`, 409 `SLUG_TAKEN`, `USER_DISABLED` and
+   * `TOO_MANY_ORGANIZATIONS`; for an actor also 403 `EMAIL_NOT_VERIFIED`.
+   */
+  create (
+    organization: CreateOrganization & { ownerId?: string | undefined }, options?: CallOptions
+  ): Promise<UsherOrganization>
+  /** Returns an organisation. Throws 404 `ORGANIZATION_NOT_FOUND`, also for an actor who is no member. */
+  get (id: string, options?: CallOptions): Promise<UsherOrganization>
+  /**
+   * Returns a page of all organisations, newest first, or of those whose name or slug begins with `q`. Only the host
+   * and admins of the service may do it. Throws 400 `INVALID_INPUT`.
+   */
+  list (
+    query?: PageQuery & { q?: string | undefined }, options?: CallOptions
+  ): Promise<UsherPage<UsherOrganization>>
+  /** Returns the organisations of a user with the user's role in each, the one joined last first. */
+  listOf (userId: string, options?: CallOptions): Promise<UsherOwnOrganization[]>
+  /** Changes the members that are given. Throws 400 `INVALID_INPUT`, 404 `ORGANIZATION_NOT_FOUND`, 409 `SLUG_TAKEN`. */
+  update (id: string, changes: PatchOrganization, options?: CallOptions): Promise<UsherOrganization>
+  /**
+   * Deletes an organisation with its memberships, which end on every node. Throws 404 `ORGANIZATION_NOT_FOUND`, 409
+   * `ORGANIZATION_IN_USE`; for an actor also 403 `STEP_UP_REQUIRED`.
+   */
+  delete (id: string, options?: CallOptions): Promise<void>
+  readonly members: Readonly<MemberOperations>
+  readonly invitations: Readonly<InvitationOperations>
+}
+
 /** The deliveries of events that were given up after three days. */
 export interface EventOperations {
   /**
@@ -358,6 +462,12 @@ export interface Usher {
    */
   requireRole (role: Role): Guard
   /**
+   * Returns an `onRequest` hook that authenticates the request: 403 `ORGANIZATION_REQUIRED` unless the token or the API
+   * key is for an organisation, which `request.actor.organization` names, and 403 `FORBIDDEN` unless the actor's role
+   * in it has the action (option `organizations`). Throws an `Error` in a mount without that option.
+   */
+  requireOrganization (action?: Action | HostAction | OrganizationAction): Guard
+  /**
    * An error handler that sends errors as Usher's routes do, `{ error, code }`, and of a failure only that it has
    * happened (contract 1.3): `app.setErrorHandler(app.usher.errorHandler)`.
    */
@@ -370,6 +480,7 @@ export interface Usher {
   readonly apiKeys: Readonly<ApiKeyOperations>
   readonly posts: Readonly<PostOperations>
   readonly uploads: Readonly<UploadOperations>
+  readonly organizations: Readonly<OrganizationOperations>
   /**
    * Calls a handler for every event of these names: at least once, and in order per subject, on one of the nodes that
    * have the handler (contract 12.5). An event is delivered again if the handler throws or takes longer than 30

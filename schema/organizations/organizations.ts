@@ -29,6 +29,11 @@ export const OtherAddress = defineError(
   'OTHER_ADDRESS', 'The invitation is for another e-mail address than that of this account, or this address is not verified', 403
 )
 
+/** A route of the host is about the organisation of the token. */
+export const OrganizationRequired = defineError(
+  'ORGANIZATION_REQUIRED', 'This needs a token or an API key for an organisation', 403
+)
+
 /** An account has the address of the invitation, so its user accepts it. */
 export const InvitationLoginRequired = defineError(
   'LOGIN_REQUIRED', 'An account has the address of this invitation: log in to it first', 403

@@ -46,7 +46,19 @@ export const UserExport = Type.Object({
     Type.Object({ network: Type.String(), lastUsedAt: Instant }),
     { description: 'The networks that the user has logged in from' }
   ),
+  memberships: Type.Array(Type.Object({
+    id: Type.String(), organizationId: Id, organization: Type.String({ description: 'Its name' }), role: Type.String(), createdAt: Instant,
+  }), { description: 'Of organisations, the one joined last first' }),
   pending: Type.Object({
+    invitations: Type.Array(Type.Object({
+      id: Id,
+      organizationId: Id,
+      organization: Type.String({ description: 'Its name' }),
+      email: Type.String(),
+      role: Type.String(),
+      createdAt: Instant,
+      expiresAt: Instant,
+    }), { description: 'Invitations to organisations to the address of the user, if it is verified' }),
     links: Type.Array(Type.Object({
       kind: Type.String({ description: '`set-password`, `verify-email`, `undo-change`, `log-in` or `step-up`' }),
       email: nullable('The address that it verifies or restores; null if there is none'),

@@ -82,8 +82,8 @@ t.test('11.7 an export has everything that is stored about the user, and no secr
     'user.export', 'password.reset-request',
   ])
   t.strictSame(Object.keys(exported), [
-    'exportedAt', 'user', 'emailChangedAt', 'credentials', 'sessions', 'networks', 'pending', 'posts', 'uploads',
-    'accountLog',
+    'exportedAt', 'user', 'emailChangedAt', 'credentials', 'sessions', 'networks', 'memberships', 'pending', 'posts',
+    'uploads', 'accountLog',
   ])
   const [stored] = await sql`
     select password_hash as password, encode(secret_hash, 'hex') as secret, encode(rotation_key, 'base64') as rotation,

@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { Page } from '../../../db/tables/page.ts'
 import type { UserListRequest } from '../../../plugins/users/read-users.ts'
 import { decodeCursor } from '../../../schema/http/cursor.ts'
+import { ListMembers } from '../../../schema/organizations/organizations.ts'
 import { ListArguments, USUAL_PAGE } from '../../../schema/posts/post.ts'
 import { ListUsers, userFilters, type UserFilters } from '../../../schema/users/user-list.ts'
 import { createParser } from '../../../schema/http/validator.ts'
@@ -18,6 +19,15 @@ export interface PageArguments {
 export function readPage ({ first, after }: PageArguments, decode = decodeCursor): { first: number, after?: string } {
   const cursor = after == null ? {} : { after: decode(after) }
   return { ...parse({ first: first ?? USUAL_PAGE }), ...cursor }
+}
+
+const parseMemberFilters = createParser(Type.Pick(ListMembers, ['role', 'q']))
+
+/** Returns the validated filters of `members`. Null is treated like an absent argument. Throws `InvalidInput`. */
+export function readMemberFilters (
+  { role, q }: { role?: string | null | undefined, q?: string | null | undefined }
+): { role?: string, q?: string } {
+  return parseMemberFilters({ ...role != null && { role }, ...q != null && { q } })
 }
 
 const parseUsers = createParser(

@@ -12,7 +12,7 @@ import { Forbidden } from '../../../schema/http/errors.ts'
 import { filtersAccounts } from '../../../schema/users/user-list.ts'
 import { baseUrlOf } from '../../../schema/options/public-url.ts'
 import { UploadNotFound } from '../../../schema/uploads/upload.ts'
-import { toConnection, readPage, readUsersPage } from './pagination.ts'
+import { toConnection, readMemberFilters, readPage, readUsersPage } from './pagination.ts'
 import { postReadsOf, type GraphQLContext } from '../context.ts'
 import { limitFailure } from '../execution/failures.ts'
 import { performOnce } from '../idempotency.ts'
@@ -76,6 +76,15 @@ const resolvers = {
       return upload
     },
 
+    async organization (_, { id }, context, info) {
+      const { operations } = context.usher.usherOrganizations
+      const { organization, membership } =
+        await operations.read(await identifiedReaderOf(context), 'organizations:read', id)
+      const seen = { ...organization, role: membership?.role ?? null }
+      countRows(context, info, [seen])
+      return seen
+    },
+
     async me (_, __, context, info) {
       const user = await context.usher.usherUsers.getOwn(await identifiedReaderOf(context))
       if (user) await countUsers(context, info, [user])
@@ -105,6 +114,47 @@ const resolvers = {
         countRows(context, info, page.rows)
         const next = page.next && encodeCursor(page.next)
         return toConnection({ rows: page.rows, next }, after, (upload) => encodeCursor(upload.id))
+      } catch (error) {
+        throw limitFailure(context, error)
+      }
+    },
+
+    async organizations ({ id }, args, context, info) {
+      try {
+        const reader = await identifiedReaderOf(context)
+        const { first } = readPage(args)
+        const listed = (await context.usher.usherOrganizations.operations.listOf(reader, id)).slice(0, first)
+        countRows(context, info, listed)
+        return listed
+      } catch (error) {
+        throw limitFailure(context, error)
+      }
+    },
+  },
+
+  Organization: {
+    async members ({ id }, args, context, info) {
+      try {
+        const reader = await identifiedReaderOf(context)
+        const { first: limit, after } = readPage(args)
+        const { role, q } = readMemberFilters(args)
+        const { operations } = context.usher.usherOrganizations
+        const page = await operations.listMembers(reader, id, { role, q, limit, after })
+        countRows(context, info, page.rows)
+        const next = page.next && encodeCursor(page.next)
+        return toConnection({ rows: page.rows, next }, after, ({ userId }) => encodeCursor(userId))
+      } catch (error) {
+        throw limitFailure(context, error)
+      }
+    },
+  },
+
+  Membership: {
+    async user ({ userId }, _, context, info) {
+      try {
+        const user = await context.usher.usherUsers.get(await readerOf(context, 'users:read'), userId)
+        await countUsers(context, info, [user])
+        return user
       } catch (error) {
         throw limitFailure(context, error)
       }
@@ -206,10 +256,10 @@ const resolvers = {
 
 /** Returns the resolvers of the parts that a mount has. */
 export function createResolvers (usher: FastifyInstance) {
-  const { DateTime, Query, User, Post, Upload, Mutation, Subscription } = resolvers
-  const { user, users, me, post, posts, upload } = Query
+  const { DateTime, Query, User, Post, Upload, Organization, Membership, Mutation, Subscription } = resolvers
+  const { user, users, me, post, posts, upload, organization } = Query
   const { createPost, updatePost, deletePost, updateUpload, deleteUpload } = Mutation
-  const { without } = usher.usherOptions
+  const { without, organizations } = usher.usherOptions
   const [hasPosts, hasUploads] = [!without.includes('posts'), !without.includes('uploads')]
   const mutations = {
     ...hasPosts && { createPost, updatePost, deletePost }, ...hasUploads && { updateUpload, deleteUpload },
@@ -217,16 +267,25 @@ export function createResolvers (usher: FastifyInstance) {
   return {
     DateTime,
     ...fieldScalars(usher),
-    Query: { user, users, me, ...hasPosts && { post, posts }, ...hasUploads && { upload } },
+    Query: {
+      user,
+      users,
+      me,
+      ...hasPosts && { post, posts },
+      ...hasUploads && { upload },
+      ...organizations && { organization },
+    },
     User: {
       etag: User.etag,
       ...hasPosts && { posts: User.posts },
       ...hasUploads && { uploads: User.uploads },
+      ...organizations && { organizations: User.organizations },
       ...hidingResolvers(usher),
       ...roleResolver(usher),
     },
     ...hasPosts && { Post, Subscription },
     ...hasUploads && { Upload },
+    ...organizations && { Organization, Membership },
     ...Object.keys(mutations).length > 0 && { Mutation: mutations },
   }
 }

@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { backupTables } from '../../../db/tables/backup-tables.ts'
 import { migrate } from '../../../db/migrations/index.ts'
 import { partOf } from '../../../node/backup/format.ts'
+import { createKey } from '../../helpers/api-keys.ts'
 import { createUsher } from '../../helpers/app.ts'
 import {
   backUp, placeOf, restore, rewrite, rowsOf, schema, structureOf, withSql, type Place,
@@ -162,6 +163,32 @@ t.test('14.4 sessions end with a restore, unless they are kept', { buffered: tru
       message: /^SECRET does not open the signing keys of the backup/,
     })
   }
+})
+
+t.test('14.4 organisations come back with members and invitations, and API keys for them do not', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t, { organizations: true, mailer: () => {} })
+  const { organizations } = source.app.usher
+  const [founder, member] = [await source.createUser(), await source.createUser()]
+  const { id } = await organizations.create({ name: 'Engines', ownerId: founder.id })
+  await organizations.members.add(id, { userId: member.id, role: 'admin' })
+  await organizations.invitations.create(id, { email: 'invited@example.com' })
+  const { headers } = await createKey(source, member, { organizationId: id })
+  const members = await organizations.members.list(id)
+  const invitations = await organizations.invitations.list(id)
+  const file = backupFile()
+  await backUp(place, file)
+  await source.app.close()
+
+  const target = await emptyPlace(t)
+  await restore(file, target)
+  const restored = await startRestored(target, t, { organizations: true })
+  const { usher } = restored.app
+  t.match(await usher.organizations.get(id), { name: 'Engines', slug: 'engines' })
+  t.strictSame(await usher.organizations.members.list(id), members)
+  t.strictSame(await usher.organizations.invitations.list(id), invitations)
+  t.equal((await restored.inject('GET', `/api/organizations/${id}`, { headers })).statusCode, 401)
+  const again = await restored.login(member)
+  t.equal((await restored.inject('GET', `/api/organizations/${id}`, { headers: again.headers })).statusCode, 200)
 })
 
 nightly('14.4 a file that is incomplete, damaged, of another program, format or release is refused, and nothing changes', { buffered: true }, async (t) => {

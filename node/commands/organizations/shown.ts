@@ -1,0 +1,46 @@
+import type { MemberRow, OrganizationRow } from '../../../db/organizations/organizations.ts'
+import type { OrganizationOperations, ShownMember } from '../../../plugins/organizations/organizations.ts'
+import { PROGRAM } from '../../../schema/runtime/program.ts'
+import type { Shell } from '../../terminal/shell.ts'
+import { withService, type ServiceContext } from '../with-service.ts'
+
+/** What a command on organisations gets. */
+export interface OrganizationContext extends ServiceContext { readonly organizations: OrganizationOperations }
+
+/** Runs the work of a command on organisations. Throws an `Error` with a sentence, also if there are none. */
+export function withOrganizations<Result> (
+  shell: Shell, work: (context: OrganizationContext) => Promise<Result>
+): Promise<Result> {
+  return withService(shell, async (context) => {
+    if (!context.app.usherOptions.organizations) {
+      throw new Error(`There are no organisations: set ORGANIZATIONS to true (${PROGRAM} config shows what is set).`)
+    }
+    return work({ ...context, organizations: context.app.usherOrganizations.operations })
+  })
+}
+
+/** Returns an organisation as commands show it to programs. */
+export function showOrganization ({ rowVersion, ...organization }: OrganizationRow): Omit<OrganizationRow, 'rowVersion'> {
+  return organization
+}
+
+/** The shape of an organisation, for `--help`. */
+export const ORGANIZATION = '{ id, name, slug, createdAt, updatedAt }'
+
+/** The shape of a member, for `--help`. */
+export const MEMBER = '{ id, userId, name, email, role, disabled, createdAt }'
+
+const PAGE = 1000
+
+/** Returns the members of an organisation, or those with a role. */
+export async function listAllMembers (
+  { organizations, caller }: OrganizationContext, id: string, role?: MemberRow['role']
+): Promise<ShownMember[]> {
+  const members: ShownMember[] = []
+  for (let after: string | undefined; ;) {
+    const { rows, next } = await organizations.listMembers(caller, id, { role, limit: PAGE, after })
+    members.push(...rows)
+    if (next === null) return members
+    after = next
+  }
+}
