@@ -42,7 +42,7 @@ export class NotRead extends Error {
 
 export interface ReadOnStandby {
   readonly rows: RowList<Row[]>
-  /** How long the standby took to replay the WAL, in milliseconds. */
+  /** For how long it has waited until the standby had replayed the WAL, in milliseconds. */
   readonly replayMs: number
   readonly shown: Shown
 }
@@ -62,17 +62,28 @@ export interface StandbyDeadlines {
 // The share of the time to replay for which the standby waits. The rest is for the network.
 const SHARE = 0.75
 
-// Waits on the server, so that it takes one round trip. The condition is evaluated before the snapshot of the next
-// statement is taken. A server that was promoted still has a position, so the last statement asks whether it was.
-const REPLAY = `
-  with recursive polls (is_replayed) as (
-    select pg_last_wal_replay_lsn() >= $1::text::pg_lsn
-    union all
-    select pg_last_wal_replay_lsn() >= $1::text::pg_lsn from polls, lateral (select pg_sleep(0.0005)) as pause
-      where is_replayed is not true
-        and clock_timestamp() < statement_timestamp() + $2::text::float8 * interval '1 millisecond')
-  select bool_or(is_replayed) as replayed, pg_last_wal_replay_lsn()::text as lsn,
-    (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000)::float8 as took from polls`
+// Which position the next statement waits for, and until when. That has no parameters, and no text of its own for each
+// position, which would fill pg_stat_statements.
+const SET_POSITION = `
+  select set_config('usher.position', $1::text, false),
+    set_config('usher.until', (clock_timestamp() + $2::text::float8 * interval '1 millisecond')::text, false)`
+
+// Waits on the server, so that it takes one round trip. Each round is a transaction, and so has a snapshot of its own:
+// the standby replays no clean-up of rows that an older snapshot may see, and would wait for what waits for it.
+const WAIT = `
+  do $$ begin
+    while pg_last_wal_replay_lsn() < current_setting('usher.position')::pg_lsn
+      and clock_timestamp() < current_setting('usher.until')::timestamptz
+    loop
+      perform pg_sleep(0.0005);
+      commit;
+    end loop;
+  end $$`
+
+// Evaluated before the snapshot of the next statement is taken. A server that was promoted still has a position, so the
+// last statement asks whether it was.
+const REPLAYED = `select pg_last_wal_replay_lsn() >= $1::text::pg_lsn as replayed,
+  pg_last_wal_replay_lsn()::text as lsn`
 
 // Follows a read, and so sees at least what that has seen. Asks which of the given transactions were committed: one
 // that is not yet is not visible to the read.
@@ -180,25 +191,28 @@ export class StandbyConnection {
       return result
     })
     // All are sent before the first is answered. The server executes them one after the other.
-    const replay = note('replay', this.#run(REPLAY, [fence.lsn, String(SHARE * limit)], true))
+    const wait = [this.#run(SET_POSITION, [fence.lsn, String(SHARE * limit)], true), this.#run(WAIT, [], true)]
+    const replay = note('replay', this.#run(REPLAYED, [fence.lsn], true))
     const read = note('read', this.#run(query.text, query.parameters, query.prepare))
     const certificate = note('certificate', this.#certify(fence, running))
-    this.settled = Promise.allSettled([replay, read, certificate])
+    this.settled = Promise.allSettled([...wait, replay, read, certificate])
     // An answer that arrived while this process was busy is read after the timers.
     if (!await settlesWithin(replay, limit)) {
       await turn()
       if (answered.length === 0) throw this.#late(limit, 'it does not answer in time')
     }
-    const { replayed, took, lsn } = (await replay)[0]!
+    await Promise.all(wait)
+    const { replayed, lsn } = (await replay)[0]!
     this.position = lsn
     if (replayed !== true) throw this.#late(limit, 'it has not replayed the WAL in time')
-    this.#patience.note(performance.now() - sent)
+    const replayMs = performance.now() - sent
+    this.#patience.note(replayMs)
     const [rows, { xmax, committed }] = await inTime(Promise.all([read, certificate]), replicaAnswer, noAnswer)
     // postgres.js returns an empty result for a statement that it accepted on a lost connection and never sent.
     if (!rows.command || answered.join(' ') !== 'replay read certificate') {
       throw connectionLost()
     }
-    return { rows, replayMs: took, shown: { xmax, invisible: new Set(running.filter((xid) => !committed.has(xid))) } }
+    return { rows, replayMs, shown: { xmax, invisible: new Set(running.filter((xid) => !committed.has(xid))) } }
   }
 
   /** Adds to `shown` those transactions that the standby does not show even now. */

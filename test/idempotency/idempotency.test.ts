@@ -175,7 +175,7 @@ t.test('10.4 requests with and without keys share a statement, each with its own
   }
 })
 
-nightly('10.4 a write that another node is making is refused, and the repeat returns 409 with Retry-After', async (t) => {
+t.test('10.4 a write that another node is making is refused, and the repeat returns 409 with Retry-After', async (t) => {
   const [one, other] = await createTwo(t, {
     deadlines: { ...slow, idempotency: 200 },
     hooks: { onUserCreate: async ({ name }) => { if (name === 'Slow') await held.promise } },

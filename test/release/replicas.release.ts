@@ -19,6 +19,8 @@ const READS = 1_000_000
 // Reads between two faults.
 const LONGEST_STEP = 10_000
 const MEASURED_MS = 5000
+// From which a node has learned how long its standbys take.
+const LEARNED_READS = 200
 // By which the shares of standbys are compared.
 const SHARED_READS = 3000
 // Of Linux.
@@ -412,8 +414,8 @@ for (const delayMs of [0, 30]) {
       const since = history.reads
       return until('reads go on', () => history.reads > since + more || history.faults.length > 0)
     }
-    // The first answers are what it learns from.
-    await untilRead(500)
+    // The first answers are what it learns from. Meanwhile the primary may answer any number of reads.
+    await until('it has learned', async () => (await readsOf(following)).standby! > LEARNED_READS)
     const before = await Promise.all(nodes.map(readsOf))
     await untilRead(SHARED_READS)
     const shares = await Promise.all(nodes.map(async (node, index) => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { codeOf } from '../../../plugins/sign-in/totp/codes.ts'
+import { createKey, createService } from '../../helpers/api-keys.ts'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
 import { openSocket } from '../../helpers/graphql.ts'
 import { sharedInbox as inbox, tokenIn } from '../../helpers/mail.ts'
@@ -98,6 +99,18 @@ t.test('16.4 without a second factor, nothing but enrolling is possible', async 
     (await inject('POST', '/api/auth/refresh', { headers: { cookie } })).statusCode, 200, 'sessions can be refreshed'
   )
   t.equal((await inject('POST', '/api/auth/logout', { headers })).statusCode, 204)
+})
+
+t.test('17.1 a key has the second factor of the session that created it, and that of a service user needs none', async (t) => {
+  const user = await optional.createUser()
+  const { headers } = await createKey(optional, user)
+  t.equal(await ask(optional, headers), 200)
+  t.equal(await ask(strict, headers), 'SECOND_FACTOR_MISSING')
+  const another = await createKey(strict, { headers: await enrol(strict, user.headers) })
+  t.equal(await ask(strict, another.headers), 200)
+  t.equal(await ask(strict, headers), 'SECOND_FACTOR_MISSING', 'the former one does not get it')
+  const userId = await createService(optional, { email: `${randomUUID()}@example.com` })
+  t.equal(await ask(strict, (await createKey(optional, optional.admin, { userId })).headers), 200)
 })
 
 t.test('16.4 sockets open with the second factor only', async (t) => {

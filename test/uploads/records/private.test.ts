@@ -368,6 +368,20 @@ t.test('13.2 what ends the permission for a running download stops it on every n
   t.comment(`at most ${max.toFixed(1)} ms after the response`)
 })
 
+t.test('13.2 a deleted owner stops downloads at once, and not when the files are removed', async (t) => {
+  const owner = await first.createUser()
+  const { id, fileUrl } = await keep(owner, Buffer.alloc(SIZE), 'public')
+  const download = await begin(t, second, fileUrl)
+  t.equal(download.status, '200')
+  let deletion: ReturnType<typeof inject> | undefined
+  await sql.begin(async (trx) => {
+    await trx`select from uploads where id = ${id} for update`
+    deletion = inject('DELETE', `/api/users/${owner.id}`, { headers: admin.headers })
+    await download.closed()
+  })
+  t.equal((await deletion)?.statusCode, 204)
+})
+
 t.test('13.2 a link stops its download when it expires', async (t) => {
   const ada = await first.createUser()
   const { id } = await keep(ada, Buffer.alloc(SIZE))
