@@ -21,19 +21,19 @@ const texts: Readonly<Record<string, ConsoleText>> = {
   PRECONDITION_FAILED: 'changedText',
   LAST_ADMIN: 'lastAdmin',
   USER_IN_USE: 'userInUse',
-  USER_DISABLED: 'userDisabled',
-  SLUG_TAKEN: 'slugTaken',
-  ALREADY_MEMBER: 'alreadyMember',
-  ORGANIZATION_IN_USE: 'organizationInUse',
-  TOO_MANY_MEMBERS: 'tooManyMembers',
-  TOO_MANY_ORGANIZATIONS: 'tooManyOrganizations',
-  TOO_MANY_INVITATIONS: 'tooManyInvitations',
+  USER_DISABLED: 'orgUserDisabled',
+  SLUG_TAKEN: 'orgSlugTaken',
+  ALREADY_MEMBER: 'orgMemberExists',
+  ORGANIZATION_IN_USE: 'orgInUse',
+  TOO_MANY_MEMBERS: 'orgMembersFull',
+  TOO_MANY_ORGANIZATIONS: 'orgOrganizationsFull',
+  TOO_MANY_INVITATIONS: 'orgInvitationsFull',
 }
 
 /** Returns what a page says about a failure. What a hook of the host says is shown as it is. */
 export function explainError (words: Words, error: Failure): string {
   const { t, language } = words
-  if (error instanceof LastOwner) return words.format('lastOwner', { names: error.organizations })
+  if (error instanceof LastOwner) return words.format('orgLastOwner', { names: error.organizations })
   const { code = '' } = error
   return code !== REJECTED && Object.hasOwn(texts, code) ? t[texts[code]!] : explain(error, t, language)
 }

@@ -94,7 +94,7 @@ export function createOrganizationPages (app: FastifyInstance) {
         cell: ({ id, name }) => html`<a href="${path}/organizations/${id}">${showAvatar(name)}<span class="main"><span class="strong">${
           showText(name)}</span></span></a>`,
       },
-      { title: t.slug, cell: ({ slug }) => html`<code>${slug}</code>` },
+      { title: t.orgSlug, cell: ({ slug }) => html`<code>${slug}</code>` },
       { title: t.createdColumn, cell: ({ createdAt }) => words.date(createdAt) },
     ],
     rows,
@@ -110,8 +110,8 @@ ${showPages(context, '/organizations', next && encodeCursor(next))}</div>`,
       needs: 'organizations:read',
       show: (page) => html`${showProfile(page)}${page.may('organizations:delete') && showDanger(page)}`,
     },
-    { address: '/members', title: 'membersTitle', needs: 'members:list', show: showMembers },
-    { address: '/invitations', title: 'invitationsTitle', needs: 'members:invite', show: showInvitations },
+    { address: '/members', title: 'orgMembers', needs: 'members:list', show: showMembers },
+    { address: '/invitations', title: 'orgInvitations', needs: 'members:invite', show: showInvitations },
   ]
 
   const render = (part: Tab): Render => async (context, outcome = {}) => {
@@ -151,11 +151,11 @@ ${await part.show({ context, outcome, organization, base, may })}`,
       })
     }
     return card(html`<div class="with-facts">${may('organizations:update') && html`<form method="post" action="${base}">
-${hiddenFields({ version })}${edit('name', t.name)}${edit('slug', t.slug, t.slugHint)}
+${hiddenFields({ version })}${edit('name', t.name)}${edit('slug', t.orgSlug, t.orgSlugHint)}
 <div class="actions">${button(t.saveButton)}</div></form>`}
 <div>${facts([
   [t.factId, html`<code>${id}</code>`],
-  ...may('organizations:update') ? [] : [[t.name, showText(name)], [t.slug, html`<code>${slug}</code>`]] as const,
+  ...may('organizations:update') ? [] : [[t.name, showText(name)], [t.orgSlug, html`<code>${slug}</code>`]] as const,
   [t.createdColumn, words.time(createdAt)],
   [t.factChanged, words.time(updatedAt)],
 ])}</div></div>`, { id: 'profile', title: t.profileTitle })
@@ -163,8 +163,8 @@ ${hiddenFields({ version })}${edit('name', t.name)}${edit('slug', t.slug, t.slug
 
   function showDanger ({ context: { words, words: { t } }, organization: { name, rowVersion }, base }: Page): Html {
     return card(list([listRow({
-      title: t.deleteOrganization,
-      hint: t.deleteOrganizationHint,
+      title: t.orgDelete,
+      hint: t.orgDeleteHint,
       actions: dangerForm(`${base}/delete`, {
         id: 'confirm-delete',
         text: t.bulkDelete,
@@ -183,13 +183,13 @@ ${hiddenFields({ version })}${edit('name', t.name)}${edit('slug', t.slug, t.slug
     })
     const mayChange = may('members:update')
     return html`${searchForm(context, address, {
-      label: t.membersTitle,
-      search: { label: t.searchMembers, value: q, placeholder: t.beginsWith, minlength: 2 },
+      label: t.orgMembers,
+      search: { label: t.orgSearchMembers, value: q, placeholder: t.beginsWith, minlength: 2 },
     })}
 <div id="results">${rows.length === 0
-  ? emptyState({ title: t.noMember })
+  ? emptyState({ title: t.orgNoMember })
   : table<ShownMember>({
-    caption: t.membersTitle,
+    caption: t.orgMembers,
     hidesCaption: true,
     columns: [
       { title: t.userColumn, kind: 'who', isHeader: true, cell: (member) => showMember(context, member) },
@@ -203,19 +203,19 @@ ${hiddenFields({ version })}${edit('name', t.name)}${edit('slug', t.slug, t.slug
   button(t.saveButton, { kind: 'plain', small: true, attributes: { 'aria-label': `${t.saveButton}: ${name}` } })}</form>`
           : badge(textOfMemberRole(words, role)),
       },
-      { title: t.memberSince, cell: ({ createdAt }) => words.date(createdAt) },
+      { title: t.orgMemberSince, cell: ({ createdAt }) => words.date(createdAt) },
       {
         title: t.actionsColumn,
         hidesTitle: true,
         kind: 'do',
         cell: ({ userId, name }) => may('members:remove') && dangerForm(`${base}/members/${userId}/remove`, {
-          id: `remove-${userId}`, text: t.passkeyRemove, confirmation: words.format('removeMemberThis', { name }),
+          id: `remove-${userId}`, text: t.passkeyRemove, confirmation: words.format('orgRemoveMemberThis', { name }),
         }),
       },
     ],
     rows,
   })}${showPages(context, address, next && encodeCursor(next))}</div>
-${mayChange && html`<p class="hint">${t.transferHint}</p>`}
+${mayChange && html`<p class="hint">${t.orgTransferHint}</p>`}
 ${caller.allows('members:invite') && showNewMember(context, outcome, base)}`
   }
 
@@ -233,11 +233,11 @@ ${field({
   label: t.logUser,
   value: typed?.['user'],
   required: true,
-  hint: t.addMemberHint,
+  hint: t.orgAddMemberHint,
   attributes: { autocomplete: 'off', spellcheck: 'false' },
 })}
 ${field({ name: 'role', label: t.role, value: typed?.['role'] ?? NEW_ROLE, options: roleOptions(words) })}
-<div class="actions">${button(t.addMember)}</div></form>`, { id: 'new-member', title: t.addMember })
+<div class="actions">${button(t.orgAddMember)}</div></form>`, { id: 'new-member', title: t.orgAddMember })
   }
 
   async function showInvitations ({ context, outcome, organization: { id }, base }: Page): Promise<Html> {
@@ -251,13 +251,13 @@ ${field({ name: 'role', label: t.role, value: typed?.['role'] ?? NEW_ROLE, optio
       badges: html` ${badge(textOfMemberRole(words, role))}`,
       hint: html`${invitedBy !== null && html`${linkToUser(context, invitedBy, names)}${separator}`}${
         words.ago(createdAt)}${separator}${words.phrase('keyExpiresText', { time: words.time(expiresAt) })}`,
-      actions: buttonForm(`${base}/invitations/${item}/withdraw`, t.withdrawInvitation, {
-        label: `${t.withdrawInvitation}: ${email}`,
+      actions: buttonForm(`${base}/invitations/${item}/withdraw`, t.orgWithdraw, {
+        label: `${t.orgWithdraw}: ${email}`,
       }),
     })
     return html`${rows.length === 0
-      ? emptyState({ title: t.noInvitation })
-      : card(list(rows.map(row)), { id: 'pending', title: t.invitationsTitle })}${
+      ? emptyState({ title: t.orgNoInvitation })
+      : card(list(rows.map(row)), { id: 'pending', title: t.orgInvitations })}${
       showPages(context, `/organizations/${id}/invitations`, next && encodeCursor(next))}
 ${mailer && showNewInvitation(context, outcome, base)}`
   }
