@@ -12,11 +12,19 @@ export const SlugTaken = defineError('SLUG_TAKEN', 'Another organisation has thi
 export const AlreadyMember = defineError('ALREADY_MEMBER', 'This user is a member of the organisation already', 409)
 export const OrganizationInUse =
   defineError('ORGANIZATION_IN_USE', 'The organisation cannot be deleted, because other data refers to it', 409)
-/** The parameter is the names of the organisations. */
-export const LastOwner = defineError(
+/** An organisation would have no owner who can log in. `organizations` is the names of those of which it is true. */
+export class LastOwner extends defineError<string>(
   'LAST_OWNER', 'This would leave an organisation without an owner who can log in: make another member an owner first, ' +
     'or delete the organisation (%s)', 409
-)
+) {
+  readonly organizations: string
+
+  constructor (organizations: string) {
+    super(organizations)
+    this.organizations = organizations
+  }
+}
+
 export const TooManyOrganizations = defineError(
   'TOO_MANY_ORGANIZATIONS', 'A user may be a member of %s organisations: leave one first', 409
 )

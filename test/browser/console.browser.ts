@@ -12,7 +12,7 @@ import { openSql } from '../helpers/sql.ts'
 const evil = '<img src=x onerror=alert(1)> \u202eevil \u05d0'
 const MAX_BYTES = 60 * 1024
 
-const usher = await createUsher(t, { prefix: '/base', console: true, mailer: createMailer().mailer })
+const usher = await createUsher(t, { prefix: '/base', console: true, organizations: true, mailer: createMailer().mailer })
 const { port } = new URL(await usher.app.listen({ port: 0, host: '127.0.0.1' }))
 const url = `http://localhost:${port}/base/console`
 const { admin } = usher
@@ -33,9 +33,21 @@ async function logIn (page: Page): Promise<void> {
   await page.keyboard.press('Enter')
 }
 
+const organization = (await usher.inject('POST', '/api/organizations', {
+  headers: admin.headers, payload: { name: evil, slug: 'a'.repeat(40) },
+})).json().id
+await usher.inject('POST', `/api/organizations/${organization}/members`, {
+  headers: admin.headers, payload: { userId: user.id, role: 'member' },
+})
+await usher.inject('POST', `/api/organizations/${organization}/invitations`, {
+  headers: admin.headers, payload: { email: 'somebody.with.a.long.address@a-long-domain-of-mails.example.com', role: 'admin' },
+})
+
 const paths = [
   '', '/users', '/users/new', `/users/${user.id}`, `/users/${user.id}/sign-in`, `/users/${user.id}/sessions`,
-  `/users/${user.id}/keys`, `/users/${user.id}/files`, `/users/${user.id}/log`, '/posts', '/uploads', '/log', '/deliveries', '/keys', '/providers',
+  `/users/${user.id}/keys`, `/users/${user.id}/files`, `/users/${user.id}/log`, `/users/${user.id}/organizations`,
+  '/organizations', `/organizations/${organization}`, `/organizations/${organization}/members`, `/organizations/${organization}/invitations`,
+  '/posts', '/uploads', '/log', '/deliveries', '/keys', '/providers',
   '/settings', '/nothing',
 ]
 

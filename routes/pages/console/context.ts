@@ -5,7 +5,7 @@ import type { Html, HtmlValue } from '../html.ts'
 import type { Words } from './words.ts'
 
 export type Section =
-  'overview' | 'users' | 'posts' | 'uploads' | 'log' | 'deliveries' | 'keys' | 'providers' | 'settings'
+  'overview' | 'users' | 'organizations' | 'posts' | 'uploads' | 'log' | 'deliveries' | 'keys' | 'providers' | 'settings'
 
 /** What a page of the console is rendered for. */
 export interface Context {

@@ -1,4 +1,5 @@
 import { REJECTED } from '../../../schema/options/page-texts.ts'
+import { LastOwner } from '../../../schema/organizations/organizations.ts'
 import { explain } from '../account/render.ts'
 import type { ConsoleText, Words } from './words.ts'
 
@@ -14,13 +15,25 @@ const texts: Readonly<Record<string, ConsoleText>> = {
   API_KEY_NOT_FOUND: 'notFoundText',
   PASSKEY_NOT_FOUND: 'notFoundText',
   DELIVERY_NOT_FOUND: 'notFoundText',
+  ORGANIZATION_NOT_FOUND: 'notFoundText',
+  MEMBERSHIP_NOT_FOUND: 'notFoundText',
+  INVITATION_NOT_FOUND: 'notFoundText',
   PRECONDITION_FAILED: 'changedText',
   LAST_ADMIN: 'lastAdmin',
   USER_IN_USE: 'userInUse',
+  USER_DISABLED: 'orgUserDisabled',
+  SLUG_TAKEN: 'orgSlugTaken',
+  ALREADY_MEMBER: 'orgMemberExists',
+  ORGANIZATION_IN_USE: 'orgInUse',
+  TOO_MANY_MEMBERS: 'orgMembersFull',
+  TOO_MANY_ORGANIZATIONS: 'orgOrganizationsFull',
+  TOO_MANY_INVITATIONS: 'orgInvitationsFull',
 }
 
 /** Returns what a page says about a failure. What a hook of the host says is shown as it is. */
-export function explainError ({ t, language }: Words, error: Failure): string {
+export function explainError (words: Words, error: Failure): string {
+  const { t, language } = words
+  if (error instanceof LastOwner) return words.format('orgLastOwner', { names: error.organizations })
   const { code = '' } = error
   return code !== REJECTED && Object.hasOwn(texts, code) ? t[texts[code]!] : explain(error, t, language)
 }

@@ -5,6 +5,7 @@ import type { Section } from './context.ts'
 const paths: Readonly<Record<Section | 'menu' | 'file' | 'lock', string>> = {
   overview: 'M4 13h6V4H4zM14 20h6v-9h-6zM4 20h6v-3H4zM14 7h6V4h-6z',
   users: 'M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM2.5 20a6.5 6.5 0 0 1 13 0M16 4.3a3.5 3.5 0 0 1 0 6.4M18 14.2a6.5 6.5 0 0 1 3.5 5.8',
+  organizations: 'M4 20V4h10v16M14 9h6v11M2.5 20h19M7.5 8h3M7.5 12h3M7.5 16h3M16.5 13h1M16.5 16.5h1',
   posts: 'M5 4h14v16H5zM9 9h6M9 13h6M9 17h3',
   uploads: 'M13 3H6v18h12V8zM13 3v5h5',
   log: 'M4 6h16M4 12h16M4 18h10',

@@ -15,6 +15,7 @@ import { actionOfSection, createLayout, type Visitor } from './layout.ts'
 import { createLists } from './lists.ts'
 import { createLogPages } from './log.ts'
 import { createOpeningPages } from './opening.ts'
+import { createOrganizationPages } from './organizations.ts'
 import { createOverview } from './overview.ts'
 import { createPostPages } from './posts.ts'
 import { createConsoleSessions } from './session.ts'
@@ -79,7 +80,8 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
     const posts = options.without.includes('posts') ? undefined : createPostPages(app)
     const uploads = options.without.includes('uploads') ? undefined : createUploadPages(app)
     const [newUser, userList, lists] = [createNewUser(app), createUserList(app), createLists(app)]
-    const user = createUserPages(app, { log, posts, uploads })
+    const organizations = options.organizations && createOrganizationPages(app)
+    const user = createUserPages(app, { log, posts, uploads, organizations })
 
     addOverview(createOverview(app, log))
     addPage('/users', userList)
@@ -89,6 +91,13 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
     for (const [address, render] of Object.entries(user.pages)) addPage(`/users/:id${address}`, render)
     for (const { address, render, submit } of user.forms) {
       addForm(`/users/:id${address}`, render, submit, address === '' ? 'profile' : address === '/keys' ? 'key' : undefined)
+    }
+    if (organizations) {
+      addPage('/organizations', organizations.list)
+      for (const [address, render] of Object.entries(organizations.pages)) addPage(`/organizations/:id${address}`, render)
+      for (const { address, render, submit, form } of organizations.forms) {
+        addForm(`/organizations/:id${address}`, render, submit, form)
+      }
     }
     if (posts) {
       addPage('/posts', posts.list)

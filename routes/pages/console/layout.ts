@@ -15,7 +15,10 @@ const groups: readonly { title?: ConsoleText, pages: readonly Page[] }[] = [
   { pages: [['overview', '', 'navOverview']] },
   {
     title: 'groupContent',
-    pages: [['users', '/users', 'ofUsers'], ['posts', '/posts', 'ofPosts'], ['uploads', '/uploads', 'filesTitle']],
+    pages: [
+      ['users', '/users', 'ofUsers'], ['organizations', '/organizations', 'ofOrganizations'],
+      ['posts', '/posts', 'ofPosts'], ['uploads', '/uploads', 'filesTitle'],
+    ],
   },
   { title: 'groupActivity', pages: [['log', '/log', 'ofAudit'], ['deliveries', '/deliveries', 'navDeliveries']] },
   {
@@ -45,6 +48,10 @@ const notices: Readonly<Record<string, ConsoleText>> = {
   'key-deleted': 'keyDeleted',
   'post-deleted': 'donePostDeleted',
   'file-deleted': 'fileDeleted',
+  'organization-deleted': 'doneOrganizationDeleted',
+  'member-added': 'doneMemberAdded',
+  'member-removed': 'doneMemberRemoved',
+  'invitation-withdrawn': 'doneWithdrawn',
   retried: 'doneRetried',
   discarded: 'doneDiscarded',
   out: 'doneOut',
@@ -65,6 +72,7 @@ export interface Visitor {
 export const actionOfSection = {
   overview: 'service:read',
   users: 'users:list',
+  organizations: 'organizations:read',
   posts: 'posts:read',
   uploads: 'uploads:list',
   log: 'audit:read',
@@ -76,11 +84,13 @@ export const actionOfSection = {
 
 /** Returns functions that render pages of the console around their content. */
 export function createLayout (
-  { pages: { productName, enabled }, without, publicPath }: Pick<Options, 'pages' | 'without' | 'publicPath'>,
+  { pages: { productName, enabled }, without, organizations, publicPath }:
+  Pick<Options, 'pages' | 'without' | 'organizations' | 'publicPath'>,
   { path, assets }: { path: string, assets: string }
 ) {
+  const absent: readonly string[] = [...without, ...organizations ? [] : ['organizations']]
   const present = groups.map(({ title, pages }) => ({
-    title, pages: pages.filter(([name]) => !(without as readonly string[]).includes(name)),
+    title, pages: pages.filter(([name]) => !absent.includes(name)),
   })).filter(({ pages }) => pages.length > 0)
   const hasAccount = enabled && !without.includes('pages')
   const files = {

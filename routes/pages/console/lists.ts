@@ -9,7 +9,10 @@ import { hasGuide } from '../guide.ts'
 import { html, type Html } from '../html.ts'
 import { addressOf, ROWS_PER_PAGE, type Render, type Submit } from './context.ts'
 import { pills } from './layout.ts'
-import { buttonForm, dangerForm, linkToUser, readNames, revokeLinks, showPages, showText } from './shown.ts'
+import {
+  buttonForm, dangerForm, linkToOrganization, linkToUser, readNames, readOrganizationNames, revokeLinks, showPages,
+  showText,
+} from './shown.ts'
 import type { Words } from './words.ts'
 
 const parseDeliveries = createParser(ListDeliveries)
@@ -29,8 +32,9 @@ function showActions ({ t }: Words, actions: readonly string[] | null): Html {
 export function createLists (app: FastifyInstance) {
   const {
     usherAdmin: admin, usherUsers: users, usherSignIn: { apiKeys, providers },
-    usherOptions: { without, publicUrl = '', publicPath, prefix },
+    usherOptions: { organizations, without, publicUrl = '', publicPath, prefix },
   } = app
+  const operations = organizations && app.usherOrganizations.operations
   const hasUploads = !without.includes('uploads')
 
   const pages: Record<string, Render> = {
@@ -86,7 +90,10 @@ ${rows.length === 0
       const { rows, next } = await admin.listKeys(caller, {
         limit, after: after === undefined ? undefined : decodeCursor(after),
       })
-      const names = await readNames(context, users.records, rows.map(({ userId }) => userId))
+      const [names, ofOrganizations] = await Promise.all([
+        readNames(context, users.records, rows.map(({ userId }) => userId)),
+        readOrganizationNames(context, operations, rows.map(({ organizationId }) => organizationId)),
+      ])
       return {
         section: 'keys',
         title: t.keysTitle,
@@ -96,7 +103,12 @@ ${rows.length === 0
             caption: t.keysTitle,
             hidesCaption: true,
             columns: [
-              { title: t.name, isHeader: true, cell: ({ name }) => showText(name) },
+              {
+                title: t.name,
+                isHeader: true,
+                cell: ({ name, organizationId }) => html`${showText(name)}${organizationId !== null &&
+                  html`<br><span class="muted">${linkToOrganization(context, organizationId, ofOrganizations)}</span>`}`,
+              },
               { title: t.userColumn, cell: ({ userId }) => linkToUser(context, userId, names) },
               { title: t.keyPermits, kind: 'wide', cell: ({ actions }) => showActions(words, actions) },
               { title: t.keyUsed, cell: ({ lastUsedAt }) => words.ago(lastUsedAt) },

@@ -7,27 +7,40 @@ import { badge, emptyState, field, table } from '../components.ts'
 import { html, type Html, type HtmlValue } from '../html.ts'
 import { addressOf, ROWS_PER_PAGE, type Context, type Render } from './context.ts'
 import { separator } from './layout.ts'
-import { linkToUser, readNames, searchForm, showAgent, showPages } from './shown.ts'
+import {
+  findUserId, linkToOrganization, linkToUser, readNames, readOrganizationNames, searchForm, showAgent, showPages,
+} from './shown.ts'
 import type { ConsoleText } from './words.ts'
 
 const parseAudit = createParser(ListAudit)
 
-type Names = ReadonlyMap<string, string>
+interface Names { users: ReadonlyMap<string, string>, organizations: ReadonlyMap<string, string> }
 
-/** Reads the names of the users in entries, in one statement. */
-const namesOf = (context: Context, app: Pick<FastifyInstance, 'usherUsers'>, rows: readonly AuditEntryRow[]): Promise<Names> =>
-  readNames(context, app.usherUsers.records, rows.flatMap(({ actorId, userId }) => [actorId, userId]))
+/** Reads the names of the users and organisations in entries, in one statement each. */
+async function namesOf (context: Context, app: FastifyInstance, rows: readonly AuditEntryRow[]): Promise<Names> {
+  const operations = app.usherOptions.organizations && app.usherOrganizations.operations
+  const [users, organizations] = await Promise.all([
+    readNames(context, app.usherUsers.records, rows.flatMap(({ actorId, userId }) => [actorId, userId])),
+    readOrganizationNames(context, operations, rows.map(({ organizationId }) => organizationId)),
+  ])
+  return { users, organizations }
+}
 
-/** Returns what an entry of the account log says, as a sentence with links to users. */
-export function showSentence (context: Context, { action, actorId, userId }: AuditEntryRow, names: Names): Html {
+/** Returns what an entry of the account log says, as a sentence with links to users and to the organisation. */
+export function showSentence (
+  context: Context, { action, actorId, userId, organizationId }: AuditEntryRow, names: Names
+): Html {
   const { words, words: { t } } = context
   const isByAnother = actorId !== null && userId !== null && actorId !== userId && `other ${action}` in t
-  const person = (id: string | null, other: HtmlValue) => id === null ? other : linkToUser(context, id, names)
+  const person = (id: string | null, other: HtmlValue) => id === null ? other : linkToUser(context, id, names.users)
   // Some are about nobody: the account that was tried does not exist.
   const nobody = action.startsWith('login') || action.startsWith('password') ? t.unknownAccount : t.somebody
-  return words.phrase((isByAnother ? `other ${action}` : `entry ${action}`) as ConsoleText, {
+  const sentence = words.phrase((isByAnother ? `other ${action}` : `entry ${action}`) as ConsoleText, {
     actor: person(actorId, t.somebody), user: person(userId ?? actorId, nobody),
   })
+  return organizationId === null
+    ? sentence
+    : html`${sentence}${separator}${linkToOrganization(context, organizationId, names.organizations)}`
 }
 
 // What a reader has to notice.
@@ -66,12 +79,6 @@ function showEntries (context: Context, rows: readonly AuditEntryRow[], names: N
 export function createLogPages (app: FastifyInstance) {
   const { usherAudit: audit, usherUsers: users } = app
 
-  // Somebody is known by an id, or by an address.
-  async function idOf ({ caller }: Context, given: string): Promise<string> {
-    const text = given.trim()
-    return text.includes('@') ? (await users.find(caller, text))?.id ?? text : text.toLowerCase()
-  }
-
   /** Returns the entries about a user, or all. */
   async function showList (
     context: Context,
@@ -102,7 +109,7 @@ ${field({
   options: [{ value: '', text: t.anyValue }, ...auditActions.toSorted().map((value) => ({ value, text: value }))],
 })}`,
       })}
-${await showList(context, { user: user === '' ? undefined : await idOf(context, user), action, address: '/log' })}`,
+${await showList(context, { user: user === '' ? undefined : await findUserId(context, users, user), action, address: '/log' })}`,
     }
   }
 

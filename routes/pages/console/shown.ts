@@ -1,9 +1,13 @@
+import type { FastifyInstance } from 'fastify'
 import type { UserRow } from '../../../db/tables/index.ts'
+import type { OrganizationOperations } from '../../../plugins/organizations/organizations.ts'
 import type { UserRecords } from '../../../plugins/users/user-records.ts'
+import { InvalidInput } from '../../../schema/http/errors.ts'
+import { OrganizationNotFound } from '../../../schema/organizations/organizations.ts'
 import { describeUserAgent } from '../../../schema/strings/user-agent.ts'
 import { badge, button, pagination } from '../components.ts'
 import { attributes, html, type Html, type HtmlValue } from '../html.ts'
-import { addressOf, type Context } from './context.ts'
+import { addressOf, type Context, type Form } from './context.ts'
 import type { ConsoleText, Words } from './words.ts'
 
 /** Returns a text that somebody has entered. It has its own direction, and cannot change that of what surrounds it. */
@@ -31,6 +35,40 @@ export async function readNames (
   const known = [...new Set(ids.filter((id) => id != null))].filter((id) => caller.allows('users:read', { ownerId: id }))
   const rows = await Promise.all(known.map((id) => users.read(id, caller.client)))
   return new Map(rows.filter((row) => row !== undefined).map(({ id, name }) => [id, name]))
+}
+
+/** Returns the id of somebody who is known by an id or by an address; what was given, if nobody has that address. */
+export async function findUserId ({ caller }: Context, users: Pick<FastifyInstance['usherUsers'], 'find'>, given: string): Promise<string> {
+  const text = given.trim()
+  return text.includes('@') ? (await users.find(caller, text))?.id ?? text : text.toLowerCase()
+}
+
+/** Returns a link to an organisation, by the name or, if that is not known, the id. */
+export function linkToOrganization ({ path }: Pick<Context, 'path'>, id: string, names: ReadonlyMap<string, string>): Html {
+  const name = names.get(id)
+  return name === undefined
+    ? html`<code>${id.slice(0, 8)}…</code>`
+    : html`<a href="${path}/organizations/${id}">${showText(name)}</a>`
+}
+
+/**
+ * Reads the names of organisations, by their ids, in one statement. Those that are deleted, or that the visitor may not
+ * see, are left out.
+ */
+export async function readOrganizationNames (
+  { caller }: Context, organizations: OrganizationOperations | undefined, ids: readonly (string | null)[]
+): Promise<ReadonlyMap<string, string>> {
+  if (!organizations) return new Map()
+  const known = [...new Set(ids.filter((id) => id !== null))]
+  const rows = await Promise.all(known.map((id) => organizations.get(caller, id).catch((error: unknown) => {
+    if (!(error instanceof OrganizationNotFound)) throw error
+  })))
+  return new Map(rows.filter((row) => row !== undefined).map(({ id, name }) => [id, name]))
+}
+
+/** Throws `InvalidInput` unless the box of a form was checked that destroys something. */
+export function requireConfirmed ({ words: { t } }: Context, { confirmed }: Form): void {
+  if (confirmed !== 'yes') throw new InvalidInput(t.checkFirst)
 }
 
 /** Returns what a role is called. One of the host has its name only. */

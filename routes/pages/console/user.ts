@@ -7,12 +7,14 @@ import { createParser } from '../../../schema/http/validator.ts'
 import type { Action, ReadAction } from '../../../schema/options/policy.ts'
 import { alert, badge, button, card, emptyState, facts, field, list, listRow, tabs } from '../components.ts'
 import { html, type Html, type HtmlValue } from '../html.ts'
-import type { Context, Done, Form, Outcome, Render, Submit } from './context.ts'
+import type { Context, Done, Outcome, Render, Submit } from './context.ts'
 import { separator } from './layout.ts'
 import type { createLogPages } from './log.ts'
+import type { createOrganizationPages } from './organizations.ts'
 import type { createPostPages } from './posts.ts'
 import {
-  buttonForm, dangerForm, hiddenFields, revokeLinks, showAgent, showAvatar, showMethods, showState, showText,
+  buttonForm, dangerForm, hiddenFields, linkToOrganization, readOrganizationNames, requireConfirmed, revokeLinks,
+  showAgent, showAvatar, showMethods, showState, showText,
 } from './shown.ts'
 import type { createUploadPages } from './uploads.ts'
 import {
@@ -29,6 +31,7 @@ export interface OtherPages {
   log: ReturnType<typeof createLogPages>
   posts: ReturnType<typeof createPostPages> | undefined
   uploads: ReturnType<typeof createUploadPages> | undefined
+  organizations: ReturnType<typeof createOrganizationPages> | undefined
 }
 
 interface Page {
@@ -50,13 +53,14 @@ interface Tab {
 }
 
 /** Returns the pages of a user, by their addresses below that of the user, and what their forms do. */
-export function createUserPages (app: FastifyInstance, { log, posts, uploads }: OtherPages) {
+export function createUserPages (app: FastifyInstance, { log, posts, uploads, organizations }: OtherPages) {
   const {
     usherUsers: users, usherAccounts: accounts,
     usherAccess: { userSessions }, usherSignIn: { apiKeys, credentials, passkeys, providers },
     usherMailLinks: { verificationLinks, passwordLinks },
     usherOptions: options, usherOptions: { mailer },
   } = app
+  const operations = options.organizations && app.usherOrganizations.operations
   const members = membersOf(options)
 
   const idOf = ({ params }: Context): string => params['id']!.toLowerCase()
@@ -81,6 +85,12 @@ export function createUserPages (app: FastifyInstance, { log, posts, uploads }: 
       title: 'keysTitle',
       isShown: ({ context, user }) => context.caller.allows('api-keys:list', { ownerId: user.id }),
       show: showKeys,
+    },
+    {
+      address: '/organizations',
+      title: 'ofOrganizations',
+      isShown: ({ context: { caller } }) => organizations !== undefined && caller.allows('organizations:read'),
+      show: ({ context, user }) => organizations!.showOf(context, user.id),
     },
     {
       address: '/files',
@@ -215,15 +225,18 @@ ${mayEnd && html`<div class="caution"><p>${t.endAllHint}</p>${
     ])}<p class="hint">${t.waysHint}</p>`, { id: 'ways', title: t.tabSignIn })
   }
 
-  async function showKeys ({ context: { caller, words, words: { t } }, outcome, user, base }: Page): Promise<Html> {
+  async function showKeys ({ context, outcome, user, base }: Page): Promise<Html> {
+    const { caller, words, words: { t } } = context
     const keys = await apiKeys.list(caller, user.id)
+    const names = await readOrganizationNames(context, operations, keys.map(({ organizationId }) => organizationId))
     const { typed = {}, error, form, result } = outcome
     const isOwn = form === 'key'
     return html`${isOwn && result}
 ${keys.length === 0
   ? emptyState({ title: t.noKey })
-  : card(list(keys.map(({ id, name, actions, createdAt, lastUsedAt, expiresAt }) => listRow({
+  : card(list(keys.map(({ id, name, actions, organizationId, createdAt, lastUsedAt, expiresAt }) => listRow({
     title: showText(name),
+    badges: organizationId !== null && html`${separator}${linkToOrganization(context, organizationId, names)}`,
     hint: html`<span class="badges">${actions === null
       ? badge(t.keyAll, 'warning')
       : actions.map((action) => html`<code class="badge">${action}</code>`)}</span><br>${words.phrase('keyMade', { time: words.date(createdAt) })}${separator}${lastUsedAt === null
@@ -290,10 +303,6 @@ ${field({
     const id = idOf(context)
     if (version === undefined) throw new InvalidInput(t.reloadFirst)
     await accounts.readAndUpdate(caller, id, given, readIfMatch(version, 'version'))
-  }
-
-  const requireConfirmed = ({ words: { t } }: Context, { confirmed }: Form): void => {
-    if (confirmed !== 'yes') throw new InvalidInput(t.checkFirst)
   }
 
   /** What the forms do, by their addresses below that of the user. */
