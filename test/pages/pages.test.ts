@@ -25,6 +25,7 @@ const usherOfTest = await createUsher(t, {
   mailer: inbox.mailer,
   signUp: true,
   loginMail: true,
+  organizations: true,
   publicUrl: 'https://api.example.com:8443/base',
   origins: ['*', 'https://good.example', 'http://localhost:8080', 'app://good.example'],
   pages: {
@@ -34,7 +35,7 @@ const usherOfTest = await createUsher(t, {
 const { inject, createUser, admin } = usherOfTest
 const all = [
   '/login', '/login/second-factor', '/login/mail', '/login/mail/code', '/login/mail/confirm', '/forgot-password', '/set-password', '/sign-up', '/sign-up/confirm',
-  '/verify-email', '/undo', '/account', '/account/security', '/account/sessions', '/account/keys', '/account/files', '/account/data',
+  '/verify-email', '/undo', '/join', '/account', '/account/security', '/account/sessions', '/account/keys', '/account/files', '/account/data',
 ]
 
 function send (
@@ -68,7 +69,7 @@ t.test('15.2 a link whose # was encoded leads to its page, and no log contains i
   const stream = new Writable({ write (line, _, done) { lines.push(String(line)); done() } })
   const logging = await createUsher(t, usherOfTest.options, { logger: { stream, level: 'trace' } })
   const token = 'A-z_0'.repeat(9)
-  for (const path of ['/set-password', '/sign-up/confirm', '/verify-email', '/undo']) {
+  for (const path of ['/set-password', '/sign-up/confirm', '/verify-email', '/undo', '/join']) {
     for (const hash of ['%23', '%2523']) {
       for (const equals of ['=', '%3D']) {
         for (const method of ['GET', 'HEAD'] as const) {

@@ -82,6 +82,7 @@ const SHOWN: readonly PageText[] = [
   'deviceOn', 'activeNow', 'lastUsed', 'othersEnded', 'recoveryLeft', 'exportDone', 'deleteOther',
   'strengthWeak', 'strengthFair', 'strengthGood', 'strengthStrong', 'strengthShort', 'longPassword',
   'personalPassword', 'commonPassword', 'yes', 'no',
+  'joinInvited', 'joinInvitedBy', 'joinOther', 'roleOwner', 'roleAdmin', 'roleMember',
 ]
 
 function textsOfScripts (texts: Texts) {

@@ -13,6 +13,7 @@ import { showSecurity } from './templates/account/security.ts'
 import { showSessions } from './templates/account/sessions.ts'
 import { showConfirmSignUp } from './templates/confirm-sign-up.ts'
 import { showForgotPassword } from './templates/forgot-password.ts'
+import { showJoin } from './templates/join.ts'
 import { showLogin } from './templates/login.ts'
 import { showSetPassword } from './templates/set-password.ts'
 import { showSignUp } from './templates/sign-up.ts'
@@ -87,7 +88,8 @@ const MAIL_LINK = 'mail-link.js'
 
 /** Returns the pages that the options ask for. */
 export function listPages (
-  options: Pick<Options, 'signUp' | 'loginMail' | 'passwordUrl' | 'providers' | 'mailer' | 'without'>, operations: FormOperations
+  options: Pick<Options, 'signUp' | 'loginMail' | 'passwordUrl' | 'providers' | 'mailer' | 'without' | 'organizations'>,
+  operations: FormOperations
 ): Page[] {
   return [
     {
@@ -190,6 +192,22 @@ export function listPages (
         check: 'auth/undo/check', action: 'auth/undo', help: ['forgot-password', 'requestLink'], done: 'undoDone',
       },
     },
+    ...options.organizations
+      ? [{
+        path: '/join',
+        template: showJoin,
+        title: 'joinTitle',
+        script: 'join.js',
+        next: 'account',
+        mailLink: {
+          check: 'auth/invitations/check',
+          action: 'auth/invitations/accept',
+          help: ['account', 'accountTitle'],
+          invalid: 'joinVoid',
+          done: 'joinDone',
+        },
+      } satisfies Page]
+      : [],
     ...accountPages.filter(([path]) => path !== '/account/files' || !options.without.includes('uploads'))
       .map(([path, title]): Page => ({ path, title, ...ofAccount[path], isPersonal: true, isWide: true })),
   ]

@@ -10,20 +10,22 @@ export interface MailLink {
   action: string
   /** The page that helps if the token is not valid, and the text of the link to it. */
   help: [path: string, text: PageText]
+  /** What the page says then, if it is not that the link has expired or was used. */
+  invalid?: PageText
   /** What the page says after success. */
   done: PageText
 }
 
 /** Returns what a page to which mails link has around the content of its form. */
 export const aroundMailLink = (
-  { t, v }: View, { check, action, help: [helpPath, helpText], done }: MailLink, content: Html
+  { t, v }: View, { check, action, help: [helpPath, helpText], invalid = 'linkInvalid', done }: MailLink, content: Html
 ): Html => html`<noscript><p class="alert error">${t.needsJavaScript}</p></noscript>
 <p class="alert error late" id="scripts-missing">${t.scriptsMissing}</p>
 <div role="alert">
 <div data-state="missing" hidden><p class="alert error">${t.linkMissing}</p>
 <div class="actions"><a class="button plain" href="${v.root}${helpPath}">${t[helpText]}</a></div></div>
 <div data-state="invalid" hidden>
-<p class="alert error">${t.linkInvalid}</p>
+<p class="alert error">${t[invalid]}</p>
 <p>${t.linkUsed}</p>
 <div class="actions"><a class="button" href="${v.root}${v.loginUrl}">${t.logIn}</a>
 <a class="button plain" href="${v.root}${helpPath}">${t[helpText]}</a></div>
