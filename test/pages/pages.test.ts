@@ -35,7 +35,8 @@ const usherOfTest = await createUsher(t, {
 const { inject, createUser, admin } = usherOfTest
 const all = [
   '/login', '/login/second-factor', '/login/mail', '/login/mail/code', '/login/mail/confirm', '/forgot-password', '/set-password', '/sign-up', '/sign-up/confirm',
-  '/verify-email', '/undo', '/join', '/account', '/account/security', '/account/sessions', '/account/keys', '/account/files', '/account/data',
+  '/verify-email', '/undo', '/join', '/account', '/account/security', '/account/sessions', '/account/keys', '/account/organizations',
+  '/account/files', '/account/data',
 ]
 
 function send (

@@ -82,7 +82,9 @@ const SHOWN: readonly PageText[] = [
   'deviceOn', 'activeNow', 'lastUsed', 'othersEnded', 'recoveryLeft', 'exportDone', 'deleteOther',
   'strengthWeak', 'strengthFair', 'strengthGood', 'strengthStrong', 'strengthShort', 'longPassword',
   'personalPassword', 'commonPassword', 'yes', 'no',
-  'joinInvited', 'joinInvitedBy', 'joinOther', 'roleOwner', 'roleAdmin', 'roleMember',
+  'joinInvited', 'joinInvitedBy', 'joinOther', 'ownerRole', 'adminRole', 'memberRole',
+  'organizationLeaveConfirm', 'organizationLeft', 'organizationFounded', 'organizationSaved', 'organizationDeleteOther',
+  'organizationDeleted', 'memberRemoveConfirm', 'memberRemoved', 'memberChanged', 'invitationSent', 'invitationWithdrawn',
 ]
 
 function textsOfScripts (texts: Texts) {

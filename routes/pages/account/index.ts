@@ -8,6 +8,7 @@ import { addFormParser } from '../../http/form-parser.ts'
 import { createReturnTo } from '../../http/return-to.ts'
 import { serveAssets } from './assets.ts'
 import { addForm, createFormOperations, createOriginCheck, FORM_BYTES } from './forms.ts'
+import { describeRoles } from './organization-roles.ts'
 import { listPages, type Page } from './page-list.ts'
 import type { PageValues } from './page-values.ts'
 import { markOf } from './provider-marks.ts'
@@ -35,6 +36,9 @@ const pages: FastifyPluginAsync = async (app) => {
   const readReturnTo = createReturnTo(options)
   const checkOrigin = createOriginCheck(app)
   const keyActions = Object.keys(options.policy).filter((action) => !sessionActions.has(action)).sort()
+  const ofOrganizations: PageValues = options.organizations
+    ? { organizationRoles: describeRoles(options.organizations), organizationFounders: options.organizations.create }
+    : {}
   addFormParser(app, FORM_BYTES)
 
   for (const page of listPages(options, await createFormOperations(app))) {
@@ -100,6 +104,7 @@ const pages: FastifyPluginAsync = async (app) => {
       keyActions,
       hasFiles: !options.without.includes('uploads'),
       hasConsole: options.console,
+      ...ofOrganizations,
       hasPosts: !options.without.includes('posts'),
       forgotUrl: `forgot-password${query}`,
       ...options.signUp && { signUpUrl: `sign-up${query}`, signUpPage: `sign-up${query}` },

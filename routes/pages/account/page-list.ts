@@ -4,10 +4,11 @@ import { InvalidChallenge, SecondFactorRequired } from '../../../schema/sign-in/
 import { confirmsSignUps } from '../../mail-links/sign-ups.ts'
 import type { FormOperation, FormOperations } from './forms.ts'
 import type { PageValues } from './page-values.ts'
-import { accountPages, type AccountPath } from './templates/account/frame.ts'
+import { listAccountPages, type AccountPath } from './templates/account/frame.ts'
 import { showData } from './templates/account/data.ts'
 import { showFiles } from './templates/account/files.ts'
 import { showKeys } from './templates/account/keys.ts'
+import { showOrganizations } from './templates/account/organizations.ts'
 import { showProfile } from './templates/account/profile.ts'
 import { showSecurity } from './templates/account/security.ts'
 import { showSessions } from './templates/account/sessions.ts'
@@ -79,6 +80,7 @@ const ofAccount: Readonly<Record<AccountPath, Pick<Page, 'template' | 'script'>>
   '/account/security': { template: showSecurity, script: 'security.js' },
   '/account/sessions': { template: showSessions, script: 'sessions.js' },
   '/account/keys': { template: showKeys, script: 'keys.js' },
+  '/account/organizations': { template: showOrganizations, script: 'organizations.js' },
   '/account/files': { template: showFiles, script: 'files.js' },
   '/account/data': { template: showData, script: 'data.js' },
 }
@@ -208,7 +210,7 @@ export function listPages (
         },
       } satisfies Page]
       : [],
-    ...accountPages.filter(([path]) => path !== '/account/files' || !options.without.includes('uploads'))
+    ...listAccountPages({ hasFiles: !options.without.includes('uploads'), hasOrganizations: options.organizations !== undefined })
       .map(([path, title]): Page => ({ path, title, ...ofAccount[path], isPersonal: true, isWide: true })),
   ]
 }

@@ -62,6 +62,9 @@ export interface PageValues {
   keyActions?: readonly string[]
   /** Whether the mount has uploads. */
   hasFiles?: boolean
+  /** What roles in organisations may do, as JSON, and who may found one; undefined without the option. */
+  organizationRoles?: string
+  organizationFounders?: 'anyone' | 'admins'
   /** Whether the mount has posts. */
   hasPosts?: boolean
   /** Whether the mount has a console. */

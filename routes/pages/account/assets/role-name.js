@@ -1,6 +1,6 @@
 import { texts } from './page.js'
 
-const NAMES = { owner: 'roleOwner', admin: 'roleAdmin', member: 'roleMember' }
+const NAMES = { owner: 'ownerRole', admin: 'adminRole', member: 'memberRole' }
 
 /** Returns what a role in an organisation is called. Those of the options have no other name. */
 export const roleName = (role) => texts[NAMES[role]] ?? role

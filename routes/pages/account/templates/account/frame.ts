@@ -3,17 +3,24 @@ import { attributes, html, type Html } from '../../../html.ts'
 import type { Template, View } from '../view.ts'
 import { confirmationDialog, stepUpDialog } from './dialogs.ts'
 
-/** The pages of an account: their paths below the prefix, and their titles. */
-export const accountPages = [
+/** All pages of an account: their paths below the prefix, and their titles. */
+const accountPages = [
   ['/account', 'profileTitle'],
   ['/account/security', 'securityTitle'],
   ['/account/sessions', 'sessionsTitle'],
   ['/account/keys', 'keysTitle'],
+  ['/account/organizations', 'organizationsTitle'],
   ['/account/files', 'filesTitle'],
   ['/account/data', 'dataTitle'],
 ] as const satisfies readonly (readonly [path: string, title: PageText])[]
 
 export type AccountPath = typeof accountPages[number][0]
+
+/** Returns the pages of an account that a mount has. */
+export const listAccountPages = (
+  { hasFiles, hasOrganizations }: { hasFiles: boolean, hasOrganizations: boolean }
+) => accountPages.filter(([path]) =>
+  (hasFiles || path !== '/account/files') && (hasOrganizations || path !== '/account/organizations'))
 
 /**
  * Returns a page of an account: who is logged in, the way to the other pages, and its own content, which a script fills
@@ -21,7 +28,7 @@ export type AccountPath = typeof accountPages[number][0]
  */
 export const accountPage = (path: AccountPath, content: Template): Template => (view) => {
   const { t, v } = view
-  const pages = accountPages.filter(([path]) => v.hasFiles || path !== '/account/files')
+  const pages = listAccountPages({ hasFiles: v.hasFiles === true, hasOrganizations: v.organizationRoles !== undefined })
   return html`<div class="who" id="who">
 <span class="avatar" id="avatar" aria-hidden="true"></span>
 <p class="main"><bdi class="strong" id="who-name"></bdi><bdi class="muted" id="who-email"></bdi></p>
