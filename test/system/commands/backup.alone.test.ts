@@ -49,6 +49,10 @@ const fillTables = (database: string, userId: string) => withSql(database, async
   await sql`insert into sign_ups (hash, name, email, password_hash, binding_hash, expires_at, fields) values (${hash}, ${text}, 'x@example.com', 'x', ${hash}, ${later}, ${sql.json({ text })})`
   await sql`insert into verification_links (hash, user_id, email, expires_at) values (${hash}, ${id}, 'y@example.com', ${later})`
   await sql`insert into undo_links (hash, user_id, email, email_verified, expires_at) values (${hash}, ${id}, 'z@example.com', true, ${later})`
+  const organization = randomUUID()
+  await sql`insert into organizations (id, name, slug) values (${organization}, ${text}, 'filled')`
+  await sql`insert into memberships (id, organization_id, user_id, role) values (gen_random_uuid(), ${organization}, ${id}, 'owner')`
+  await sql`insert into organization_invitations (id, hash, organization_id, email, role, expires_at) values (gen_random_uuid(), ${hash}, ${organization}, 'o@example.com', 'member', ${later})`
   await sql`insert into throttle values ('key', ${later}, 1)`
   await sql`insert into mail_limits values ('key', ${later})`
   await sql`insert into deleted_users (user_id) values (gen_random_uuid())`
