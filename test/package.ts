@@ -30,14 +30,14 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     ...[
       'api', 'cache', 'error', 'graphql', 'index', 'passkeys', 'posts', 'react', 'react/account', 'react/context',
       'react/elements', 'react/fields', 'react/hooks', 'react/resource', 'react/session', 'react/sign-in', 'react/sign-up',
-      'react/step-up', 'react/texts', 'react/upload', 'react/user-button', 'register', 'retry', 'session',
+      'react/step-up', 'react/texts', 'react/upload', 'react/user-button', 'register', 'retry', 'session', 'tabs',
     ].map((name) => `dist/client/${name}.d.ts`),
     'dist/plugins/database/migrate.d.ts',
     ...[
       'access/claims', 'admin/admin', 'graphql/host-graphql', 'options/config', 'options/deadlines', 'options/hooks', 'options/limits',
-      'options/mail', 'options/mail-texts', 'options/metrics', 'options/options', 'options/page-texts',
-      'options/pages', 'options/password-hash', 'options/policy', 'options/providers', 'options/register', 'options/s3',
-      'options/stores', 'options/usher', 'options/webhooks', 'outbox/events', 'sign-in/ways', 'translations/languages', 'translations/mails/en',
+      'options/mail', 'options/mail-texts', 'options/metrics', 'options/options', 'options/organizations', 'options/page-texts',
+      'options/pages', 'options/password-hash', 'options/policy', 'options/providers', 'options/register', 'options/roles', 'options/s3',
+      'options/stores', 'options/usher', 'options/webhooks', 'organizations/organizations', 'outbox/events', 'sign-in/ways', 'translations/languages', 'translations/mails/en',
       'translations/mails/index',
       'uploads/upload', 'uploads/upload-link', 'users/members', 'users/users', 'users/user-fields', 'users/user-list',
     ].map((name) => `dist/schema/${name}.d.ts`).sort(),
@@ -71,7 +71,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   )
   // Most of it is the page of GraphiQL, whose library has 9 MB. The reference and the console of all languages
   // are its own: a host installs 2.7 MB of another library less.
-  t.ok(size < 3_900_000, `${size} bytes`)
+  t.ok(size < 4_000_000, `${size} bytes`)
 })
 
 t.test('9 every module that the package imports is among its dependencies', async (t) => {

@@ -10,7 +10,9 @@ export interface TestKey {
 /** Creates an API key of a user, or of a service user on behalf of an admin. */
 export async function createKey (
   { inject }: Pick<TestUsher, 'inject'>, { headers }: Pick<LoggedIn, 'headers'>,
-  { userId, ...given }: { name?: string, actions?: readonly string[], expiresAt?: string, organizationId?: string, userId?: string } = {}
+  { userId, ...given }: {
+    name?: string, actions?: readonly string[], expiresAt?: string, organizationId?: string, userId?: string
+  } = {}
 ): Promise<TestKey> {
   const path = userId === undefined ? '/api/auth/keys' : `/api/users/${userId}/keys`
   const response = await inject('POST', path, { headers, payload: { name: 'A key', ...given } })
