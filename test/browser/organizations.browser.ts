@@ -24,8 +24,8 @@ t.test('19.2 /account/organizations founds, invites, gives another role, renames
   await page.getByText('You are a member of no organisation.').waitFor()
   await page.locator('#found-name').fill('Engines')
   await page.locator('#found-slug').fill(newSlug())
-  await button(page, 'Found').click()
-  await page.getByText('Engines is founded. You are its owner.').waitFor()
+  await button(page, 'Create').click()
+  await page.getByText('Engines is created. You are its owner.').waitFor()
   t.match(await organizationsOf(owner), [{ name: 'Engines', role: 'owner' }])
 
   await page.locator('#invited-email').fill(user.email)
