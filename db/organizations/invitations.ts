@@ -139,3 +139,8 @@ export async function deleteInvitationsFor (trx: Database, organizationId: strin
   await trx.deleteFrom('organization_invitations')
     .where('organization_id', '=', organizationId).where(hasEmail(email)).execute()
 }
+
+/** Deletes the invitations that a user has sent, because somebody else may have sent them. */
+export async function voidInvitationsOf (trx: Database, userId: string): Promise<void> {
+  await trx.deleteFrom('organization_invitations').where('invited_by', '=', userId).execute()
+}

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { credentialKinds, type CredentialKind } from '../../schema/sign-in/ways.ts'
 import { UserNotFound } from '../../schema/users/users.ts'
 import { tablesVoidedByPassword, UNDO_DAYS, voidLinks, tablesToVoid } from '../mail-links/kinds.ts'
+import { voidInvitationsOf } from '../organizations/invitations.ts'
 import { storeCredentialEvent } from '../outbox/store.ts'
 import { deleteSessionsOf } from '../access/ended-sessions.ts'
 import type { Database } from '../tables/index.ts'
@@ -29,8 +30,8 @@ const byOperator = { passkey: 'remove', totp: 'keep', identity: 'remove', 'api-k
 
 /**
  * What each repair of an account does to each way to sign in (contract 11.3). A kind without a decision does not
- * compile. Every repair also ends all sessions, and voids the links in mails, those to uploads, unfinished uploads and
- * logins that wait for the second factor.
+ * compile. Every repair also ends all sessions, and voids the links in mails, those to uploads, unfinished uploads,
+ * logins that wait for the second factor, and the invitations to organisations that the user has sent.
  */
 export const repairs = {
   // Nobody has proved the address before, so whatever was set up may be that of somebody who claims the address.
@@ -98,6 +99,7 @@ export async function repairAccount (
   // Before the ways, because a login that is about to succeed locks its challenge before its second factor.
   await voidLinks(trx, userId, keepsUndoLinks ? tablesVoidedByPassword : tablesToVoid)
   await voidUploadLinks(trx, userId)
+  await voidInvitationsOf(trx, userId)
   await expireResumableUploads(trx, userId)
   const removed: Repaired['removed'] = []
   for (const kind of credentialKinds) {

@@ -19,6 +19,7 @@ interface Entry {
   userId: string | null
   sessionId: string | null
   keyId: string | null
+  organizationId: string | null
   address: string
   userAgent: string
 }
@@ -45,7 +46,7 @@ t.test('8 the account log', async (t) => {
     const before = (await sql`select 1 from audit`).length
     await act()
     return (await read(usher, admin.headers, '?limit=1000')).slice(before)
-      .map(({ id, at, address, userAgent, keyId, ...entry }) => entry)
+      .map(({ id, at, address, userAgent, keyId, organizationId, ...entry }) => entry)
   }
 
   t.test('8 every action is recorded with its actor and its user', async (t) => {
@@ -119,7 +120,9 @@ t.test('8 the account log', async (t) => {
       headers: { 'user-agent': 'Tester/1' },
     })
     const entry = (await read(usher, user.headers)).at(-1)!
-    t.same(Object.keys(entry), ['id', 'action', 'at', 'actorId', 'userId', 'sessionId', 'keyId', 'address', 'userAgent'])
+    t.same(Object.keys(entry), [
+      'id', 'action', 'at', 'actorId', 'userId', 'sessionId', 'keyId', 'organizationId', 'address', 'userAgent',
+    ])
     t.match(entry.id, UUID7)
     t.ok(Math.abs(Date.parse(entry.at) - Date.now()) < 60_000)
     t.same([entry.address, entry.userAgent], [HERE, 'Tester/1'])

@@ -465,10 +465,12 @@ t.test('11.3 whatever a foreign key deletes with a user is void after a repair',
   const rows = await sql`
     select distinct conrelid::regclass::text as name from pg_constraint where contype = 'f' and confrelid = 'users'::regclass order by name`
   const issued = [
-    'api_keys', 'verification_links', 'login_challenges', 'login_links', 'password_links', 'sessions', 'undo_links',
+    'api_keys', 'verification_links', 'login_challenges', 'login_links', 'organization_invitations', 'password_links', 'sessions',
+    'undo_links',
   ]
-  // What the owner has set up. It is removed by whoever undoes that, and by `users reset-second-factor`.
-  const own = ['identities', 'passkeys', 'recovery_codes', 'totp']
+  // What the owner has set up. It is removed by whoever undoes that, and by `users reset-second-factor`. Others decide
+  // about memberships.
+  const own = ['identities', 'memberships', 'passkeys', 'recovery_codes', 'totp']
   t.same(rows.map(({ name }) => name), [...issued, ...own].sort(), 'a table that is new here belongs to repairAccount')
 })
 

@@ -122,6 +122,8 @@ t.test('19.5 an invitation is void when its inviter has lost the membership or t
     ['removed', ({ id: userId }) => inject('DELETE', `/api/organizations/${id}/members/${userId}`, { headers: owner.headers })],
     ['left', (user) => inject('DELETE', `/api/organizations/${id}/members/${user.id}`, { headers: user.headers })],
     ['deleted', (user) => inject('DELETE', `/api/users/${user.id}`, { headers: admin.headers })],
+    ['without sessions, because others may have had one', (user) =>
+      inject('DELETE', `/api/users/${user.id}/sessions`, { headers: admin.headers })],
     ['disabled', (user) => inject('PATCH', `/api/users/${user.id}`, { headers: admin.headers, payload: { disabled: true } })],
   ]
   for (const [name, end] of ended) {
