@@ -20,7 +20,9 @@ t.test('9 app.usher.authenticate protects routes of the host', async (t) => {
     const { statusCode, body } = await get('/mine', admin.headers.authorization)
     const actor = JSON.parse(body)
     t.equal(statusCode, 200)
-    t.strictSame(Object.keys(actor), ['id', 'role', 'sessionId', 'keyId', 'actions', 'amr', 'authTime', 'claims'])
+    t.strictSame(
+      Object.keys(actor), ['id', 'role', 'sessionId', 'keyId', 'actions', 'amr', 'authTime', 'organization', 'claims']
+    )
     t.strictSame([actor.id, actor.role], [admin.id, 'admin'])
   })
 

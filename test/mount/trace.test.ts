@@ -69,8 +69,8 @@ for (const [name, build] of Object.entries(hosts)) {
     for (const kind of ['reply', 'hooks', 'parsers', 'schemas'] as const) t.strictSame(after[kind], before[kind], kind)
     t.strictSame(after.functions, [errorHandler, validatorCompiler, serializerCompiler])
     t.strictSame([...Object.keys(Object.getOwnPropertyDescriptors(Reflect.get(app, 'accounts')))].sort(), [
-      'allow', 'apiKeys', 'authenticate', 'credentials', 'errorHandler', 'events', 'identify', 'metrics', 'on', 'posts',
-      'requireRole', 'schema', 'sessions', 'uploads', 'users',
+      'allow', 'apiKeys', 'authenticate', 'credentials', 'errorHandler', 'events', 'identify', 'metrics', 'on',
+      'organizations', 'posts', 'requireOrganization', 'requireRole', 'schema', 'sessions', 'uploads', 'users',
     ])
 
     t.strictSame(after.process, before.process)

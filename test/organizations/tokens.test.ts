@@ -320,8 +320,12 @@ t.test('19.3 a change of the own name that waits while the membership ends is no
 t.test('19.3 a read that waits while its membership ends is not sent', async (t) => {
   const strict = await createUsher(t, { ...one.options, policy: { 'users:read': audiences.members } })
   const member = await createMember()
-  const response = await endDuring(member, lockTable('users'), () =>
-    strict.inject('GET', `/api/users/${admin.id}`, { headers: member.headers }), leave(member))
+  const ask = (path: string) => strict.inject('GET', path, { headers: member.headers })
+  const response = await endDuring(member, lockTable('users'), () => ask(`/api/users/${admin.id}`), async () => {
+    await leaveNow(member)
+    // The read must not be faster than the notification.
+    await until('the node knows', async () => (await ask('/api/auth/sessions')).statusCode === 401)
+  })
   t.match([response.statusCode, response.json()], [401, { code: 'MEMBERSHIP_ENDED' }])
 })
 

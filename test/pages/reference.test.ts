@@ -99,7 +99,7 @@ t.test('8 GET /docs/json', async (t) => {
       'POST /api/auth/login/passkey/options': '200 400 408 409 413 415 429 500 503 ',
       'POST /api/auth/login/passkey': '200 400 401 408 409 413 415 429 500 503 ',
       'POST /api/auth/step-up/options': '200 400 401 403 408 409 413 415 500 503 bearer',
-      'POST /api/auth/keys': '201 400 401 403 408 409 413 415 500 503 bearer',
+      'POST /api/auth/keys': '201 400 401 403 404 408 409 413 415 500 503 bearer',
       'GET /api/auth/keys': '200 304 401 403 412 500 503 bearer',
       'GET /api/auth/keys/{id}': '200 401 403 404 500 503 bearer',
       'DELETE /api/auth/keys/{id}': '204 400 401 403 404 408 413 415 500 503 bearer',

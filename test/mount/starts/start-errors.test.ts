@@ -68,10 +68,12 @@ t.test('12.11 a database user without privileges: the start fails, and says whic
   await sql.unsafe(`grant usage on schema ${schema} to current_user; revoke all on ${schema}.users from current_user`)
   const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
-  await app.register(usher, { ...await mountOptions(t), databaseUrl, schema })
-  await t.rejects(
-    async () => app.ready(), { message: /lacks a privilege .*permission denied for table users/, code: '42501' }
-  )
+  const options = { ...await mountOptions(t), databaseUrl, schema }
+  const start = async () => {
+    await app.register(usher, options)
+    await app.ready()
+  }
+  await t.rejects(start, { message: /lacks a privilege .*permission denied for table users/, code: '42501' })
 })
 
 t.test('12.11 a wrong password, an unknown database and a server that is not there: the start fails without the password', async (t) => {

@@ -67,7 +67,7 @@ t.test('14.4 every command has help, and docs/operations/commands.md describes i
     }
   }
   t.same(
-    [...document.matchAll(/^### `([a-z -]+?)(?: [A-Z]+)?`$/gm)].map(([, name]) => name).sort(),
+    [...document.matchAll(/^### `([a-z -]+?)(?: [A-Z]+)*`$/gm)].map(([, name]) => name).sort(),
     Object.keys(commands).sort()
   )
   const group = describeGroup(commands, 'users')

@@ -51,7 +51,7 @@ t.test('--help lists commands and options, and wrong usage is reported in a sent
   const wrong: [string, number, string][] = [
     ['nothing', 2, 'There is no command nothing.\nSee npm start -- --help.\n'],
     ['constructor', 2, 'There is no command constructor.\nSee npm start -- --help.\n'],
-    ['users', 2, 'users needs a command: list, show, create, promote, demote, disable, enable, reset-password, reset-second-factor, delete, import, export.\nSee npm start -- users --help.\n'],
+    ['users', 2, 'users needs a command: list, show, create, promote, demote, set-role, disable, enable, reset-password, reset-second-factor, delete, import, export.\nSee npm start -- users --help.\n'],
     ['users nothing', 2, 'There is no command users nothing.\nSee npm start -- users --help.\n'],
     ['users show', 2, 'users show needs USER.\nSee npm start -- users show --help.\n'],
     ['migrate --force', 2, "Unknown option '--force'.\nSee npm start -- migrate --help.\n"],
