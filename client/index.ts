@@ -180,7 +180,7 @@ export function createUsherClient (options: UsherClientOptions = {}): UsherClien
   }
 }
 
-/** The user and the organisation for whom a request was sent first. */
+/** Whose token a request was sent with at first. A repetition must not act for another user or organisation. */
 interface Sender { userId?: string | undefined, organizationId?: string }
 
 // Anything else could lead to another host, which would get the token. URLs are parsed without tabs and line breaks.

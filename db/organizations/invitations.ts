@@ -48,7 +48,7 @@ export async function storeInvitation (
 }
 
 /** Returns whether an organisation has fewer than `max` pending invitations, without the one for an address. */
-export async function mayInvite (
+export async function hasRoomForInvitation (
   trx: Database, organizationId: string, email: string, max: number
 ): Promise<boolean> {
   const { count } = await trx.selectFrom(trx.selectFrom('organization_invitations').select('id')

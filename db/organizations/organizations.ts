@@ -51,8 +51,8 @@ export async function findStandings (
 }
 
 /**
- * Locks an organisation until the transaction ends, and returns it with the membership of a user. Whatever changes an
- * organisation or its members takes this lock, after that of a user whom it changes.
+ * Locks an organisation until the transaction ends, and returns it with the membership of a user. Every change of an
+ * organisation or of its members takes this lock. A transaction that also locks a user locks the user first.
  */
 export async function lockStanding (
   trx: Database, id: string, userId: string | undefined

@@ -48,7 +48,7 @@ export async function endMembershipsOf (trx: Database, userId: string, actorId: 
   return ended.map(({ id }) => id)
 }
 
-// A service has no sessions, and whoever lacks a second factor that is required can log in to add one.
+// A service user cannot log in. A person can, also one who lacks a second factor that is required, in order to add it.
 const hasOwnerBut = (userId: string | null) => ({ exists, selectFrom }: ExpressionBuilder<Tables, 'organizations'>) =>
   exists(selectFrom('memberships').innerJoin('users', 'users.id', 'memberships.user_id').select('memberships.id')
     .whereRef('memberships.organization_id', '=', 'organizations.id').where('memberships.role', '=', OWNER)

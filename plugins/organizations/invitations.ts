@@ -1,6 +1,6 @@
 import {
-  deleteInvitation, findInvitation, listInvitations, mayInvite, storeInvitation, useInvitation, type InvitationRow,
-  type OpenInvitation,
+  deleteInvitation, findInvitation, hasRoomForInvitation, listInvitations, storeInvitation, useInvitation,
+  type InvitationRow, type OpenInvitation,
 } from '../../db/organizations/invitations.ts'
 import { findMembership, type MembershipRow } from '../../db/organizations/organizations.ts'
 import { insertMail } from '../../db/outbox/mails.ts'
@@ -74,7 +74,9 @@ export function createInvitations (
     if (inviter.memberRole === null) {
       return inviter.role === 'admin' || rolesOfService.get(inviter.role)?.has('members:invite') === true
     }
-    return roles.get(inviter.memberRole)!.has('members:invite') && mayGrant(settings, inviter.memberRole, role)
+    // The options may not have the role any more.
+    const mayInvite = roles.get(inviter.memberRole)?.has('members:invite') ?? false
+    return mayInvite && mayGrant(settings, inviter.memberRole, role)
   }
 
   // Returns the invitation of a token. Throws `InvalidInput` if it was used, withdrawn or replaced, has expired, or its
@@ -152,7 +154,8 @@ export function createInvitations (
         const standing = await lock(trx, caller, 'members:invite', id)
         const { organization, membership } = standing
         authorizeRole(caller, standing, role)
-        if (!await mayInvite(trx, organizationId, email, maxInvitations)) throw new TooManyInvitations(maxInvitations)
+        const hasRoom = await hasRoomForInvitation(trx, organizationId, email, maxInvitations)
+        if (!hasRoom) throw new TooManyInvitations(maxInvitations)
         const [user] = await findUsersByEmail(trx, [email])
         // Members are known to whoever may invite.
         if (user && await findMembership(trx, organizationId, user.id)) throw new AlreadyMember()

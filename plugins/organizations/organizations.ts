@@ -131,7 +131,7 @@ export function createOrganizations (
   ): Promise<MembershipRow> {
     if (!await hasRoom(trx, organizationId, maxMembers)) throw new TooManyMembers(maxMembers)
     const added = await insertMembership(trx, { organizationId, userId, role })
-    // Also without a limit for others who join at the same time: the user is locked.
+    // The user is locked, so nothing else adds a membership of the same user meanwhile.
     if (!await mayJoin(trx, userId, maxPerUser + 1)) throw new TooManyOrganizations(maxPerUser)
     await audit.add(caller, { action: 'membership.add', userId, organizationId }, trx)
     await storeEvent(trx, 'membership.created', organizationId, {
@@ -230,7 +230,8 @@ export function createOrganizations (
     ): Promise<OrganizationRow> {
       caller.authorize('organizations:create')
       if (ownerId === undefined) throw new InvalidInput('ownerId is required')
-      if (ownerId !== caller.actor?.id) caller.authorize('organizations:read')
+      // As for members who are added without an invitation.
+      if (ownerId !== caller.actor?.id) caller.authorize('members:invite')
       checkOrganization(given)
       const wanted = { name: given.name, slug: given.slug ?? await findSlug(given.name) }
       const { name, slug } = await hooks.change('beforeOrganizationCreate', wanted, caller, checkHooked)
@@ -240,7 +241,7 @@ export function createOrganizations (
         const user = await lockUser(trx, ownerId)
         if (!user) throw ownerId === caller.actor?.id ? new InvalidToken() : new UserNotFound()
         if (user.disabled) throw new UserDisabled()
-        if (!user.emailVerified && !caller.isHost && !caller.allows('organizations:read')) throw new EmailNotVerified()
+        if (!user.emailVerified && !caller.allows('members:invite')) throw new EmailNotVerified()
         const created = await insertOrganization(trx, { id, name, slug })
         await audit.add(caller, { action: 'organization.create', userId: ownerId, organizationId: id }, trx)
         await storeEvent(trx, 'organization.created', id, eventOf(created, caller))
@@ -373,6 +374,8 @@ export function createOrganizations (
     async removeMember (caller: Caller, id: string, given: string): Promise<void> {
       const userId = given.toLowerCase()
       const isOwn = caller.actor?.id === userId
+      // Leaving needs no permission of the policy, but a key that may only read must not do it.
+      if (caller.actor && !isGranted(caller.actor, 'members:remove')) throw denialOf(caller.actor, 'members:remove')
       const ended = await db.transaction().execute(async (trx) => {
         const standing = await lock(trx, caller, isOwn ? 'organizations:read' : 'members:remove', id)
         const { organization: { id: organizationId } } = standing

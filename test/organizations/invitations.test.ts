@@ -132,6 +132,10 @@ t.test('19.5 an invitation is void when its inviter has lost the membership or t
     t.ok((await end(inviter)).statusCode < 300, name)
     await isVoid(t, token, user)
   }
+  const [former, guest] = [await createMember(id, 'admin'), await createVerified()]
+  const ofFormer = await invited(former, id, guest.email)
+  await sql`update memberships set role = 'editor' where user_id = ${former.id}`
+  await isVoid(t, ofFormer, guest)
   const [inviter, user] = [await createMember(id, 'admin'), await createVerified()]
   const token = await invited(inviter, id, user.email)
   const promoted = await inject('PATCH', `/api/organizations/${id}/members/${inviter.id}`, {
