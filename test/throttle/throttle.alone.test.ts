@@ -550,6 +550,7 @@ t.test('9 unset members of a limit keep their defaults, and the host\'s object i
     verifiedMail: { burst: 10, perMinute: 0.2 },
     secondFactor: { burst: 10, perMinute: 0.1 },
     loginMail: { burst: 20, perMinute: 2 },
+    invitation: { burst: 50, perMinute: 1 },
   })
   t.strictSame(given, { databaseUrl, throttle: { account: { burst: 3 }, reset: undefined } })
   const refused: [throttle: unknown, message: string][] = [
