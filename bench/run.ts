@@ -17,6 +17,7 @@ import { lists } from './lists.ts'
 import { longRun } from './long-run.ts'
 import { metrics } from './metrics.ts'
 import { parts, readOptions, requireOpenFiles, type Options, type Part } from './options.ts'
+import { organizations } from './organizations.ts'
 import { outbox } from './outbox.ts'
 import { CONNECTIONS, overload } from './overload.ts'
 import { postgraphile } from './postgraphile.ts'
@@ -43,6 +44,7 @@ const run: Record<Part, (stage: Stage) => Promise<Report>> = {
   quotas,
   metrics,
   'api-keys': apiKeys,
+  organizations,
   'database-socket': databaseSocket,
   postgraphile,
   uploads,

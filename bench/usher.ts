@@ -29,6 +29,7 @@ await app.register(usher, {
   admin: { email: 'admin@example.com', password: 'horse battery staple' },
   accessTokenSeconds: 86400,
   ...process.env['READ_BY_MEMBERS'] && { policy: { 'users:read': audiences.members } },
+  ...process.env['ORGANIZATIONS'] && { organizations: true },
   // The limit is higher than any rate, but is checked.
   postsPerHour: Number(process.env['POSTS_PER_HOUR'] ?? Number.MAX_SAFE_INTEGER),
   // All clients of the benchmark have the same address.
