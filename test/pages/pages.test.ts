@@ -15,7 +15,7 @@ import { until } from '../helpers/until.ts'
 const ORIGIN = 'http://localhost:80'
 const form = 'application/x-www-form-urlencoded'
 const policy = (action = "'self'") =>
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
+  "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
     `form-action ${action}; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'`
 
 const inbox = createMailer()
