@@ -48,10 +48,16 @@ export interface PageShell {
   content: Html
 }
 
+// A character may be a pair of surrogates.
+const initialOf = (name: string, language: string): string =>
+  (Array.from(name.trim())[0] ?? '').toLocaleUpperCase(language)
+
 /** Returns a whole page. */
 export function page (shell: PageShell): Html {
   const { language, direction, title, productName, icon, stylesheets, scripts, skip, home, logo, content } = shell
-  const mark = logo === undefined ? html`<bdi>${productName}</bdi>` : html`<img src="${logo}" alt="${productName}">`
+  const mark = logo === undefined
+    ? html`<span class="monogram" aria-hidden="true">${initialOf(productName, language)}</span><bdi>${productName}</bdi>`
+    : html`<img src="${logo}" alt="${productName}">`
   return html`<!doctype html>
 <html lang="${language}" dir="${direction}">
 <head>

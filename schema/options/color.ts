@@ -1,9 +1,9 @@
 /** Whether a text is a CSS color in hexadecimal notation, such as #08f or #0088ff. */
 export const isColor = (text: string): boolean => /^#([0-9a-f]{3}|[0-9a-f]{6})$/i.test(text)
 
-// Relative luminance (WCAG 2.2) of a color by its channels, from 0 to 255.
-function luminanceOf (channels: Channels): number {
-  const [red, green, blue] = channels.map((channel) => {
+/** Returns the relative luminance of a color (WCAG 2.2), from 0 to 1. */
+export function luminanceOf (color: string): number {
+  const [red, green, blue] = channelsOf(color).map((channel) => {
     const value = channel / 255
     return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4
   }) as Channels
@@ -27,7 +27,7 @@ function contrastOf (one: number, other: number): number {
  * a contrast of at least 4.5.
  */
 export function textColorOn (background: string): '#000000' | '#ffffff' {
-  const luminance = luminanceOf(channelsOf(background))
+  const luminance = luminanceOf(background)
   return contrastOf(luminance, 0) > contrastOf(luminance, 1) ? '#000000' : '#ffffff'
 }
 
@@ -38,12 +38,12 @@ const VISIBLE = 3
  * the way to black or white that can.
  */
 export function lineColorOn (background: string, color: string): string {
-  const luminance = luminanceOf(channelsOf(background))
+  const luminance = luminanceOf(background)
   const end = textColorOn(background) === '#000000' ? 0 : 255
   for (let share = 0; share < 1; share += 0.05) {
-    const mixed = channelsOf(color).map((channel) => Math.round(channel + (end - channel) * share)) as Channels
-    if (contrastOf(luminanceOf(mixed), luminance) < VISIBLE) continue
-    return `#${mixed.map((channel) => channel.toString(16).padStart(2, '0')).join('')}`
+    const mixed = channelsOf(color).map((channel) => Math.round(channel + (end - channel) * share))
+    const line = `#${mixed.map((channel) => channel.toString(16).padStart(2, '0')).join('')}`
+    if (contrastOf(luminanceOf(line), luminance) >= VISIBLE) return line
   }
   return textColorOn(background)
 }

@@ -82,11 +82,11 @@ const SHOWN: readonly PageText[] = [
   'filePublic', 'filePrivate', 'fileMakePublic', 'fileMakePrivate', 'fileChanged', 'fileDeleteConfirm', 'fileDeleted',
   'linkUnnamed', 'linkOfKey', 'linkRevoked', 'tooManyWait', 'sentAgain', 'sendAgainLimit', 'loggedInAs', 'typedKept',
   'valueMissing', 'valueCharacters', 'valueLong', 'invalidForm',
-  'deviceOn', 'activeNow', 'lastUsed', 'othersEnded', 'recoveryLeft', 'exportDone', 'deleteOther',
+  'deviceOn', 'activeNow', 'lastUsed', 'othersEnded', 'recoveryLeft', 'exportDone', 'stateOn', 'stateOff', 'endOthersConfirm', 'logOutEverywhereConfirm',
   'strengthWeak', 'strengthFair', 'strengthGood', 'strengthStrong', 'strengthShort', 'longPassword',
   'personalPassword', 'commonPassword', 'yes', 'no',
   'joinInvited', 'joinInvitedBy', 'joinOther', 'ownerRole', 'adminRole', 'memberRole',
-  'organizationLeaveConfirm', 'organizationLeft', 'organizationFounded', 'organizationSaved', 'organizationDeleteOther',
+  'organizationLeaveConfirm', 'organizationLeft', 'organizationFounded', 'organizationSaved',
   'organizationDeleted', 'memberRemoveConfirm', 'memberRemoved', 'memberChanged', 'invitationSent', 'invitationWithdrawn',
 ]
 

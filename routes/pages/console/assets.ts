@@ -7,7 +7,9 @@ import { readDesign } from '../components.ts'
 import { FONT, readFont } from '../font.ts'
 
 const TYPES: Readonly<Record<string, string>> = {
-  '.css': 'text/css; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.svg': 'image/svg+xml',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
   '.woff2': 'font/woff2',
 }
 const IMMUTABLE = 'public, max-age=31536000, immutable'
