@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { audiences } from '../../app.ts'
 import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
-import { openPage, type Watched } from '../helpers/browser.ts'
+import { openPage, openRow, type Watched } from '../helpers/browser.ts'
 import { createMailer, type Inbox } from '../helpers/mail.ts'
 import { nightly } from '../helpers/nightly.ts'
 import { openSql } from '../helpers/sql.ts'
@@ -260,7 +260,7 @@ t.test('15.2 the account page: name, address, password, sessions', async (t) => 
   await open('Security')
   await page.locator('#totp-state').getByText('Off').waitFor()
   t.equal(await page.getByLabel('Current password').isVisible(), false, 'a form is there when it is asked for')
-  await page.locator('summary').filter({ hasText: 'Password' }).click()
+  await openRow(page, 'password')
   await page.getByLabel('Current password').fill('wrong')
   await page.getByLabel('New password').fill(NEXT)
   await button(page, 'Change password').click()
