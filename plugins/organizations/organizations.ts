@@ -3,11 +3,12 @@ import { batchCalls } from '../../db/batching/batching.ts'
 import type { StoredResult } from '../../db/idempotency/idempotency.ts'
 import {
   deleteMembership, deleteOrganization, findMember, findStandings, hasRoom, insertMembership, insertOrganization,
-  isSlugFree, listMembers, listOrganizations, listOrganizationsOf, lockStanding, mayJoin, replaceMembership,
-  restoreOrganization, storeCreation, updateOrganization, type ListMembersQuery, type MemberRow, type MembershipRow,
+  isSlugFree, listOrganizations, listOrganizationsOf, lockStanding, mayJoin, replaceMembership,
+  restoreOrganization, storeCreation, updateOrganization, type MemberRow, type MembershipRow,
   type OrganizationRow, type OwnOrganizationRow, type Standing, type StandingKey,
 } from '../../db/organizations/organizations.ts'
 import { deleteInvitationsBeyond, deleteInvitationsFor } from '../../db/organizations/invitations.ts'
+import { listMembers, type ListMembersQuery } from '../../db/organizations/list-members.ts'
 import { requireOwner } from '../../db/organizations/owners.ts'
 import { storeEvent } from '../../db/outbox/store.ts'
 import { toPage, type Page } from '../../db/tables/page.ts'
