@@ -470,6 +470,7 @@ export async function createProviders (dependencies: Dependencies) {
       sessions.markEnded(await db.transaction().execute(async (trx) => {
         const user = await lockUser(trx, userId)
         if (!user) throw actorId === userId ? new InvalidToken() : new UserNotFound()
+        caller.authorizeOver(user, 'identities:remove')
         await deleteIdentity(trx, userId, id, { providers: ids, loginMail: options.loginMail })
         await credentials.recordRemoved(trx, caller, userId, 'identity')
         const ended = actorId === userId ? [] : endedOf(await repairAccount(trx, userId, 'removal-by-admin', { actorId }))
