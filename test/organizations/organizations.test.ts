@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
+import { untilBlocked } from '../helpers/sql.ts'
 import { newSlug, organizationOptions, withOrganizations } from '../helpers/organizations.ts'
 
 const { options, mails } = organizationOptions({
@@ -236,6 +237,21 @@ t.test('19.6 two owners who demote or disable each other at the same time leave 
     t.equal(count, '1', results.map(({ statusCode }) => statusCode).join())
     t.ok(results.every(({ statusCode }) => [200, 401, 403, 409].includes(statusCode)))
   }
+})
+
+t.test('19.6 the deletion of an account waits for a change of an organisation of the user', async (t) => {
+  const owner = await createVerified()
+  const id = await found(owner)
+  const member = await createMember(id)
+  let isDone = false
+  const { deletion } = await sql.begin(async (trx) => {
+    await trx`select from organizations where id = ${id} for no key update`
+    const deletion = inject('DELETE', `/api/users/${member.id}`, { headers: admin.headers }).finally(() => { isDone = true })
+    await Promise.race([untilBlocked(sql, usher), deletion])
+    t.notOk(isDone, 'so that events are stored in the order in which memberships change')
+    return { deletion }
+  })
+  t.equal((await deletion).statusCode, 204)
 })
 
 t.test('19.2 the deletion of an organisation ends its memberships, and host tables may forbid it', async (t) => {
