@@ -8,7 +8,9 @@ import {
   type OrganizationRow, type OwnOrganizationRow, type Standing, type StandingKey,
 } from '../../db/organizations/organizations.ts'
 import { deleteInvitationsBeyond, deleteInvitationsFor } from '../../db/organizations/invitations.ts'
-import { listMembers, type ListMembersQuery } from '../../db/organizations/list-members.ts'
+import {
+  listMembersOf, membersKey, searchMembers, type ListMembersQuery, type MembersKey,
+} from '../../db/organizations/list-members.ts'
 import { requireOwner } from '../../db/organizations/owners.ts'
 import { storeEvent } from '../../db/outbox/store.ts'
 import { toPage, type Page } from '../../db/tables/page.ts'
@@ -66,6 +68,9 @@ export function createOrganizations (
   const { roles, maxPerUser, maxMembers } = settings
   const readStanding = batchCalls((keys: StandingKey[]) => findStandings(db, keys), {
     timeoutMs: deadlines.batch, telemetry: batch('organizations.read'),
+  })
+  const readMembers = batchCalls((keys: MembersKey[]) => listMembersOf(db, keys), {
+    timeoutMs: deadlines.batch, telemetry: batch('members.list'),
   })
   const readOwn = batchCalls((userIds: string[]) => listOrganizationsOf(db, userIds), {
     timeoutMs: deadlines.batch, telemetry: batch('organizations.list-own'),
@@ -301,7 +306,11 @@ export function createOrganizations (
     /** Returns a page of members. */
     async listMembers (caller: Caller, id: string, query: ListMembersQuery): Promise<Page<ShownMember>> {
       const standing = await read(caller, 'members:list', id)
-      const { rows, next } = await listMembers(db, standing.organization.id, query)
+      const { organization: { id: organizationId } } = standing
+      const { q } = query
+      const { rows, next } = q === undefined
+        ? await readMembers(membersKey(organizationId, query), caller.client).catch(throwUnavailable)
+        : await searchMembers(db, organizationId, { ...query, q })
       await caller.confirm()
       return { rows: rows.map((member) => show(caller, standing, member)), next }
     },
