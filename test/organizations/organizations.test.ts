@@ -239,6 +239,25 @@ t.test('19.6 two owners who demote or disable each other at the same time leave 
   }
 })
 
+t.test('19.6 a member who is being disabled does not become the only owner', async (t) => {
+  const owner = await createVerified()
+  const id = await found(owner)
+  const member = await createMember(id)
+  let isDone = false
+  const { promotion } = await sql.begin(async (trx) => {
+    await trx`update users set disabled = true where id = ${member.id}`
+    const promotion = inject('PATCH', `/api/organizations/${id}/members/${member.id}`, {
+      headers: owner.headers, payload: { role: 'owner' },
+    }).finally(() => { isDone = true })
+    await Promise.race([untilBlocked(sql, usher), promotion])
+    t.notOk(isDone, 'it waits, so that what is decided next about owners knows it')
+    return { promotion }
+  })
+  t.equal((await promotion).statusCode, 200)
+  const left = await inject('DELETE', `/api/organizations/${id}/members/${owner.id}`, { headers: owner.headers })
+  t.equal(codeOf(left), 'LAST_OWNER')
+})
+
 t.test('19.6 the deletion of an account waits for a change of an organisation of the user', async (t) => {
   const owner = await createVerified()
   const id = await found(owner)

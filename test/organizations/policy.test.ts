@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { LightMyRequestResponse } from 'fastify'
 import t from 'tap'
+import type { Actor } from '../../app.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { newSlug, organizationOptions, withOrganizations } from '../helpers/organizations.ts'
 
@@ -154,4 +155,29 @@ t.test('19.4 the rule of a host gets the organisation, and decides about it', as
   t.equal((await list(owner)).statusCode, 200)
   t.match(seen.slice(0, 2), [{ id, role: 'owner' }, id])
   t.equal((await list(member)).statusCode, 403)
+})
+
+t.test('19.4 a rule of a host that goes by the organisation of the token makes nobody an admin of the service', async (t) => {
+  const inOwn = ({ organization }: Actor) => organization?.role === 'admin'
+  const given = organizationOptions({
+    policy: { 'organizations:read': inOwn, 'members:list': inOwn, 'members:update': inOwn, 'members:invite': inOwn },
+  })
+  const usher = await createUsher(t, given.options)
+  const { createVerified, found, createMember } = withOrganizations(t, usher, given.mails)
+  const owner = await createVerified()
+  const [id, other] = [await found(owner), await found(await createVerified())]
+  const manager = await createMember(id, 'admin')
+  const { token } = (await usher.inject('POST', '/api/auth/token', {
+    headers: manager.headers, payload: { organizationId: id },
+  })).json()
+  const send = (method: 'GET' | 'PATCH' | 'POST', path: string, payload?: object) => usher.inject(
+    method, `/api/organizations${path}`, { headers: { authorization: `Bearer ${token}` }, ...payload && { payload } }
+  )
+  t.equal((await send('GET', `/${id}/members`)).statusCode, 200)
+  t.equal((await send('PATCH', `/${id}/members/${manager.id}`, { role: 'owner' })).statusCode, 403)
+  t.equal((await send('PATCH', `/${id}/members/${owner.id}`, { role: 'member' })).statusCode, 403)
+  t.equal((await send('POST', `/${id}/members`, { userId: usher.admin.id, role: 'member' })).statusCode, 403)
+  t.match((await send('GET', '')).json(), [{ id }])
+  t.equal((await send('GET', '')).json().length, 1)
+  t.equal((await send('GET', `/${other}`)).statusCode, 404)
 })
