@@ -5,6 +5,7 @@ import t from 'tap'
 import type { Actor } from '../../app.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { newSlug, organizationOptions, withOrganizations } from '../helpers/organizations.ts'
+import { startProvider } from '../helpers/provider.ts'
 
 // This test checks every cell of the table of organisations in docs/policy.md.
 const document = readFileSync(new URL('../../docs/policy.md', import.meta.url), 'utf8')
@@ -13,7 +14,9 @@ const [header = [], ...table] = section.split('\n').filter((line) => line.starts
   .map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim().replaceAll('`', '')))
 const columns = header.slice(1)
 
-const { options, mails } = organizationOptions({ organizations: { maxPerUser: 1000, maxInvitations: 1000 } })
+const { options, mails } = organizationOptions({
+  organizations: { maxPerUser: 1000, maxInvitations: 1000 }, providers: { fake: (await startProvider(t)).options },
+})
 const usher = await createUsher(t, options)
 const { inject, admin } = usher
 const { createVerified, found, add, createMember, tokenTo } = withOrganizations(t, usher, mails)
@@ -89,12 +92,15 @@ const rows: Record<string, Send> = {
   'POST /api/auth/invitations/accept': async (headers) => inject('POST', '/api/auth/invitations/accept', {
     headers, payload: { token: await invitedToken(), name: 'Ada', password: `violet ${randomUUID()}` },
   }),
+  'POST /api/auth/providers/{id}/join': async (headers) => inject('POST', '/api/auth/providers/fake/join', {
+    headers, payload: { token: await invitedToken() },
+  }),
 }
 
 t.test('19.4 the table of docs/policy.md has every route of organisations', async (t) => {
   const { paths } = (await inject('GET', '/docs/json')).json() as { paths: Record<string, object> }
   const routes = Object.entries(paths)
-    .filter(([path]) => /\/(organizations|invitations)\b/.test(path))
+    .filter(([path]) => /\/(organizations|invitations|join)\b/.test(path))
     .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`))
     .filter((route) => !route.startsWith('HEAD'))
   const named = table.map(([what = '']) => what)
