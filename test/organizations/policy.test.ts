@@ -164,7 +164,7 @@ t.test('19.4 the rule of a host gets the organisation, and decides about it', as
 })
 
 t.test('19.4 a rule of a host that goes by the organisation of the token makes nobody an admin of the service', async (t) => {
-  const inOwn = ({ organization }: Actor) => organization?.role === 'admin'
+  const inOwn = ({ role, organization }: Actor) => role === 'admin' || organization?.role === 'admin'
   const given = organizationOptions({
     policy: { 'organizations:read': inOwn, 'members:list': inOwn, 'members:update': inOwn, 'members:invite': inOwn },
   })
