@@ -141,7 +141,10 @@ export function createAccounts (dependencies: Dependencies) {
       await sendLink?.(trx)
       await notifyAdmitted?.(trx, user)
     })
-    return updateUser(caller, { id: id.toLowerCase(), changes, match, inTransaction })
+    const authorize = caller.hasRoleOfHost
+      ? (user: Pick<UserRow, 'id' | 'role'>) => caller.authorizeOver(user, 'users:replace')
+      : undefined
+    return updateUser(caller, { id: id.toLowerCase(), changes, match, authorize, inTransaction })
   }
 
   return {
@@ -186,7 +189,8 @@ export function createAccounts (dependencies: Dependencies) {
         await hooks.check('beforeUserDelete', await users.get(id, caller.client), caller)
       }
       const runHook = updates.beforeDelete(caller, id)
-      const beforeDelete = (isOwn || runHook) && (async (trx: Database) => {
+      const beforeDelete = (isOwn || runHook || caller.hasRoleOfHost) && (async (trx: Database) => {
+        caller.authorizeOver((await lockUser(trx, id))!, 'users:delete')
         // Before, because the limit of mails of an address depends on whether its user has verified it.
         if (isOwn) {
           const { email } = (await lockUser(trx, id))!

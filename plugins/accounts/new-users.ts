@@ -142,13 +142,13 @@ export function createNewUsers (
 
     /**
      * Creates a user who has proved the address by the token of an invitation, whether or not anybody may sign up.
-     * Throws `InvalidInput` if the password is the name or the address, `EmailTaken`, and what a hook of the host,
-     * `check` and `inTransaction` throw.
+     * Without a password, the user logs in by a provider or a mail. Throws `InvalidInput` if the password is the name
+     * or the address, `EmailTaken`, and what a hook of the host, `check` and `inTransaction` throw.
      * @param steps `check` runs before anything is written, with the id that the user will have; `inTransaction` adds
      * what belongs to the user
      */
     async createByInvitation (
-      caller: Caller, { password, ...given }: { name: string, email: string, password: string },
+      caller: Caller, { password, ...given }: { name: string, email: string, password?: string | undefined },
       { check, inTransaction }: {
         check: (userId: string) => Promise<void>
         inTransaction: (trx: Database, created: UserRow) => Promise<void>
@@ -165,7 +165,8 @@ export function createNewUsers (
       })
       const id = newId()
       await check(id)
-      const passwordHash = await passwords.hash(password, { ...hashingOf(caller), isKnown: true })
+      const passwordHash =
+        password === undefined ? null : await passwords.hash(password, { ...hashingOf(caller), isKnown: true })
       const onCreate = hooks.during('onUserCreate', caller)
       return db.transaction().execute(async (trx) => {
         const row = { ...user, passwordHash, context: audit.contextOf(caller) }
