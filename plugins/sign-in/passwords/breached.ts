@@ -8,15 +8,12 @@ import { createPublicRequest } from '../../support/public-request.ts'
 import { createSampler } from '../../support/sampler.ts'
 import { openBreachedFile } from './breached-file.ts'
 import { askBreachedService } from './breached-service.ts'
-import type { Hashing } from './passwords.ts'
+import type { RejectBreached } from './passwords.ts'
 
 // The threads that read a disk that hangs are not those that hash passwords.
 const MAX_READS = 2
 const MAX_REQUESTS = 16
 const MAX_WAITING = 200
-
-/** Throws `BreachedPassword` if a password, in the form that is hashed, has appeared in a breach. */
-export type RejectBreached = (password: string, hashing: Hashing) => Promise<void>
 
 type LookUp = (hash: string, signal: AbortSignal) => Promise<boolean>
 

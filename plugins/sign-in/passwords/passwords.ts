@@ -15,7 +15,6 @@ import type { Core } from '../../core.ts'
 import { FairQueue } from '../../support/fair-queue.ts'
 import { purgeRegularly } from '../../support/purge.ts'
 import type { Caller } from '../../access/caller.ts'
-import type { RejectBreached } from './breached.ts'
 import { checkHash, doWork, remainingWork } from './check-hash.ts'
 
 const WAITING = 200
@@ -55,6 +54,9 @@ export interface Hashing {
 /** Returns who has sent the password of a request. Callers with a token, and the host, are known. */
 export const hashingOf = ({ client, address, actor, isHost }: Caller): Hashing =>
   ({ client, address, isKnown: actor !== null || isHost })
+
+/** Throws `BreachedPassword` if a password, in the form that is hashed, has appeared in a breach. */
+export type RejectBreached = (password: string, hashing: Hashing) => Promise<void>
 
 export type Passwords = ReturnType<typeof createPasswords>
 
