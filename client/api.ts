@@ -1652,6 +1652,8 @@ export interface components {
         Errors: {
             /** @description One sentence per problem, in the order of the schema */
             errors: string[];
+            /** @description A stable identifier of a problem that the schema does not describe, such as `BREACHED_PASSWORD` */
+            code?: string;
         };
         /**
          * LoginFailure
@@ -2280,7 +2282,7 @@ export interface components {
         ConfirmationErrors: {
             /** @description One sentence per problem, in the order of the schema */
             errors: string[];
-            /** @description `PASSWORD_REQUIRED` if the request must be repeated with a password */
+            /** @description `PASSWORD_REQUIRED` if the request must be repeated with a password, `BREACHED_PASSWORD` if with another one */
             code?: string;
         };
         /** RequestLoginMail */

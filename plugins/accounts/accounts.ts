@@ -229,7 +229,7 @@ export function createAccounts (dependencies: Dependencies) {
         await audit.add(caller, { action: 'password.change-failed' })
       }
       const from = await login.checkOwnPassword(caller, user, currentPassword, logFailure)
-      const to = await passwords.hash(password, hashingOf(caller))
+      const to = await passwords.hashChosen(password, hashingOf(caller))
       const undo = undoLinks.create()
       const changed = await db.transaction().execute(async (trx) => {
         const changed = await changePassword(trx, { userId, from, to, sessionId, undo: undo?.hash })
@@ -301,7 +301,7 @@ export function createAccounts (dependencies: Dependencies) {
       // After the token was found to be valid, and before it is used up.
       if (needed === 'password') rejectPersonalWords(password!, { name, email })
       const passwordHash = needed === 'password'
-        ? await passwords.hash(password!, { ...hashingOf(caller), isKnown: true })
+        ? await passwords.hashChosen(password!, { ...hashingOf(caller), isKnown: true })
         : undefined
       const { undo, mails } = undoLinks.forEmailChange(true, caller.languageOf(userId))
       const inTransaction = updates.during(caller)

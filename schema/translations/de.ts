@@ -416,6 +416,7 @@ export const de: Texts = {
   totpGone: 'Die Authentifizierungs-App ist nicht mehr vorhanden.',
   passwordRequired: 'Wählen Sie ein Passwort für Ihr Konto.',
   commonPassword: 'Dieses Passwort wird zu häufig verwendet.',
+  breachedPassword: 'Dieses Passwort ist in einem Datenleck aufgetaucht. Wählen Sie eines, das Sie sonst nirgends verwenden.',
   shortPassword: 'Das Passwort muss mindestens 8 Zeichen haben.',
   longPassword: 'Das Passwort darf höchstens 256 Zeichen haben.',
   samePassword: 'Das neue Passwort muss sich vom aktuellen unterscheiden.',

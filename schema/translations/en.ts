@@ -414,6 +414,7 @@ export const en = {
   totpGone: 'The authenticator app is not there any more.',
   passwordRequired: 'Choose a password for your account.',
   commonPassword: 'This password is too common.',
+  breachedPassword: 'This password has appeared in a data breach. Choose one that you use nowhere else.',
   shortPassword: 'The password must have at least 8 characters.',
   longPassword: 'The password must have at most 256 characters.',
   samePassword: 'The new password must differ from the current one.',

@@ -402,6 +402,7 @@ export const es: Texts = {
   totpGone: 'La aplicación de autenticación ya no existe.',
   passwordRequired: 'Elija una contraseña para su cuenta.',
   commonPassword: 'Esta contraseña es demasiado común.',
+  breachedPassword: 'Esta contraseña ha aparecido en una filtración de datos. Elige una que no uses en ningún otro sitio.',
   shortPassword: 'La contraseña debe tener al menos 8 caracteres.',
   longPassword: 'La contraseña debe tener como máximo 256 caracteres.',
   samePassword: 'La contraseña nueva debe ser distinta de la actual.',

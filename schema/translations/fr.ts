@@ -409,6 +409,7 @@ export const fr: Texts = {
   totpGone: 'L’application d’authentification n’existe plus.',
   passwordRequired: 'Choisissez un mot de passe pour votre compte.',
   commonPassword: 'Ce mot de passe est trop courant.',
+  breachedPassword: 'Ce mot de passe est apparu dans une fuite de données. Choisissez-en un que vous n’utilisez nulle part ailleurs.',
   shortPassword: 'Le mot de passe doit comporter au moins 8 caractères.',
   longPassword: 'Le mot de passe doit comporter au plus 256 caractères.',
   samePassword: 'Le nouveau mot de passe doit être différent de l’actuel.',

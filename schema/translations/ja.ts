@@ -397,6 +397,7 @@ export const ja: Texts = {
   totpGone: '認証アプリはもうありません。',
   passwordRequired: 'アカウントのパスワードを決めてください。',
   commonPassword: 'このパスワードはよく使われすぎています。',
+  breachedPassword: 'このパスワードは過去のデータ漏えいに含まれています。ほかで使っていないパスワードを選んでください。',
   shortPassword: 'パスワードは8文字以上にしてください。',
   longPassword: 'パスワードは256文字以内にしてください。',
   samePassword: '新しいパスワードは現在のものと異なる必要があります。',

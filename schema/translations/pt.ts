@@ -401,6 +401,7 @@ export const pt: Texts = {
   totpGone: 'O aplicativo autenticador não existe mais.',
   passwordRequired: 'Escolha uma senha para sua conta.',
   commonPassword: 'Esta senha é comum demais.',
+  breachedPassword: 'Esta senha apareceu em um vazamento de dados. Escolha uma que você não use em nenhum outro lugar.',
   shortPassword: 'A senha deve ter pelo menos 8 caracteres.',
   longPassword: 'A senha deve ter no máximo 256 caracteres.',
   samePassword: 'A nova senha deve ser diferente da atual.',

@@ -392,6 +392,7 @@ export const zhHans: Texts = {
   totpGone: '身份验证器应用已不存在。',
   passwordRequired: '请为您的账号选择密码。',
   commonPassword: '此密码过于常见。',
+  breachedPassword: '此密码曾出现在数据泄露事件中。请选择一个未在其他地方使用的密码。',
   shortPassword: '密码至少需要 8 个字符。',
   longPassword: '密码最多 256 个字符。',
   samePassword: '新密码必须与当前密码不同。',
