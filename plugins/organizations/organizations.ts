@@ -105,9 +105,10 @@ export function createOrganizations (
   const allows = (caller: Caller, action: OrganizationAction, standing: Standing): boolean =>
     caller.allows(action, { organizationId: standing.organization.id }, membershipOf(standing))
 
-  // Returns whether the caller has a permission in every organisation, as admins of the service have. A rule of the host
-  // may go by the organisation of the token, which says nothing about others.
-  const allowsEverywhere = (caller: Caller, action: OrganizationAction): boolean => caller.allows(action, undefined, null)
+  // Returns whether the caller has a permission in every organisation, as admins of the service have. A rule of the
+  // host may go by the organisation of the token, which says nothing about others.
+  const allowsEverywhere = (caller: Caller, action: OrganizationAction): boolean =>
+    caller.allows(action, undefined, null)
 
   /** Throws unless the caller has a permission in every organisation. */
   const authorizeEverywhere = (caller: Caller, action: OrganizationAction): void =>

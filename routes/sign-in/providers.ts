@@ -9,9 +9,9 @@ import { translate } from '../../plugins/http/errors.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
 import { addVary } from '../../plugins/http/vary.ts'
 import {
-  BackChannelLogout, BeginProvider, BegunProvider, EmailUnproven, IdentityList, InvalidState, JoinByProvider, LoggedOut,
-  ProviderList, ProviderNotFound, ProviderRejected, ProviderResponse, RETURN_TO_CHARACTERS, StartProvider, STATE_SECONDS,
-  type Provider,
+  BackChannelLogout, BeginProvider, BegunProvider, EmailUnproven, IdentityList, InvalidState, JoinByProvider,
+  LoggedOut, ProviderList, ProviderNotFound, ProviderRejected, ProviderResponse, RETURN_TO_CHARACTERS, StartProvider,
+  STATE_SECONDS, type Provider,
 } from '../../schema/sign-in/providers.ts'
 import { SecondFactorRequired } from '../../schema/sign-in/second-factor.ts'
 import { combinedTag, pageTag } from '../../schema/http/entity-tag.ts'

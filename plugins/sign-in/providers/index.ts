@@ -161,7 +161,11 @@ export async function createProviders (dependencies: Dependencies) {
 
   async function begin (
     { provider, intent, returnTo, browser, caller, invitation }: {
-      provider: string, intent: Intent, returnTo: string | undefined, browser: string, caller?: Caller
+      provider: string
+      intent: Intent
+      returnTo: string | undefined
+      browser: string
+      caller?: Caller
       invitation?: string
     }
   ): Promise<string> {

@@ -90,7 +90,8 @@ ${content}
 
 /** Returns a row that leads to another page. */
 export const settingLink = (
-  id: string, title: string, { icon: name, href, hint, action }: { icon: Icon, href: string, hint: string, action: string }
+  id: string, title: string,
+  { icon: name, href, hint, action }: { icon: Icon, href: string, hint: string, action: string }
 ): Html => html`<div class="setting" id="${id}-section" data-rest><div class="row"><span class="picture">${icon(name)}</span>
 <div class="main"><h2 class="title" id="${id}-title">${title}</h2><p class="hint">${hint}</p></div>
 <span class="badge" id="${id}-state"></span><a class="button plain small" href="${href}" aria-describedby="${id}-title">${action}</a></div></div>`
