@@ -290,7 +290,7 @@ t.test('17.1 an API key on the account page: create it with step-up, see it once
   t.equal(await page.getByLabel('passwords:change').count(), 0, 'no key can have it')
   await button(page, 'Create').click()
   const dialog = page.getByRole('dialog', { name: 'Confirm that it is you' })
-  await dialog.getByLabel('Password').fill(user.password)
+  await dialog.getByLabel('Password', { exact: true }).fill(user.password)
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'Your new API key' }).waitFor()
   t.equal(await page.evaluate(() => document.activeElement?.id), 'key-title')
