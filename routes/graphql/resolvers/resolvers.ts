@@ -237,7 +237,7 @@ const resolvers = {
       async subscribe (_, { authorId: author, after }, context) {
         const cursor = context.lastEventId ?? after
         const authorId = author?.toLowerCase()
-        return context.usher.usherPosts.events!.open(await readerOf(context, 'posts:read'), {
+        return context.usher.usherPosts.events.open(await readerOf(context, 'posts:read'), {
           authorId, after: cursor == null ? undefined : decodePlace(cursor),
         })
       },
