@@ -205,6 +205,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(accountSafetyRoutes)
     await api.register(userRoutes)
     if (app.usherOptions.organizations) await api.register(import('./routes/organizations/organizations.ts'))
+    if (has('posts')) await api.register(import('./routes/posts/posts.ts'))
     await api.register(auditRoutes)
     await api.register(adminRoutes)
     if (has('uploads')) await api.register(import('./routes/uploads/uploads.ts'))
