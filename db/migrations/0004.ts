@@ -3,11 +3,6 @@ import type { Migration } from './migration.ts'
 
 /** What lists of posts need (contract 22). */
 export const postLists: Migration = {
-  indexes: (schema) => {
-    const posts = sql.id(schema, 'posts')
-    return [
-      // Lists of posts since a time find there where they end.
-      { name: 'posts_created', on: sql`${posts} (created_at, position)` },
-    ]
-  },
+  // Lists of posts since a time find there where they end.
+  indexes: (schema) => [{ name: 'posts_created', on: sql`${sql.id(schema, 'posts')} (created_at, position)` }],
 }

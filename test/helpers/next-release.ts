@@ -5,7 +5,7 @@ import { temporaryFolder } from './temporary-folder.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const PARTS = ['app.ts', 'client', 'db', 'deploy', 'node', 'package.json', 'plugins', 'routes', 'schema', 'testing']
-const LAST = "  '0002': after010,\n"
+const LAST = "  '0004': postLists,\n"
 
 /**
  * Copies this tree, with the migrations of test/helpers/next-migrations.ts, to a temporary folder, as a next release
