@@ -31,7 +31,7 @@ const rendered = new WeakMap<PostRow, string>()
 /** Adds the stream of new posts (contract 22.2), which is that of the subscription `postCreated`. */
 const eventsRoute: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherPosts: { events: posts }, usherStreams: { connections, events }, usherAccess: { identifies, policy, readerOf },
+    usherPosts: { events: { created: posts } }, usherStreams: { connections, events }, usherAccess: { identifies, policy, readerOf },
   } = app
 
   app.get('/posts/events', {
@@ -74,9 +74,9 @@ const eventsRoute: FastifyPluginAsyncTypebox = async (app) => {
 
 // Delivers posts until the stream of either side is closed. If posts were lost, the client learns it when it connects
 // again.
-async function deliver (posts: PostStream, stream: EventStream): Promise<void> {
+async function deliver (posts: PostStream<PostRow>, stream: EventStream): Promise<void> {
   try {
-    for await (const { postCreated: post } of posts) {
+    for await (const post of posts) {
       await waitForTimeSlice()
       stream.write(render(post))
       if (stream.unread < ENOUGH_BYTES) continue
