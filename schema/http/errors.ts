@@ -64,6 +64,14 @@ export const Overloaded = defineError('OVERLOADED', 'The server is busy, try aga
 /** The code of an invalid input, if its problems have no other. Only GraphQL shows it. */
 export const INVALID_INPUT = 'INVALID_INPUT'
 
+/** Returns whether an error is temporary: the database is unavailable or the node overloaded. */
+export function isOutage (error: unknown): error is Error {
+  return error instanceof DatabaseUnavailable || error instanceof Overloaded
+}
+
+export const TooManyConnections =
+  defineError('TOO_MANY_CONNECTIONS', 'This network has too many sockets and event streams open: close some first', 429)
+
 /**
  * The input of a request is invalid (contract 1.2). The 400 response lists all problems at once, in schema order, with
  * one sentence for each.

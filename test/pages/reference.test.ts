@@ -176,6 +176,12 @@ t.test('8 GET /docs/json', async (t) => {
       'POST /api/uploads/{id}/links': '201 400 401 403 404 408 409 413 415 500 503 bearer',
       'GET /api/uploads/{id}/links': '200 401 403 404 500 503 bearer',
       'DELETE /api/uploads/{id}/links/{linkId}': '204 400 401 403 404 408 413 415 500 503 bearer',
+      'GET /api/posts': '200 304 400 401 403 412 500 503 ',
+      'POST /api/posts': '201 400 401 403 404 408 409 410 413 415 422 429 500 503 bearer',
+      'GET /api/posts/events': '200 400 401 403 410 429 500 503 ',
+      'GET /api/posts/{id}': '200 304 401 403 404 412 500 503 ',
+      'PATCH /api/posts/{id}': '200 400 401 403 404 408 412 413 415 500 503 bearer',
+      'DELETE /api/posts/{id}': '204 400 401 403 404 408 412 413 415 500 503 bearer',
       'GET /api/redirect': '302 500 503 ',
     })
     t.strictSame(document.components.securitySchemes, {
@@ -308,7 +314,8 @@ t.test('8 GET /docs/json', async (t) => {
       'POST /api/auth/step-up', 'POST /api/auth/totp/confirm', 'POST /api/auth/email-verification/check',
       'POST /api/auth/email-verification/confirm', 'POST /api/auth/undo/check', 'POST /api/auth/undo',
       'POST /api/auth/providers/{id}/link', 'POST /api/auth/providers/{id}/step-up',
-      'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}', 'PATCH /api/uploads/{id}',
+      'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}', 'POST /api/posts', 'PATCH /api/posts/{id}',
+      'PATCH /api/uploads/{id}',
       'POST /api/uploads/{id}/links'].sort())
     for (const [name, example] of Object.entries(examples)) t.type(example, 'object', name)
     t.strictSame(
@@ -318,8 +325,8 @@ t.test('8 GET /docs/json', async (t) => {
       operations.filter(({ name }) => name.startsWith('PATCH '))
         .flatMap(({ operation }) => Object.keys(operation.requestBody!.content)),
       ['application/json', 'application/merge-patch+json', 'application/json', 'application/merge-patch+json',
-        'application/json', 'application/offset+octet-stream'],
-      'of passkeys, of users and of uploads'
+        'application/json', 'application/merge-patch+json', 'application/json', 'application/offset+octet-stream'],
+      'of passkeys, of users, of posts and of uploads'
     )
     t.match(document.components.schemas.UploadForm, { properties: { description: { examples: ['A greeting'] } } })
 

@@ -135,6 +135,7 @@ const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
     createSampler: SERVICE,
   },
   'plugins/posts/posts.ts': { createRecentRejections: OWNERS },
+  'plugins/streams/connections.ts': { 'new ClientQuota': NETWORKS },
   'plugins/support/client-quota.ts': { limitOf: NETWORKS },
   'plugins/support/after-response.ts': { WAITING: NETWORKS, 'new FairQueue': NETWORKS },
   'plugins/uploads/s3/requests.ts': { MAX_DOWNLOADS: BEHIND, MAX_OTHERS: SERVICE },
