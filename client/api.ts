@@ -7809,6 +7809,8 @@ export interface operations {
             /** @description A post */
             200: {
                 headers: {
+                    /** @description The entity tag of the current version */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {

@@ -31,7 +31,8 @@ const rendered = new WeakMap<PostRow, string>()
 /** Adds the stream of new posts (contract 22.2), which is that of the subscription `postCreated`. */
 const eventsRoute: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherPosts: { events: { created: posts } }, usherStreams: { connections, events }, usherAccess: { identifies, policy, readerOf },
+    usherPosts: { events: { created: posts } }, usherStreams: { connections, events },
+    usherAccess: { identifies, policy, readerOf },
   } = app
 
   app.get('/posts/events', {
