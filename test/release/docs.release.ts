@@ -227,7 +227,7 @@ t.test('8 /docs/guide is an index with a search, accessible and fitting, light o
       t.equal((await look(page)).excess, 0, `${name}, ${path}`)
     }
     if (isPhone) {
-      await page.getByRole('button', { name: 'Documents' }).click()
+      await page.getByRole('button', { name: 'Documents', exact: true }).click()
       t.strictSame(await violationsIn(page), [], `${name}, tree`)
       await page.keyboard.press('Escape')
     }
