@@ -1,32 +1,6 @@
 import { copyButton, docsPage, LENS, type DocsPlaces } from './docs-page.ts'
 import { attributes, html, trusted, type Html, type HtmlValue } from './html.ts'
-import { createSample } from './samples.ts'
-
-/** A schema of OpenAPI 3.1, as far as the page shows it. */
-export interface Schema {
-  $ref?: string
-  type?: string | readonly string[]
-  title?: string
-  description?: string
-  required?: readonly string[]
-  properties?: Readonly<Record<string, Schema>>
-  additionalProperties?: Schema | boolean
-  items?: Schema
-  anyOf?: readonly Schema[]
-  enum?: readonly unknown[]
-  const?: unknown
-  format?: string
-  pattern?: string
-  default?: unknown
-  examples?: readonly unknown[]
-  contentMediaType?: string
-  minLength?: number
-  maxLength?: number
-  minimum?: number
-  maximum?: number
-  minItems?: number
-  maxItems?: number
-}
+import { createSample, type Schema } from './samples.ts'
 
 /** The body of a failure. */
 interface Failure { error?: string, code?: string, errors?: readonly string[] }

@@ -1,4 +1,28 @@
-import type { Schema } from './reference-page.ts'
+/** A schema of OpenAPI 3.1, as far as the page shows it. */
+export interface Schema {
+  $ref?: string
+  type?: string | readonly string[]
+  title?: string
+  description?: string
+  required?: readonly string[]
+  properties?: Readonly<Record<string, Schema>>
+  additionalProperties?: Schema | boolean
+  items?: Schema
+  anyOf?: readonly Schema[]
+  enum?: readonly unknown[]
+  const?: unknown
+  format?: string
+  pattern?: string
+  default?: unknown
+  examples?: readonly unknown[]
+  contentMediaType?: string
+  minLength?: number
+  maxLength?: number
+  minimum?: number
+  maximum?: number
+  minItems?: number
+  maxItems?: number
+}
 
 const ID = '019a3f6e-7c1d-7b52-9a40-3f2f1c8f5d21'
 

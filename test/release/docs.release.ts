@@ -64,6 +64,11 @@ t.test('15.3 /docs of the node', async (t) => {
     const { fileUrl } = JSON.parse(await upload.locator('.answer pre').first().innerText()) as { fileUrl: string }
     t.match(await upload.getByRole('group', { name: 'curl' }).innerText(), /-H "Authorization: Bearer \$TOKEN".*-F 'file=@a\.txt'/s)
     const users = await open(page, '#operation-listUsers')
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await users.getByLabel('limit').fill('7')
+    await users.getByRole('button', { name: 'Copy' }).click()
+    await users.getByRole('button', { name: 'Copied' }).waitFor()
+    t.match(await page.evaluate(() => navigator.clipboard.readText()), `curl -X GET '${url}/api/users?limit=7'`)
     await users.getByLabel('Accept').selectOption('application/vnd.api.v2+json')
     await users.getByLabel('limit').fill('1')
     t.equal(await send(users), '200')
