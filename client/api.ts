@@ -588,6 +588,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/providers/{id}/join": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Get the address at a provider that accepts an invitation to an organisation with a new account */
+        post: operations["startProviderJoin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/providers/{id}/step-up": {
         parameters: {
             query?: never;
@@ -1635,6 +1652,8 @@ export interface components {
         Errors: {
             /** @description One sentence per problem, in the order of the schema */
             errors: string[];
+            /** @description A stable identifier of a problem that the schema does not describe, such as `BREACHED_PASSWORD` */
+            code?: string;
         };
         /**
          * LoginFailure
@@ -2055,6 +2074,13 @@ export interface components {
             /** @description Where the browser goes at the end: a path of this origin, or a URL of `publicUrl` or an allowed origin, of at most 2048 characters with those encoded that are not ASCII */
             returnTo?: string;
         };
+        /** JoinByProvider */
+        JoinByProvider: {
+            /** @description The token in the link of the mail, after `#token=` */
+            token: string;
+            /** @description Where the browser goes at the end: a path of this origin, or a URL of `publicUrl` or an allowed origin, of at most 2048 characters with those encoded that are not ASCII */
+            returnTo?: string;
+        };
         /**
          * BegunProvider
          * @description Where the page sends the browser
@@ -2256,7 +2282,7 @@ export interface components {
         ConfirmationErrors: {
             /** @description One sentence per problem, in the order of the schema */
             errors: string[];
-            /** @description `PASSWORD_REQUIRED` if the request must be repeated with a password */
+            /** @description `PASSWORD_REQUIRED` if the request must be repeated with a password, `BREACHED_PASSWORD` if with another one */
             code?: string;
         };
         /** RequestLoginMail */
@@ -5489,6 +5515,49 @@ export interface operations {
             408: components["responses"]["RequestTimeout"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    startProviderJoin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "token": "the-token-of-the-link",
+                 *       "returnTo": "/notes"
+                 *     }
+                 */
+                "application/json": components["schemas"]["JoinByProvider"];
+            };
+        };
+        responses: {
+            /** @description Where the page sends the browser */
+            200: {
+                headers: {
+                    /** @description The session cookie, or that of a sign-up or of a login that has begun. Without a value, it removes the one that the client has */
+                    "Set-Cookie"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BegunProvider"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];
             503: components["responses"]["ServiceUnavailable"];
         };

@@ -18,15 +18,21 @@ export interface FollowedPost {
   cursor: string
 }
 
+/** What has happened to a post. The post is as it was when this was read. */
+export type PostChange<Post = Omit<FollowedPost, 'cursor'>> =
+  { type: 'created' | 'updated', cursor: string, post: Post } | { type: 'deleted', cursor: string, id: string }
+
 export interface FollowOptions {
   /** Only the posts of this user. */
   authorId?: string
   /**
-   * The cursor of the last post that is known: the `startCursor` of a page of posts, or a followed post's `cursor`.
+   * The cursor of what is known: the `startCursor` of a page of posts, or the `cursor` of a followed post or change.
    * Default: now.
    */
   after?: string
-  /** The fields of each post, in GraphQL. `cursor` is always added. */
+  /** Called once, with the cursor after which it follows, before anything is yielded: read then what is followed. */
+  onStart?: (after: string) => void
+  /** The fields of each post, in GraphQL. `followPosts` adds `cursor`. */
   fields?: string
   /** Server-sent events, or a WebSocket. Default: `events`. */
   transport?: 'events' | 'socket'
@@ -36,6 +42,7 @@ export interface FollowOptions {
   retry?: RetryOptions
 }
 
+const FIELDS = 'id title content createdAt author { id name }'
 const FORBIDDEN = [4401, 4403]
 // A connection that lasted for this long has worked.
 const STABLE_MS = 1000
@@ -44,22 +51,53 @@ const STABLE_MS = 1000
  * Follows new posts: yields every one exactly once, in commit order, whatever happens to connections and nodes in
  * between. Throws an `UsherError` when the session is over, or if the server rejects the subscription.
  */
-export async function * followPosts<Post extends { cursor: string } = FollowedPost> (
+export function followPosts<Post extends { cursor: string } = FollowedPost> (
   client: UsherClient, options: FollowOptions = {}
 ): AsyncGenerator<Post, void> {
-  const {
-    authorId, fields = 'id title content createdAt author { id name }', transport = 'events', retry = {},
-  } = options
+  return follow<Post>(client, options, 'postCreated', `cursor ${options.fields ?? FIELDS}`)
+}
+
+/**
+ * Follows new posts, changes and deletions, in commit order, whatever happens to connections and nodes in between.
+ * After an interruption, it yields the last state of what has changed meanwhile. Throws what `followPosts` throws, and
+ * an `UsherError` with the code `CURSOR_TOO_OLD` after an interruption of more than 30 days.
+ */
+export async function * followPostChanges<Post = Omit<FollowedPost, 'cursor'>> (
+  client: UsherClient, options: FollowOptions = {}
+): AsyncGenerator<PostChange<Post>, void> {
+  const post = `cursor post { ${options.fields ?? FIELDS} }`
+  const changes = follow<ChangeOfPost<Post>>(
+    client, options, 'postChanged',
+    `__typename ... on PostCreated { ${post} } ... on PostUpdated { ${post} } ... on PostDeleted { cursor id }`
+  )
+  for await (const { __typename: name, cursor, post, id } of changes) {
+    if (name === 'PostDeleted') yield { type: 'deleted', cursor, id: id! }
+    else yield { type: name === 'PostCreated' ? 'created' : 'updated', cursor, post: post! }
+  }
+}
+
+interface ChangeOfPost<Post> { __typename: string, cursor: string, post?: Post, id?: string }
+
+async function * follow<Event extends { cursor: string }> (
+  client: UsherClient, options: FollowOptions, field: string, selection: string
+): AsyncGenerator<Event, void> {
+  const { authorId, transport = 'events', retry = {} } = options
   const query =
-    `subscription ($authorId: ID, $after: String) { postCreated(authorId: $authorId, after: $after) { cursor ${fields} } }`
+    `subscription ($authorId: ID, $after: String) { ${field}(authorId: $authorId, after: $after) { ${selection} } }`
   const stop = new AbortController()
   const end = () => stop.abort()
   options.signal?.addEventListener('abort', end)
   if (options.signal?.aborted) end()
   const { signal } = stop
   const hasUser = client.session.current.state === 'active'
-  let { after } = options
+  let { after, onStart } = options
   let failures = 0
+
+  const begin = (cursor: string) => {
+    after = cursor
+    onStart?.(cursor)
+    onStart = undefined
+  }
 
   const payload = () => ({ query, variables: { authorId, after } })
   // Events start with the cursor that their posts follow.
@@ -73,7 +111,7 @@ export async function * followPosts<Post extends { cursor: string } = FollowedPo
     if (/json/.test(response.headers.get('Content-Type') ?? '')) return yield await response.json() as GraphqlResult
     for await (const { id, event, data } of readEvents(response.body)) {
       if (event === 'next' && data) yield JSON.parse(data) as GraphqlResult
-      else if (id) { after ??= id; yield undefined }
+      else if (id) { begin(after ?? id); yield undefined }
     }
   }
 
@@ -87,6 +125,7 @@ export async function * followPosts<Post extends { cursor: string } = FollowedPo
   async function * bySocket (): AsyncGenerator<GraphqlResult | undefined, void> {
     // Without a cursor, what is created before a socket connects again would be missed.
     if (after === undefined) await readCursor()
+    else begin(after)
     const url = new URL(`${client.baseUrl}/graphql`, pageUrl)
     url.protocol = url.protocol.replace('http', 'ws')
     yield * readSocket(url.href, payload(), token, signal)
@@ -101,12 +140,12 @@ export async function * followPosts<Post extends { cursor: string } = FollowedPo
         if (hasUser && !token) throw over()
         for await (const result of transport === 'socket' ? bySocket() : byEvents()) {
           if (!result) continue
-          const post = result.data?.['postCreated'] as Post | null | undefined
-          if (!post) throw toGraphqlError(result)
-          // Before the caller has the post, because it may stop here and go on with its cursor.
-          after = post.cursor
+          const event = result.data?.[field] as Event | null | undefined
+          if (!event) throw toGraphqlError(result)
+          // Before the caller has the event, because it may stop here and go on with its cursor.
+          after = event.cursor
           failures = 0
-          yield post
+          yield event
         }
       } catch (error) {
         if (signal.aborted) return

@@ -8,6 +8,7 @@ import { build } from 'esbuild'
 import ts from 'typescript'
 import manifest from '../package.json' with { type: 'json' }
 import { createPage } from '../routes/graphql/graphiql/page.ts'
+import { FONT, FONT_SOURCE } from '../routes/pages/font.ts'
 
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
@@ -26,6 +27,8 @@ for (const file of globSync(read, { cwd: root })) {
   if (existsSync(join(dist, file))) throw new Error(`${file} is a file of a page and the output of a module`)
   cpSync(join(root, file), join(dist, file))
 }
+cpSync(join(root, 'node_modules', FONT_SOURCE), join(dist, 'routes/pages', FONT))
+cpSync(join(root, 'node_modules/@fontsource-variable/inter/LICENSE'), join(dist, 'routes/pages/inter.LICENSE'))
 // tsc copies the package.json that a module imports. In dist/ it would make Node.js treat dist/ as a package of its
 // own.
 rmSync(join(dist, 'package.json'))

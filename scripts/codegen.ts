@@ -40,6 +40,9 @@ async function generateResolvers (): Promise<string> {
       mappers: {
         User: '../../db/tables/index.ts#UserRow',
         Post: '../../db/posts/posts.ts#ListedPost',
+        PostCreated: '../../db/posts/followed.ts#ChangedPost',
+        PostUpdated: '../../db/posts/followed.ts#ChangedPost',
+        PostDeleted: '../../db/posts/followed.ts#ChangedPost',
         Upload: '../../db/uploads/uploads.ts#UploadRow',
         Organization: '../../db/organizations/organizations.ts#SeenOrganization',
         Membership: '../../plugins/organizations/organizations.ts#ShownMember',

@@ -2,6 +2,7 @@ import { sql, type Kysely, type RawBuilder } from 'kysely'
 import { addColumns, listMissingColumns } from '../users/field-columns.ts'
 import { createTables } from './0001.ts'
 import { after010 } from './0002.ts'
+import { postChanges } from './0003.ts'
 import { buildIndexes, createIndexes } from './indexes.ts'
 import type { Migration, Script } from './migration.ts'
 import { inShortTransaction, whileAlone, type Limit, type ReportStep } from './steps.ts'
@@ -17,6 +18,7 @@ export type Migrations = Readonly<Record<string, Migration>>
 export const migrations: Migrations = {
   '0001': createTables,
   '0002': after010,
+  '0003': postChanges,
 }
 
 export interface MigrateOptions {

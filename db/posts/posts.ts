@@ -44,9 +44,10 @@ function membersOf (fields: ReadonlySet<string>, content?: RawBuilder<string | n
   return ['id' as const, ...requested.map((field) => field === 'content' ? content!.as(field) : field)]
 }
 
-// The condition that a post's author was not deleted. PostgreSQL hashes the subquery, which is nearly always empty,
-// once per statement. An anti-join would look it up once per post.
-const visible = (query: ExpressionBuilder<Tables, 'posts'>) =>
+/** The condition that a post's author was not deleted. */
+// PostgreSQL hashes the subquery, which is nearly always empty, once per statement. An anti-join would look it up once
+// per post.
+export const visible = (query: ExpressionBuilder<Tables, 'posts'>) =>
   query('author_id', 'not in', query.selectFrom('deleted_users').select('user_id'))
 
 const selectPosts = prepare((db, { ids }: { ids: string }) => db.selectFrom('posts').select(postColumns)
@@ -91,24 +92,6 @@ export async function listPosts (
   const rows = await db.selectFrom(page.select(contentBytes).as('post'))
     .select([...membersOf(requested, contentOfShortList), 'contentBytes']).orderBy('position', 'desc').execute()
   return toPage(rows, limit)
-}
-
-export interface ListPostsAfterQuery {
-  /** The position after which posts are listed. */
-  after: string
-  authorId?: string | undefined
-  limit: number
-}
-
-/** Returns at most `limit` posts that follow a position in commit order, oldest first. */
-export async function listPostsAfter (
-  db: Database, { after, authorId, limit }: ListPostsAfterQuery
-): Promise<PostRow[]> {
-  if (authorId !== undefined && !isUuid(authorId)) return []
-  return db.selectFrom('posts').select(postColumns).where(visible)
-    .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
-    .where('position', '>', after).orderBy('position').limit(limit)
-    .execute()
 }
 
 /** The key of an author's newest posts in a batch: the author's id, the number of posts and their fields. */

@@ -9,7 +9,9 @@ import type {
 } from './mail-links.ts'
 import type { LoginFailuresTable, RecognisedNetworksTable, ThrottleTable } from './throttle.ts'
 import type { DeletedUsersTable, UserImportsTable, UsersTable } from './users.ts'
-import type { CurrentEpochView, PositionSequence, PostRatesTable, PostsTable } from './posts.ts'
+import type {
+  CurrentEpochView, PositionSequence, PostDeletionsTable, PostRatesTable, PostsTable,
+} from './posts.ts'
 import type { ResumableUploadsTable, UploadLinksTable, UploadUsageTable, UploadsTable } from './uploads.ts'
 import type { MembershipsTable, OrganizationInvitationsTable, OrganizationsTable } from './organizations.ts'
 import type { AuditCountedTable, AuditCountsTable, AuditTable } from './audit.ts'
@@ -47,6 +49,7 @@ export interface Tables {
   recognised_networks: RecognisedNetworksTable
   login_failures: LoginFailuresTable
   posts: PostsTable
+  post_deletions: PostDeletionsTable
   posts_position_seq: PositionSequence
   current_epoch: CurrentEpochView
   post_rates: PostRatesTable

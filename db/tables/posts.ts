@@ -16,6 +16,21 @@ export interface PostsTable {
   updated_at: Generated<Date>
   /** Every update changes it; a bigint, which is read as text. See `renew_row_version` in `db/migrations/0001.ts`. */
   row_version: GeneratedAlways<string>
+  /** The position of its last change; null if there is none. A bigint, which is read as text. */
+  change_position: GeneratedAlways<string | null>
+  /** The epoch of its last change. */
+  change_epoch: GeneratedAlways<number | null>
+}
+
+/** The deletions of posts of the last 30 days. */
+export interface PostDeletionsTable {
+  /** A position after all that were committed before; a bigint, which is read as text. */
+  position: string
+  epoch: number
+  /** Null if the row stands for all changes and deletions up to its position, which are not known any more. */
+  post_id: string | null
+  author_id: string | null
+  deleted_at: Generated<Date>
 }
 
 /** A view with one row: the current epoch. */

@@ -1,20 +1,19 @@
-import type { PostRow } from '../../db/posts/posts.ts'
-import { positionOf, type RecentPosts } from './recent-posts.ts'
+import { charactersOf, positionOf, type Followed, type RecentPosts } from './recent-posts.ts'
 
-/** The number of posts in a page that is read from the database. */
+/** The number of events in a page that is read from the database. */
 export const POSTS_PER_PAGE = 50
 
-/** What a stream reads its posts from. */
-export interface Source {
-  /** The recent posts in memory. */
-  readonly recent: RecentPosts
-  /** Reads a page of the posts after a position from the database, of all authors or of one. */
-  read (after: number, authorId: string | undefined): Promise<PostRow[]>
+/** What a stream reads its events from. */
+export interface Source<Event extends Followed> {
+  /** The recent events in memory. */
+  readonly recent: RecentPosts<Event>
+  /** Reads a page of the events after a position from the database, of the posts of all authors or of one. */
+  read (after: number, authorId: string | undefined): Promise<Event[]>
   /** Resolves when a page that could not be read may be tried again. Rejects when the app closes. */
   wait (error: unknown): Promise<void>
-  /** Registers a stream, which is woken when there are more posts, until it leaves. */
-  enter (stream: PostStream): void
-  leave (stream: PostStream): void
+  /** Registers a stream, which is woken when there are more events, until it leaves. */
+  enter (stream: PostStream<Event>): void
+  leave (stream: PostStream<Event>): void
 }
 
 export interface PostStreamOptions {
@@ -23,30 +22,28 @@ export interface PostStreamOptions {
   epoch: number
   /** The author of the posts; undefined for posts of all authors. */
   authorId: string | undefined
-  /** Whether there are no posts after `position` yet. */
+  /** Whether there are no events after `position` yet. */
   isLatest?: boolean
 }
 
-/** An event: a post that was created. */
-export interface PostEvent { postCreated: PostRow }
-
 /**
- * Yields the posts after a position, of all authors or of one, exactly once, in commit order and without end. Older
- * posts are read from the database, page by page, so a reader may be arbitrarily slow or late. Posts that were deleted
- * by then are left out. A reader that has caught up gets new posts from memory.
+ * Yields the events after a position, of the posts of all authors or of one, exactly once, in commit order and without
+ * end: new posts, or their changes and deletions as well. Older events are read from the database, page by page, so a
+ * reader may be arbitrarily slow or late. Posts that were deleted by then are left out, and so are changes that another
+ * one has followed. A reader that has caught up gets new events from memory.
  */
-export class PostStream implements AsyncIterableIterator<PostEvent> {
-  /** The position up to which all posts have been yielded. */
+export class PostStream<Event extends Followed> implements AsyncIterableIterator<Event> {
+  /** The position up to which all events have been yielded. */
   position: number
   /** The epoch in which the stream began. */
   readonly epoch: number
-  /** Whether the stream is waiting for new posts. */
+  /** Whether the stream is waiting for new events. */
   idle = false
-  /** Called when the stream begins to wait for new posts. */
+  /** Called when the stream begins to wait for new events. */
   onIdle: () => void = () => {}
-  readonly #source: Source
+  readonly #source: Source<Event>
   readonly #authorId: string | undefined
-  #page: readonly PostRow[] = []
+  #page: readonly Event[] = []
   // The position up to which the page is complete.
   #until: number
   #index = 0
@@ -55,7 +52,7 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
   #closed = false
   #failure: Error | undefined
 
-  constructor (source: Source, { position, epoch, authorId, isLatest = false }: PostStreamOptions) {
+  constructor (source: Source<Event>, { position, epoch, authorId, isLatest = false }: PostStreamOptions) {
     this.#source = source
     this.position = this.#until = position
     this.epoch = epoch
@@ -64,24 +61,22 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
     source.enter(this)
   }
 
-  /** Returns a stream of the same posts from another position on. */
-  fork (position: number): PostStream {
+  /** Returns a stream of the same events from another position on. */
+  fork (position: number): PostStream<Event> {
     return new PostStream(this.#source, { position, epoch: this.epoch, authorId: this.#authorId })
   }
 
-  /** Whether the stream has caught up, and its next posts are in memory. */
+  /** Whether the stream has caught up, and its next events are in memory. */
   get live (): boolean {
     return this.#caughtUp && this.position >= this.#source.recent.from
   }
 
-  async next (): Promise<IteratorResult<PostEvent, undefined>> {
+  async next (): Promise<IteratorResult<Event, undefined>> {
     while (!this.#closed) {
-      const post = this.#page[this.#index++]
-      if (post) {
-        this.position = positionOf(post)
-        if (this.#authorId === undefined || post.authorId === this.#authorId) {
-          return { value: { postCreated: post }, done: false }
-        }
+      const event = this.#page[this.#index++]
+      if (event) {
+        this.position = positionOf(event)
+        if (this.#authorId === undefined || event.authorId === this.#authorId) return { value: event, done: false }
       } else {
         this.position = Math.max(this.position, this.#until)
         await this.#turn()
@@ -94,11 +89,11 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
   /** The amount of content that was read but not yielded yet, in UTF-16 code units. */
   get bytesAhead (): number {
     let bytes = 0
-    for (let index = this.#index; index < this.#page.length; index++) bytes += this.#page[index]!.content.length
+    for (let index = this.#index; index < this.#page.length; index++) bytes += charactersOf(this.#page[index]!)
     return bytes
   }
 
-  /** Drops the posts that were read but not yielded yet. They are read again later. */
+  /** Drops the events that were read but not yielded yet. They are read again later. */
   release (): void {
     this.#page = []
     this.#index = 0
@@ -119,7 +114,7 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
     this.close()
   }
 
-  /** Continues a stream that waits for new posts. Called when there may be some. */
+  /** Continues a stream that waits for new events. Called when there may be some. */
   wake (): void {
     this.#wake()
   }
@@ -143,7 +138,7 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
     this.idle = false
   }
 
-  // The posts in memory were committed before the page is read. A page that is not full is therefore complete up to
+  // The events in memory were committed before the page is read. A page that is not full is therefore complete up to
   // `until`.
   async #readPage (until: number): Promise<void> {
     try {

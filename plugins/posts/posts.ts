@@ -2,6 +2,7 @@ import { SLOW_LISTS_IN_FLIGHT, batchCalls, type Client } from '../../db/batching
 import { channelOf } from '../../db/driver/channel.ts'
 import { deletePost, insertPosts, updatePost, type NewPost, type PostConditions } from '../../db/posts/change-posts.ts'
 import type { PostRow } from '../../db/posts/posts.ts'
+import { forgetDeletions } from '../../db/posts/followed.ts'
 import { deleteOldRates } from '../../db/posts/rates.ts'
 import { lockAuthor } from '../../db/users/locked-users.ts'
 import type { Database } from '../../db/tables/index.ts'
@@ -23,6 +24,7 @@ export function createPosts (
   { lifecycle, database: { db, reads, newId, writeInTime }, telemetry: { batch }, options }: Core
 ) {
   const { schema, emitter, postsPerHour: perHour, deadlines } = options
+  purgeRegularly(lifecycle, 'deletions of posts', PURGE_SECONDS, () => forgetDeletions(db, PURGE_BATCH_SIZE))
   purgeRegularly(lifecycle, 'numbers of posts in past hours', PURGE_SECONDS, () => deleteOldRates(db, PURGE_BATCH_SIZE))
   // A client that does not stop costs one statement a second rather than one for each post.
   const rejections = createRecentRejections({ Rejection: TooManyPosts, after: 1, maxMs: 1000 })
@@ -84,14 +86,20 @@ export function createPosts (
      * Changes the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`, `KeyTaken`, and
      * `InvalidToken` if the session of the actor has ended.
      */
-    update: (
+    async update (
       caller: Caller, id: string, changes: Partial<NewPost>, conditions?: Omit<PostConditions, 'until'>
-    ): Promise<PostRow> =>
-      writeInTime((until) => updatePost(db, id, { ...changes, ...actorOf(caller) }, { ...conditions, until }), caller),
+    ): Promise<PostRow> {
+      const given = { ...changes, ...actorOf(caller) }
+      const post = await writeInTime((until) => updatePost(db, id, given, { ...conditions, until }), caller)
+      announce()
+      return post
+    },
 
     /** Deletes a post. Throws the errors of `update`. */
-    delete: (caller: Caller, id: string, conditions?: Omit<PostConditions, 'until'>): Promise<void> =>
-      writeInTime((until) => deletePost(db, id, actorOf(caller), { ...conditions, until }), caller),
+    async delete (caller: Caller, id: string, conditions?: Omit<PostConditions, 'until'>): Promise<void> {
+      await writeInTime((until) => deletePost(db, id, actorOf(caller), { ...conditions, until }), caller)
+      announce()
+    },
   }
 }
 

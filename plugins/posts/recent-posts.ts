@@ -1,18 +1,26 @@
+import type { ChangedPost } from '../../db/posts/followed.ts'
 import type { PostRow } from '../../db/posts/posts.ts'
 
-const POSTS_KEPT = 1000
+/** What a stream delivers: a new post, or any change of one. */
+export type Followed = PostRow | ChangedPost
+
+const KEPT = 1000
 const CHARACTERS_KEPT = 8 * 1024 * 1024
 
-/** Returns the position of a post as a number. There will never be 2^53 posts. */
-export const positionOf = ({ position }: PostRow): number => Number(position)
+/** Returns the position of an event as a number. There will never be 2^53 of them. */
+export const positionOf = ({ position }: Followed): number => Number(position)
 
-/** The latest posts without a gap: all that have positions after `from`, up to `until`. */
-export class RecentPosts {
+/** Returns how many characters of content an event has. */
+export const charactersOf = (event: Followed): number =>
+  'post' in event ? event.post?.content.length ?? 0 : event.content.length
+
+/** The latest events without a gap: all that have positions after `from`, up to `until`. */
+export class RecentPosts<Event extends Followed> {
   from: number
   until: number
-  /** The epoch of the last post that was added, or the epoch at the start if there is none. */
+  /** The epoch of the last event that was added, or the epoch at the start if there is none. */
   epoch: number
-  readonly #posts: PostRow[] = []
+  readonly #events: Event[] = []
   #characters = 0
 
   constructor (position: number, epoch: number) {
@@ -20,25 +28,25 @@ export class RecentPosts {
     this.epoch = epoch
   }
 
-  /** Adds the posts that follow, in order. Drops the oldest posts beyond 1,000 posts or 8 Mi characters of content. */
-  add (posts: readonly PostRow[]): void {
-    for (const post of posts) {
-      this.#posts.push(post)
-      this.#characters += post.content.length
-      this.until = positionOf(post)
-      this.epoch = post.epoch
+  /** Adds the events that follow, in order. Drops the oldest ones beyond 1,000 or 8 Mi characters of content. */
+  add (events: readonly Event[]): void {
+    for (const event of events) {
+      this.#events.push(event)
+      this.#characters += charactersOf(event)
+      this.until = positionOf(event)
+      this.epoch = event.epoch
     }
-    while (this.#posts.length > POSTS_KEPT || this.#characters > CHARACTERS_KEPT) {
-      const oldest = this.#posts.shift()!
-      this.#characters -= oldest.content.length
+    while (this.#events.length > KEPT || this.#characters > CHARACTERS_KEPT) {
+      const oldest = this.#events.shift()!
+      this.#characters -= charactersOf(oldest)
       this.from = positionOf(oldest)
     }
   }
 
-  /** Returns the posts after a position, which must not be before `from`. */
-  after (position: number): PostRow[] {
-    let index = this.#posts.length
-    while (index > 0 && positionOf(this.#posts[index - 1]!) > position) index--
-    return this.#posts.slice(index)
+  /** Returns the events after a position, which must not be before `from`. */
+  after (position: number): Event[] {
+    let index = this.#events.length
+    while (index > 0 && positionOf(this.#events[index - 1]!) > position) index--
+    return this.#events.slice(index)
   }
 }

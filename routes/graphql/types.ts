@@ -2,6 +2,7 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { UserRow } from '../../db/tables/index.ts';
 import type { ListedPost } from '../../db/posts/posts.ts';
+import type { ChangedPost } from '../../db/posts/followed.ts';
 import type { UploadRow } from '../../db/uploads/uploads.ts';
 import type { SeenOrganization } from '../../db/organizations/organizations.ts';
 import type { ShownMember } from '../../plugins/organizations/organizations.ts';
@@ -160,6 +161,27 @@ export type PostConnection = {
   nodes: Array<Post>;
   pageInfo: PageInfo;
 };
+
+/** A post was created. */
+export type PostCreated = {
+  cursor: Scalars['String']['output'];
+  post: Post;
+};
+
+/** The title or the content of a post has changed. Of changes in quick succession there may be one event, with the last state. */
+export type PostUpdated = {
+  cursor: Scalars['String']['output'];
+  post: Post;
+};
+
+/** A post was deleted. */
+export type PostDeleted = {
+  cursor: Scalars['String']['output'];
+  id: Scalars['ID']['output'];
+};
+
+/** What has happened to a post, with the cursor after which a subscription goes on. The post is as it is now. */
+export type PostChange = PostCreated | PostUpdated | PostDeleted;
 
 export type UploadEdge = {
   cursor: Scalars['String']['output'];
@@ -335,10 +357,23 @@ export type Subscription = {
    * have read the newest page of `posts` continue from its `startCursor`.
    */
   postCreated: Post;
+  /**
+   * Delivers new posts, changes and deletions of posts, or of the posts of one author, each once and in commit order. With
+   * `after`, the cursor of one of these events or of a post, it starts with what follows. Whoever was away longer gets the
+   * last state of a post rather than each one, and no more than the deletion of one that is gone. Deletions are known for 30
+   * days. A deletion may be of a post that was created after `after`.
+   */
+  postChanged: PostChange;
 };
 
 
 export type SubscriptionPostCreatedArgs = {
+  authorId?: InputMaybe<Scalars['ID']['input']>;
+  after?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type SubscriptionPostChangedArgs = {
   authorId?: InputMaybe<Scalars['ID']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
 };
@@ -412,6 +447,14 @@ export type DirectiveResolverFn<TResult = Record<PropertyKey, never>, TParent = 
 
 
 
+/** Mapping of union types */
+export type ResolversUnionTypes<_RefType extends Record<string, unknown>> = {
+  PostChange:
+    | ( ChangedPost )
+    | ( ChangedPost )
+    | ( ChangedPost )
+  ;
+};
 
 
 /** Mapping between all available schema types and the resolvers types */
@@ -435,6 +478,10 @@ export type ResolversTypes = {
   UserConnection: ResolverTypeWrapper<Omit<UserConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['UserEdge']>, nodes: Array<ResolversTypes['User']> }>;
   PostEdge: ResolverTypeWrapper<Omit<PostEdge, 'node'> & { node: ResolversTypes['Post'] }>;
   PostConnection: ResolverTypeWrapper<Omit<PostConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['PostEdge']>, nodes: Array<ResolversTypes['Post']> }>;
+  PostCreated: ResolverTypeWrapper<ChangedPost>;
+  PostUpdated: ResolverTypeWrapper<ChangedPost>;
+  PostDeleted: ResolverTypeWrapper<ChangedPost>;
+  PostChange: ResolverTypeWrapper<ResolversUnionTypes<ResolversTypes>['PostChange']>;
   UploadEdge: ResolverTypeWrapper<Omit<UploadEdge, 'node'> & { node: ResolversTypes['Upload'] }>;
   UploadConnection: ResolverTypeWrapper<Omit<UploadConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['UploadEdge']>, nodes: Array<ResolversTypes['Upload']> }>;
   MembershipEdge: ResolverTypeWrapper<Omit<MembershipEdge, 'node'> & { node: ResolversTypes['Membership'] }>;
@@ -465,6 +512,10 @@ export type ResolversParentTypes = {
   UserConnection: Omit<UserConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['UserEdge']>, nodes: Array<ResolversParentTypes['User']> };
   PostEdge: Omit<PostEdge, 'node'> & { node: ResolversParentTypes['Post'] };
   PostConnection: Omit<PostConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['PostEdge']>, nodes: Array<ResolversParentTypes['Post']> };
+  PostCreated: ChangedPost;
+  PostUpdated: ChangedPost;
+  PostDeleted: ChangedPost;
+  PostChange: ResolversUnionTypes<ResolversParentTypes>['PostChange'];
   UploadEdge: Omit<UploadEdge, 'node'> & { node: ResolversParentTypes['Upload'] };
   UploadConnection: Omit<UploadConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['UploadEdge']>, nodes: Array<ResolversParentTypes['Upload']> };
   MembershipEdge: Omit<MembershipEdge, 'node'> & { node: ResolversParentTypes['Membership'] };
@@ -565,6 +616,28 @@ export type PostConnectionResolvers<ContextType = GraphQLContext, ParentType ext
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
 };
 
+export type PostCreatedResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['PostCreated'] = ResolversParentTypes['PostCreated']> = {
+  cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  post?: Resolver<ResolversTypes['Post'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type PostUpdatedResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['PostUpdated'] = ResolversParentTypes['PostUpdated']> = {
+  cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  post?: Resolver<ResolversTypes['Post'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type PostDeletedResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['PostDeleted'] = ResolversParentTypes['PostDeleted']> = {
+  cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type PostChangeResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['PostChange'] = ResolversParentTypes['PostChange']> = {
+  __resolveType: TypeResolveFn<'PostCreated' | 'PostUpdated' | 'PostDeleted', ParentType, ContextType>;
+};
+
 export type UploadEdgeResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['UploadEdge'] = ResolversParentTypes['UploadEdge']> = {
   cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   node?: Resolver<ResolversTypes['Upload'], ParentType, ContextType>;
@@ -607,6 +680,7 @@ export type MutationResolvers<ContextType = GraphQLContext, ParentType extends R
 
 export type SubscriptionResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['Subscription'] = ResolversParentTypes['Subscription']> = {
   postCreated?: SubscriptionResolver<ResolversTypes['Post'], "postCreated", ParentType, ContextType, Partial<SubscriptionPostCreatedArgs>>;
+  postChanged?: SubscriptionResolver<ResolversTypes['PostChange'], "postChanged", ParentType, ContextType, Partial<SubscriptionPostChangedArgs>>;
 };
 
 export type Resolvers<ContextType = GraphQLContext> = {
@@ -621,6 +695,10 @@ export type Resolvers<ContextType = GraphQLContext> = {
   UserConnection?: UserConnectionResolvers<ContextType>;
   PostEdge?: PostEdgeResolvers<ContextType>;
   PostConnection?: PostConnectionResolvers<ContextType>;
+  PostCreated?: PostCreatedResolvers<ContextType>;
+  PostUpdated?: PostUpdatedResolvers<ContextType>;
+  PostDeleted?: PostDeletedResolvers<ContextType>;
+  PostChange?: PostChangeResolvers<ContextType>;
   UploadEdge?: UploadEdgeResolvers<ContextType>;
   UploadConnection?: UploadConnectionResolvers<ContextType>;
   MembershipEdge?: MembershipEdgeResolvers<ContextType>;

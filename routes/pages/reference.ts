@@ -3,6 +3,7 @@ import Fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyRep
 import { NotFound } from '../../schema/http/errors.ts'
 import { revalidate, sendNotModified } from '../http/conditional-request.ts'
 import { readDesign } from './components.ts'
+import { FONT, FONT_POLICY, readFont } from './font.ts'
 import { readFileOfPage, readSignIn } from './pages.ts'
 import type { ReferenceDocument } from './reference-page.ts'
 
@@ -18,14 +19,14 @@ const FILES = {
   'favicon.svg': 'image/svg+xml',
 }
 const POLICY = [
-  "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
+  "default-src 'none'", "script-src 'self'", "style-src 'self'", FONT_POLICY, "img-src 'self'", "connect-src 'self'",
   "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
 ].join('; ')
 
 interface Document {
   readonly type: string
   readonly etag: string
-  readonly content: string
+  readonly content: string | Buffer
 }
 
 /**
@@ -69,7 +70,7 @@ function createOnce<Created> (create: () => Promise<Created>): () => Promise<Cre
   }
 }
 
-function toDocument (type: string, content: string): Document {
+function toDocument (type: string, content: string | Buffer): Document {
   return { type, etag: `"${createHash('sha256').update(content).digest('base64url')}"`, content }
 }
 
@@ -83,7 +84,8 @@ async function createGuideDocuments (hasGraphql: boolean): Promise<Map<string, D
 async function describeDocuments (app: FastifyInstance): Promise<Map<string, Document>> {
   const { usherOptions } = app
   const documents = new Map<string, Document>()
-  const add = (path: string, type: string, content: string) => documents.set(`${PATH}${path}`, toDocument(type, content))
+  const add = (path: string, type: string, content: string | Buffer) =>
+    documents.set(`${PATH}${path}`, toDocument(type, content))
 
   const hasGraphql = !usherOptions.without.includes('graphql')
   const [{ renderReference }, { hasGuide }] = await Promise.all([import('./reference-page.ts'), import('./guide.ts')])
@@ -98,6 +100,7 @@ async function describeDocuments (app: FastifyInstance): Promise<Map<string, Doc
     add(`/static/${name}`, `${type}; charset=utf-8`, await readFileOfPage(name))
   }
   add('/static/design.css', 'text/css; charset=utf-8', readDesign(usherOptions.pages.color))
+  add(`/static/${FONT}`, 'font/woff2', readFont())
   if (hasGraphql) {
     const [{ readSdl }, { extendSdl }] =
       await Promise.all([import('../../schema/graphql/sdl.ts'), import('../../schema/graphql/extend-graphql.ts')])

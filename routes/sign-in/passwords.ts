@@ -115,7 +115,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const user = await getTokenOwner(db, hash)
     // The password is checked before the token is consumed, so that the link still works after a password was rejected.
     rejectPersonalWords(password, user)
-    const passwordHash = await passwords.hash(password, { ...hashingOf(caller), isKnown: true })
+    const passwordHash = await passwords.hashChosen(password, { ...hashingOf(caller), isKnown: true })
     await accounts.resetPassword(caller, user, { hash, passwordHash, keep })
     return reply.code(204).send(null)
   }

@@ -10,9 +10,9 @@ import { translate } from '../../plugins/http/errors.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
 import { addVary } from '../../plugins/http/vary.ts'
 import {
-  BackChannelLogout, BeginProvider, BegunProvider, EmailUnproven, IdentityList, InvalidState, LinkRequired, LoggedOut,
-  ProviderList, ProviderNotFound, ProviderRejected, ProviderResponse, RETURN_TO_CHARACTERS, StartProvider,
-  STATE_SECONDS, type Provider,
+  BackChannelLogout, BeginProvider, BegunProvider, EmailUnproven, IdentityList, InvalidState, JoinByProvider,
+  LinkRequired, LoggedOut, ProviderList, ProviderNotFound, ProviderRejected, ProviderResponse, RETURN_TO_CHARACTERS,
+  StartProvider, STATE_SECONDS, type Provider,
 } from '../../schema/sign-in/providers.ts'
 import { LastWayToSignIn } from '../../schema/sign-in/passkeys.ts'
 import { SecondFactorRequired } from '../../schema/sign-in/second-factor.ts'
@@ -87,6 +87,15 @@ const schemas = {
     params: IdParams,
     body: BeginProvider,
     response: { 200: BegunProvider, ...failures(400, 401, 403, 404, 413, 415) },
+  },
+  join: {
+    tags,
+    [HEADERS]: { 200: ['Set-Cookie'] },
+    operationId: 'startProviderJoin',
+    summary: 'Get the address at a provider that accepts an invitation to an organisation with a new account',
+    params: IdParams,
+    body: JoinByProvider,
+    response: { 200: BegunProvider, ...failures(400, 403, 404, 413, 415, 429) },
   },
   stepUp: {
     tags,
@@ -174,6 +183,9 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     ...silent, schema: schemas.callback, attachValidation: true, onRequest: rejectFlood,
   }, onCallback)
   app.post('/auth/providers/:id/link', { schema: schemas.link, onRequest: authenticateSession }, onLink)
+  if (options.organizations) {
+    app.post('/auth/providers/:id/join', { schema: schemas.join, onRequest: rejectFlood }, onJoin)
+  }
   app.post('/auth/providers/:id/step-up', { schema: schemas.stepUp, onRequest: authenticateAny }, onStepUp)
   app.get('/auth/identities', {
     schema: schemas.listIdentities, exposeHeadRoute: true, onRequest: allow('identities:list', ownId),
@@ -222,6 +234,15 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return begin('link', request, reply)
   }
 
+  async function onJoin (request: RequestOf<typeof schemas.join>, reply: ReplyOf<typeof schemas.join>) {
+    const { params: { id }, body: { token, returnTo } } = request
+    const browser = browserOf(request)
+    const hash = await app.usherOrganizations.invitations.prepareJoin(token)
+    const url = await providers.beginJoin(id, browser, returnToOf(returnTo), hash)
+    browsers.set(reply, browser, STATE_SECONDS)
+    return { url }
+  }
+
   async function onStepUp (request: RequestOf<typeof schemas.stepUp>, reply: ReplyOf<typeof schemas.stepUp>) {
     return begin('step-up', request, reply)
   }
@@ -264,6 +285,8 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
       const completed = await providers.complete(caller, callback, {
         create: (user, inTransaction) => newUsers.createByProvider(caller, user, inTransaction),
         signUp: (user, identity) => newUsers.signUpByProvider(caller, user, identity),
+        join: (hash, user, inTransaction) =>
+          app.usherOrganizations.invitations.acceptByProvider(caller, hash, user, inTransaction),
       })
       return succeed(reply, completed)
     } catch (error) {
@@ -283,7 +306,7 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const { intent, begunAt, sessionId } = attempt
     const cookie = cookies.read(request)
     const session = cookie && await sessions.find(cookie)
-    if (!session || (intent !== 'login' && session.sessionId !== sessionId)) return false
+    if (!session || (sessionId !== undefined && session.sessionId !== sessionId)) return false
     const since = begunAt - CLOCK_TOLERANCE_MS
     return intent === 'link' ? providers.hasLinked(attempt, since) : session.authTime.getTime() >= since
   }
@@ -388,6 +411,7 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     }
     const code = codeOf(error)
     if (intent === 'login' && hasPages) return `${publicPath}/login${queryOf({ error: code, returnTo })}`
+    if (intent === 'join' && hasPages) return `${publicPath}/join${queryOf({ error: code })}`
     const target = returnTo ?? (hasPages ? `${publicPath}/account` : undefined)
     return target && withError(target, code)
   }

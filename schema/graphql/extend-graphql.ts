@@ -142,9 +142,9 @@ function checkAdded (
     if (unknown) throw mistake(`name an argument ${unknown} in @listSize ${where}, which the field does not have`)
   }
   const type = getNamedType(field.type)
-  if (isObjectType(type) && base.getType(type.name) && !references.has(type.name)) {
+  if ((isObjectType(type) || isUnionType(type)) && base.getType(type.name) && !references.has(type.name)) {
     throw mistake(
-      `have a field ${name}.${field.name} of type ${type.name}, but of Usher's object types only ${[...references].join(', ')} can be used`
+      `have a field ${name}.${field.name} of type ${type.name}, but of Usher's types only ${[...references].join(', ')} can be used`
     )
   }
 }
@@ -153,7 +153,7 @@ function checkAdded (
 // them by.
 function checkAbstractTypes (base: GraphQLSchema, schema: GraphQLSchema): void {
   for (const type of Object.values(schema.getTypeMap())) {
-    if (!isUnionType(type)) continue
+    if (!isUnionType(type) || base.getType(type.name)) continue
     const own = type.getTypes().find(({ name }) => base.getType(name))
     if (own) {
       throw mistake(

@@ -13,7 +13,10 @@ const ofOrganizations: Removed =
 const parts = [
   {
     part: 'posts',
-    types: new Set(['Post', 'PostEdge', 'PostConnection', 'CreatePostInput', 'UpdatePostInput']),
+    types: new Set([
+      'Post', 'PostEdge', 'PostConnection', 'PostCreated', 'PostUpdated', 'PostDeleted', 'PostChange', 'CreatePostInput',
+      'UpdatePostInput',
+    ]),
     deletion: 'deletePost',
   },
   {
@@ -66,6 +69,7 @@ function removePart (sdl: string, { types, deletion }: Removed): string {
   return print(visit(parse(sdl), {
     EnumTypeDefinition: remove,
     InputObjectTypeDefinition: remove,
+    UnionTypeDefinition: remove,
     ObjectTypeDefinition: { enter: remove, leave: ({ fields }) => fields!.length === 0 ? null : undefined },
     FieldDefinition: ({ name, type }: FieldDefinitionNode) =>
       name.value === deletion || types.has(nameOf(type)) ? null : undefined,

@@ -9,6 +9,9 @@ export const ErrorReply = Type.Object({
 /** The body of a 400 response: all problems at once (contract 1.2). */
 export const ErrorsReply = Type.Object({
   errors: Type.Array(Type.String(), { description: 'One sentence per problem, in the order of the schema' }),
+  code: Type.Optional(Type.String({
+    description: 'A stable identifier of a problem that the schema does not describe, such as `BREACHED_PASSWORD`',
+  })),
 }, { title: 'Errors', description: 'The input is invalid' })
 
 /** A 204 response, which has no body. */

@@ -7,6 +7,10 @@ export const CursorLost =
   defineError(
     'CURSOR_LOST', 'Posts after this cursor were lost when the database failed over: start again without it', 410
   )
+export const CursorTooOld =
+  defineError(
+    'CURSOR_TOO_OLD', 'Deletions of posts are known for 30 days, and this cursor is older: start again without it', 410
+  )
 
 /**
  * A user has created as many posts as they may in an hour. `retryAfter` is the number of seconds until that hour ends.

@@ -1,10 +1,10 @@
 import t, { type Test } from 'tap'
 import { createUsherClient, type SessionState } from '../../client/index.ts'
-import { followPosts, graphql } from '../../client/posts.ts'
+import { followPostChanges, followPosts, graphql } from '../../client/posts.ts'
 import { createUsher } from '../helpers/app.ts'
 import { createCuttingProxy } from '../helpers/cutting-proxy.ts'
 import { uniqueSchema } from '../helpers/database.ts'
-import { createPost } from '../helpers/graphql.ts'
+import { createPost, post } from '../helpers/graphql.ts'
 
 const CREATE = 'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id } }'
 const NOWHERE = 'http://127.0.0.1:1'
@@ -59,6 +59,40 @@ for (const transport of transports) {
     await createPost(one.usher, author, '6')
     t.strictSame(await take(3), ['4', '5', '6'])
     await posts.return()
+  })
+
+  t.test(`22.1 ${transport}: changes and deletions are followed from one node to the next`, async (t) => {
+    const author = await one.usher.createUser()
+    const { proxy, client } = await logIn(t, author)
+    const started = Promise.withResolvers<string>()
+    const changes = followPostChanges(client, {
+      transport, retry: { baseMs: 1, maxMs: 10 }, authorId: author.id, onStart: started.resolve, fields: 'id title',
+    })
+    const first = changes.next()
+    const start = await started.promise
+    const update = 'mutation ($id: ID!, $title: String) { updatePost(id: $id, input: { title: $title }) { id } }'
+    const remove = 'mutation ($id: ID!) { deletePost(id: $id) }'
+    const [kept, gone] = [await createPost(one.usher, author, '1'), await createPost(two.usher, author, '2')]
+    const { value } = await first
+    t.strictSame(value, { type: 'created', cursor: value!.cursor, post: { id: kept, title: '1' } })
+    t.match((await changes.next()).value, { type: 'created', post: { id: gone } })
+    const changed = changes.next()
+    await graphql(client, update, { id: kept, title: '1, changed' })
+    t.match((await changed).value, { type: 'updated', post: { id: kept, title: '1, changed' } })
+    proxy.moveTo(NOWHERE)
+    await post(two.usher, { query: update, variables: { id: kept, title: 'Not seen' } }, author)
+    await post(two.usher, { query: update, variables: { id: kept, title: 'Last' } }, author)
+    await post(two.usher, { query: remove, variables: { id: gone } }, author)
+    const next = changes.next()
+    proxy.moveTo(two.url)
+    t.match((await next).value, { type: 'updated', post: { id: kept, title: 'Last' } })
+    const { value: deletion } = await changes.next()
+    t.strictSame(deletion, { type: 'deleted', cursor: deletion!.cursor, id: gone })
+    await changes.return()
+
+    const again = followPostChanges(client, { transport, authorId: author.id, after: start, fields: 'id title' })
+    t.match((await again.next()).value, { type: 'created', post: { id: kept, title: 'Last' } })
+    await again.return()
   })
 
   t.test(`15.4 ${transport}: a session that is ended elsewhere is reported at once`, async (t) => {

@@ -9,7 +9,7 @@ import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { nextMigrations } from '../helpers/next-migrations.ts'
 import { nightly } from '../helpers/nightly.ts'
 
-const ALL = ['0001', '0002']
+const ALL = Object.keys(migrations)
 
 async function migrationsOf (schema: string): Promise<string[]> {
   const direct = postgres(await testDatabaseUrl(), { max: 1 })

@@ -53,6 +53,11 @@ const mistakes: [extension: object, message: string | RegExp][] = [
     /^usher: graphql.typeDefs have a field Query.a of type UserConnection/,
   ],
   [
+    { typeDefs: 'extend type Query { a: PostChange }' },
+    /^usher: graphql.typeDefs have a field Query.a of type PostChange/,
+  ],
+  [{ typeDefs: 'type Note { a: Int } extend union PostChange = Note' }, /^usher: graphql.typeDefs extend PostChange/],
+  [
     { typeDefs: 'type Note { a: Int } union Item = Note | User' },
     /^usher: graphql.typeDefs have User in the union Item/,
   ],

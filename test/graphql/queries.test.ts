@@ -90,15 +90,17 @@ t.test('queries', async (t) => {
   t.test('7.7 introspection shows postCreated in the Subscription type (given)', async (t) => {
     const { data, errors } = await post(usher, { query: '{ __schema { subscriptionType { name fields { name } } } }' })
     t.equal(errors, undefined)
-    t.same(data.__schema.subscriptionType, { name: 'Subscription', fields: [{ name: 'postCreated' }] })
+    t.same(data.__schema.subscriptionType, {
+      name: 'Subscription', fields: [{ name: 'postCreated' }, { name: 'postChanged' }],
+    })
     const byType = await post(usher, {
       query: '{ __type(name: "Subscription") { fields { name args { name type { name } } type { kind ofType { name } } } } }',
     })
-    t.same(byType.data.__type.fields, [{
-      name: 'postCreated',
-      args: [{ name: 'authorId', type: { name: 'ID' } }, { name: 'after', type: { name: 'String' } }],
-      type: { kind: 'NON_NULL', ofType: { name: 'Post' } },
-    }])
+    const args = [{ name: 'authorId', type: { name: 'ID' } }, { name: 'after', type: { name: 'String' } }]
+    t.same(byType.data.__type.fields, [
+      { name: 'postCreated', args, type: { kind: 'NON_NULL', ofType: { name: 'Post' } } },
+      { name: 'postChanged', args, type: { kind: 'NON_NULL', ofType: { name: 'PostChange' } } },
+    ])
   })
 
   t.test('7.7 the introspection queries of common clients are within the limits', async (t) => {

@@ -6,7 +6,7 @@ import type { Migrations } from '../../db/migrations/index.ts'
  * a trigger fills, whichever release writes. test/release/upgrade.release.ts adds this file to a copy of the tree.
  */
 export const nextMigrations: Migrations = {
-  '0003-next-indexes': {
+  '9001-next-indexes': {
     beforehand: (schema) => sql`
       create or replace function ${sql.id(schema)}.next_key(given text) returns text
       language sql immutable strict as 'select left(given, 20)'`,
@@ -16,7 +16,7 @@ export const nextMigrations: Migrations = {
     ],
     afterwards: (schema) => sql`comment on index ${sql.id(schema)}.next_users_key is 'it is there'`,
   },
-  '0004-next-notes': (schema) => sql`
+  '9002-next-notes': (schema) => sql`
     create table ${sql.id(schema)}.next_notes (upload_id uuid primary key);
     create function ${sql.id(schema)}.next_note() returns trigger language plpgsql as $$
     begin

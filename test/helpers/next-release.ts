@@ -5,7 +5,7 @@ import { temporaryFolder } from './temporary-folder.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const PARTS = ['app.ts', 'client', 'db', 'deploy', 'node', 'package.json', 'plugins', 'routes', 'schema', 'testing']
-const LAST = "  '0002': after010,\n"
+const LIST = /(?<=export const migrations: Migrations = \{[^}]*)(?=\})/
 
 /**
  * Copies this tree, with the migrations of test/helpers/next-migrations.ts, to a temporary folder, as a next release
@@ -18,7 +18,7 @@ export function createNextRelease (): string {
   cpSync(join(root, 'test/helpers/next-migrations.ts'), join(folder, 'db/migrations/next.ts'))
   const list = join(folder, 'db/migrations/index.ts')
   const text = readFileSync(list, 'utf8')
-  if (!text.includes(LAST)) throw new Error(`db/migrations/index.ts does not list the migrations as: ${LAST}`)
-  writeFileSync(list, `import { nextMigrations } from './next.ts'\n${text.replace(LAST, `${LAST}  ...nextMigrations,\n`)}`)
+  if (!LIST.test(text)) throw new Error('db/migrations/index.ts does not list the migrations as one object')
+  writeFileSync(list, `import { nextMigrations } from './next.ts'\n${text.replace(LIST, '  ...nextMigrations,\n')}`)
   return join(folder, 'node/server.ts')
 }

@@ -17,12 +17,12 @@ export const postAt = (position: number, { authorId = 'ada', content = '' } = {}
   })
 
 /** Posts in memory, in place of the table and of `plugins/posts/events.ts`. */
-export class PostSource implements Source {
+export class PostSource implements Source<PostRow> {
   readonly posts: PostRow[] = []
-  readonly recent: RecentPosts
+  readonly recent: RecentPosts<PostRow>
   /** How many of the next reads fail. */
   failures = 0
-  readonly #streams = new Set<PostStream>()
+  readonly #streams = new Set<PostStream<PostRow>>()
 
   /** Creates a source whose memory has the posts after a position. */
   constructor (position = 0) {
@@ -60,11 +60,11 @@ export class PostSource implements Source {
     await turn()
   }
 
-  enter (stream: PostStream): void {
+  enter (stream: PostStream<PostRow>): void {
     this.#streams.add(stream)
   }
 
-  leave (stream: PostStream): void {
+  leave (stream: PostStream<PostRow>): void {
     this.#streams.delete(stream)
   }
 }

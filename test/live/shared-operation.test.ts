@@ -51,9 +51,9 @@ function start (t: Test, readers: readonly Reader[], { ahead = new BytePool(MIB)
   const stream = new PostStream(source, { position: 0, epoch: 1, authorId: undefined, isLatest: true })
   const [slow, failures, rendered]: [Subscriber[], unknown[], number[]] = [[], [], []]
   const operation = new SharedOperation(stream, {
-    async render ({ postCreated }) {
-      rendered.push(positionOf(postCreated))
-      return render ? render(positionOf(postCreated)) : `${postCreated.position} `.padEnd(size, 'x')
+    async render (post) {
+      rendered.push(positionOf(post))
+      return render ? render(positionOf(post)) : `${post.position} `.padEnd(size, 'x')
     },
     onIdle () {},
     onSlow: (_, subscriber) => { slow.push(subscriber) },

@@ -355,7 +355,7 @@ t.test('8 GET /docs/json', async (t) => {
       t.match(page.headers, {
         'content-type': 'text/html; charset=utf-8',
         'content-security-policy':
-          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+          "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
       })
       const links = [...page.body.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, link]) => link!)
       t.equal(links.filter((link) => link.startsWith(files)).length, 6)

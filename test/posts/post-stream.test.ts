@@ -7,11 +7,11 @@ import { positionOf } from '../../plugins/posts/recent-posts.ts'
 import { postAt, PostSource } from '../helpers/post-source.ts'
 
 /** Collects the positions of the posts of a stream in the background. A slow reader takes a turn for each. */
-function collect (stream: PostStream, isSlow: boolean): number[] {
+function collect (stream: PostStream<PostRow>, isSlow: boolean): number[] {
   const positions: number[] = []
   void (async () => {
-    for await (const { postCreated } of stream) {
-      positions.push(positionOf(postCreated))
+    for await (const post of stream) {
+      positions.push(positionOf(post))
       if (isSlow) await turn()
     }
   })()
@@ -78,7 +78,7 @@ t.test('7.7 a stream that has failed throws its failure, and one that was closed
   const source = new PostSource()
   const [failed, closed] =
     [0, 0].map((position) => new PostStream(source, { position, epoch: 1, authorId: undefined, isLatest: true })) as [
-      PostStream, PostStream
+      PostStream<PostRow>, PostStream<PostRow>
     ]
   const [failure, end] = [failed.next(), closed.next()]
   await turn()

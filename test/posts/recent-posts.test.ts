@@ -11,7 +11,7 @@ t.test('7.7 the recent posts are all posts between two positions, whatever was a
   fc.assert(fc.property(fc.array(
     fc.array(fc.record({ gap: fc.integer({ min: 1, max: 3 }), size: fc.constantFrom(0, 10, 3_000_000) }))
   ), fc.nat(), (batches, seed) => {
-    const recent = new RecentPosts(5, 1)
+    const recent = new RecentPosts<PostRow>(5, 1)
     const all = []
     let position = 5
     for (const batch of batches) {
@@ -32,7 +32,7 @@ t.test('7.7 the recent posts are all posts between two positions, whatever was a
 })
 
 t.test('7.7 at most a thousand posts are kept', async (t) => {
-  const recent = new RecentPosts(0, 1)
+  const recent = new RecentPosts<PostRow>(0, 1)
   recent.add(Array.from({ length: 1500 }, (_, index) => postAt(index + 1)))
   t.strictSame([recent.from, recent.until, recent.after(500).length], [500, 1500, 1000])
 })

@@ -1,7 +1,6 @@
 import type { GraphQLFormattedError } from 'graphql'
-import type { PostRow } from '../../../db/posts/posts.ts'
-import type { PostEvent, PostStream } from '../../../plugins/posts/post-stream.ts'
-import { positionOf } from '../../../plugins/posts/recent-posts.ts'
+import type { PostStream } from '../../../plugins/posts/post-stream.ts'
+import { positionOf, type Followed } from '../../../plugins/posts/recent-posts.ts'
 import { encodePlace } from '../../../schema/http/cursor.ts'
 import type { BytePool } from '../limits/byte-pool.ts'
 import { ENOUGH_BYTES, type Sink } from './sink.ts'
@@ -20,7 +19,7 @@ export interface Subscriber { readonly sink: Sink, position: number }
 /** What a shared operation needs from the engine of subscriptions. */
 export interface Work {
   /** Returns an event as JSON. */
-  render (event: PostEvent): Promise<string>
+  render (event: Followed): Promise<string>
   /** Called when all existing events have been delivered. */
   onIdle (operation: SharedOperation): void
   /** Called when a subscriber has been removed because it is slower than others. */
@@ -29,13 +28,13 @@ export interface Work {
    * Called when an event could not be rendered. It must call `fail`, so that the subscribers receive no later event.
    */
   onFailed (operation: SharedOperation, error: unknown): void
-  /** The bytes that events rendered ahead and posts read ahead may have, in all operations together. */
+  /** The bytes that events rendered ahead and read ahead may have, in all operations together. */
   readonly ahead: BytePool
 }
 
 /** A subscription that is executed once for all its subscribers. Each event is rendered once. */
 export class SharedOperation {
-  readonly #stream: PostStream
+  readonly #stream: PostStream<Followed>
   readonly #work: Work
   readonly #subscribers = new Set<Subscriber>()
   // The position up to which events have been delivered, and the number of events that are being rendered or wait for
@@ -47,7 +46,7 @@ export class SharedOperation {
   #size = 0
   #onLeave = () => {}
 
-  constructor (stream: PostStream, work: Work) {
+  constructor (stream: PostStream<Followed>, work: Work) {
     this.#stream = stream
     this.#work = work
     this.#delivered = stream.position
@@ -101,8 +100,8 @@ export class SharedOperation {
     this.#stream.close()
   }
 
-  /** Returns another stream of the same posts that begins after a position. */
-  streamFrom (position: number): PostStream {
+  /** Returns another stream of the same events that begins after a position. */
+  streamFrom (position: number): PostStream<Followed> {
     return this.#stream.fork(position)
   }
 
@@ -123,7 +122,7 @@ export class SharedOperation {
         // The rejection is handled when the event is due, which may be much later. Until then it must not count as
         // unhandled.
         rendering.catch(() => {})
-        delivered = delivered.then(() => this.#finish(rendering, event.postCreated, taken)).catch(fail)
+        delivered = delivered.then(() => this.#finish(rendering, event, taken)).catch(fail)
         // If there is no room for events rendered ahead, the next one is rendered after this one has been delivered.
         if (taken === 0 || this.#pending >= EVENTS_AHEAD || this.#isFull) await delivered
         if (this.#isFull) await this.#pause()
@@ -139,18 +138,18 @@ export class SharedOperation {
     return this.#size > 0 && this.#work.ahead.tryTake(this.#size) ? this.#size : 0
   }
 
-  async #finish (rendering: Promise<string>, post: PostRow, taken: number): Promise<void> {
+  async #finish (rendering: Promise<string>, event: Followed, taken: number): Promise<void> {
     try {
       const text = await rendering
       this.#size = Math.max(text.length, Math.ceil(this.#size * SIZE_DECAY))
       await this.#drain()
-      this.#deliver(text, positionOf(post), encodePlace(post))
+      this.#deliver(text, positionOf(event), encodePlace(event))
     } finally {
       this.#work.ahead.give(taken)
     }
   }
 
-  // Waits until a subscriber needs more. If there is no room for the posts that were read ahead, they are released and
+  // Waits until a subscriber needs more. If there is no room for the events that were read ahead, they are released and
   // read again later. Otherwise each of many subscribers that do not read would keep a page in memory.
   async #pause (): Promise<void> {
     const bytes = this.#stream.bytesAhead

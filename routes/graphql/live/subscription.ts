@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createSourceEventStream, execute, type ExecutionResult, type GraphQLError } from 'graphql'
 import type { FastifyInstance } from 'fastify'
 import type { PostStream } from '../../../plugins/posts/post-stream.ts'
+import type { Followed } from '../../../plugins/posts/recent-posts.ts'
 import type { GraphQLContext } from '../context.ts'
 import { isOutage } from '../execution/failures.ts'
 import { formatExecution, rootOf } from '../execution/format.ts'
@@ -25,8 +26,8 @@ const allSubscribers = { destroyed: false }
 /**
  * Opens the stream of a subscription's posts after its cursor. Throws the errors of its arguments and of the resolver.
  */
-export async function openStream (usher: FastifyInstance, subscription: Subscription): Promise<PostStream> {
-  return await openSource(usher, subscription) as PostStream
+export async function openStream (usher: FastifyInstance, subscription: Subscription): Promise<PostStream<Followed>> {
+  return await openSource(usher, subscription) as PostStream<Followed>
 }
 
 /**

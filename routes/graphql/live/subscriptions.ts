@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { GraphQLError } from 'graphql'
 import { ClientQuota } from '../../../plugins/support/client-quota.ts'
 import type { PostStream } from '../../../plugins/posts/post-stream.ts'
+import type { Followed } from '../../../plugins/posts/recent-posts.ts'
 import { encodePlace } from '../../../schema/http/cursor.ts'
 import { TooManyConnections, TooManySubscriptions } from '../../../schema/graphql/limits.ts'
 import type { Network } from '../../../schema/http/network.ts'
@@ -46,9 +47,11 @@ export function createSubscriptions (usher: FastifyInstance) {
 
   const runningAs = (key: string): SharedOperation[] => [...running.get(key) ?? []]
 
-  function start (key: string, subscription: Subscription, stream: PostStream, subscriber: Subscriber): void {
+  function start (
+    key: string, subscription: Subscription, stream: PostStream<Followed>, subscriber: Subscriber
+  ): void {
     const operation = new SharedOperation(stream, {
-      render: (event) => render(usher, subscription, event),
+      render: (followed) => render(usher, subscription, { followed }),
       // An operation that has caught up with another one for the same key is merged into it.
       onIdle (operation) {
         const other = runningAs(key).find((other) => other !== operation && other.suits(operation.position))

@@ -1,10 +1,13 @@
 import type { FastifyInstance } from 'fastify'
 import { GraphQLError, GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
-import { authorPostsKey, type ListedPost } from '../../../db/posts/posts.ts'
+import { authorPostsKey, type ListedPost, type PostRow } from '../../../db/posts/posts.ts'
 import type { Caller } from '../../../plugins/access/caller.ts'
 import { clientInfoOf } from '../../../plugins/http/client-info.ts'
 import type { Steps } from '../../../plugins/idempotency/index.ts'
-import type { PostEvent } from '../../../plugins/posts/post-stream.ts'
+import type { ChangedPost } from '../../../db/posts/followed.ts'
+import type { Feed, PostEvents } from '../../../plugins/posts/events.ts'
+import type { PostStream } from '../../../plugins/posts/post-stream.ts'
+import type { Followed } from '../../../plugins/posts/recent-posts.ts'
 import { tagOfUpload, visibilityOf } from '../../../plugins/uploads/show-upload.ts'
 import { decodePlace, encodeCursor, encodePlace } from '../../../schema/http/cursor.ts'
 import { entityTag, readIfMatch } from '../../../schema/http/entity-tag.ts'
@@ -21,7 +24,20 @@ import {
 } from './reading.ts'
 import { countRows, showsContents } from '../limits/result-size.ts'
 import { selectedPostFields } from './selection.ts'
-import type { Resolvers } from '../types.ts'
+import type { Resolvers, SubscriptionPostCreatedArgs } from '../types.ts'
+
+// What an event of a subscription is executed on (`routes/graphql/live/`).
+interface PostEvent<Event> { followed: Event }
+
+const typesOfChanges = { created: 'PostCreated', updated: 'PostUpdated', deleted: 'PostDeleted' } as const
+
+const changeResolvers = {
+  cursor: encodePlace,
+  post ({ post }: ChangedPost, _: unknown, context: GraphQLContext, info: GraphQLResolveInfo): PostRow {
+    countRows(context, info, [post!])
+    return post!
+  },
+}
 
 /**
  * The resolvers of `schema/graphql/schema.graphql`. Relations use the batched reads, which join the reads of all
@@ -232,23 +248,30 @@ const resolvers = {
     },
   },
 
+  PostCreated: changeResolvers,
+  PostUpdated: changeResolvers,
+  PostDeleted: { cursor: encodePlace },
+  PostChange: {
+    __resolveType: ({ kind }: ChangedPost) => typesOfChanges[kind],
+  },
+
   Subscription: {
     postCreated: {
-      async subscribe (_, { authorId: author, after }, context) {
-        const cursor = context.lastEventId ?? after
-        const authorId = author?.toLowerCase()
-        return context.usher.usherPosts.events!.open(await readerOf(context, 'posts:read'), {
-          authorId, after: cursor == null ? undefined : decodePlace(cursor),
-        })
+      subscribe: (_, args, context) => follow(context, args, ({ created }) => created),
+      resolve (
+        { followed }: Partial<PostEvent<ListedPost>>, _: unknown, context: GraphQLContext, info: GraphQLResolveInfo
+      ) {
+        if (!followed) throw needsStream()
+        countRows(context, info, [followed])
+        return followed
       },
-      resolve ({ postCreated }: Partial<PostEvent>, _: unknown, context: GraphQLContext, info: GraphQLResolveInfo) {
-        if (!postCreated) {
-          throw new GraphQLError(
-            'Subscriptions need a WebSocket or server-sent events', { extensions: { code: 'BAD_REQUEST' } }
-          )
-        }
-        countRows(context, info, [postCreated])
-        return postCreated
+    },
+
+    postChanged: {
+      subscribe: (_, args, context) => follow(context, args, ({ changed }) => changed),
+      resolve ({ followed }: Partial<PostEvent<ChangedPost>>) {
+        if (!followed) throw needsStream()
+        return followed
       },
     },
   },
@@ -256,7 +279,10 @@ const resolvers = {
 
 /** Returns the resolvers of the parts that a mount has. */
 export function createResolvers (usher: FastifyInstance) {
-  const { DateTime, Query, User, Post, Upload, Organization, Membership, Mutation, Subscription } = resolvers
+  const {
+    DateTime, Query, User, Post, PostCreated, PostUpdated, PostDeleted, PostChange, Upload, Organization, Membership,
+    Mutation, Subscription,
+  } = resolvers
   const { user, users, me, post, posts, upload, organization } = Query
   const { createPost, updatePost, deletePost, updateUpload, deleteUpload } = Mutation
   const { without, organizations } = usher.usherOptions
@@ -283,12 +309,35 @@ export function createResolvers (usher: FastifyInstance) {
       ...hidingResolvers(usher),
       ...roleResolver(usher),
     },
-    ...hasPosts && { Post, Subscription },
+    ...hasPosts && {
+      Post,
+      PostCreated,
+      PostUpdated,
+      PostDeleted,
+      // mercurius has another name for it than the generated types.
+      PostChange: { resolveType: PostChange.__resolveType },
+      Subscription,
+    },
     ...hasUploads && { Upload },
     ...organizations && { Organization, Membership },
     ...Object.keys(mutations).length > 0 && { Mutation: mutations },
   }
 }
+
+// Opens the stream of a subscription.
+async function follow<Event extends Followed> (
+  context: GraphQLContext, { authorId, after }: SubscriptionPostCreatedArgs,
+  feedOf: (events: PostEvents) => Feed<Event>
+): Promise<PostStream<Event>> {
+  const cursor = context.lastEventId ?? after
+  return feedOf(context.usher.usherPosts.events!).open(await readerOf(context, 'posts:read'), {
+    authorId: authorId?.toLowerCase(), after: cursor == null ? undefined : decodePlace(cursor),
+  })
+}
+
+const needsStream = () => new GraphQLError(
+  'Subscriptions need a WebSocket or server-sent events', { extensions: { code: 'BAD_REQUEST' } }
+)
 
 const readMatch = (ifMatch: string | null | undefined) => readIfMatch(ifMatch ?? undefined, 'ifMatch')
 
