@@ -3658,7 +3658,7 @@ export interface components {
             };
         };
         /** @description Unauthorized */
-        UnauthorizedOfLoginWithPreferenceApplied: {
+        UnauthorizedWithPreferenceApplied: {
             headers: {
                 /** @description The challenge of RFC 6750, or of RFC 9470 */
                 "WWW-Authenticate"?: string;
@@ -3669,8 +3669,8 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "error": "Email or password is wrong",
-                 *       "code": "INVALID_CREDENTIALS"
+                 *       "error": "A bearer token is required",
+                 *       "code": "UNAUTHENTICATED"
                  *     }
                  */
                 "application/json": components["schemas"]["Error"];
@@ -3784,25 +3784,6 @@ export interface components {
                  * @example {
                  *       "error": "There is no space for the file",
                  *       "code": "STORAGE_FULL"
-                 *     }
-                 */
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description Unauthorized */
-        UnauthorizedWithPreferenceApplied: {
-            headers: {
-                /** @description The challenge of RFC 6750, or of RFC 9470 */
-                "WWW-Authenticate"?: string;
-                /** @description `handling=strict`, if the request has preferred it */
-                "Preference-Applied"?: string;
-                [name: string]: unknown;
-            };
-            content: {
-                /**
-                 * @example {
-                 *       "error": "A bearer token is required",
-                 *       "code": "UNAUTHENTICATED"
                  *     }
                  */
                 "application/json": components["schemas"]["Error"];
@@ -5498,7 +5479,7 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["BadRequest"];
-            401: components["responses"]["UnauthorizedOfLogin"];
+            401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];
@@ -5539,7 +5520,7 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["BadRequest"];
-            401: components["responses"]["UnauthorizedOfLogin"];
+            401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
@@ -6647,7 +6628,7 @@ export interface operations {
             };
             304: components["responses"]["NotModifiedWithLinkAndPreferenceApplied"];
             400: components["responses"]["BadRequestWithPreferenceApplied"];
-            401: components["responses"]["UnauthorizedOfLoginWithPreferenceApplied"];
+            401: components["responses"]["UnauthorizedWithPreferenceApplied"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
             412: components["responses"]["PreconditionFailedWithPreferenceApplied"];
@@ -6735,7 +6716,7 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
-            401: components["responses"]["UnauthorizedOfLogin"];
+            401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
@@ -8232,7 +8213,7 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["BadRequest"];
-            401: components["responses"]["UnauthorizedOfLogin"];
+            401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];

@@ -11,10 +11,10 @@ const PATH = '/docs'
 const GUIDE = `${PATH}/guide`
 // The files of the page, with their media types.
 const FILES = {
+  'bar.css': 'text/css',
   'docs.css': 'text/css',
   'docs.js': 'text/javascript',
   'search.js': 'text/javascript',
-  'sign-in.css': 'text/css',
   'sign-in.js': 'text/javascript',
   'favicon.svg': 'image/svg+xml',
 }
@@ -36,7 +36,7 @@ interface Document {
 const docs: FastifyPluginAsync = async (app) => {
   const { prefix } = app.usherOptions
   const reference = createOnce(() => describeDocuments(app))
-  const guide = createOnce(createGuideDocuments)
+  const guide = createOnce(() => createGuideDocuments(!app.usherOptions.without.includes('graphql')))
 
   app.get(PATH, { schema: { hide: true }, exposeHeadRoute: true }, onReadReference)
   app.get(`${PATH}/*`, { schema: { hide: true }, exposeHeadRoute: true }, onReadReference)
@@ -75,9 +75,9 @@ function toDocument (type: string, content: string | Buffer): Document {
 }
 
 /** Returns the documents of Usher, by path. */
-async function createGuideDocuments (): Promise<Map<string, Document>> {
+async function createGuideDocuments (hasGraphql: boolean): Promise<Map<string, Document>> {
   const { createGuide } = await import('./guide.ts')
-  return new Map((await createGuide()).map(({ path, type, content }) => [`${GUIDE}${path}`, toDocument(type, content)]))
+  return new Map((await createGuide(hasGraphql)).map(({ path, type, content }) => [`${GUIDE}${path}`, toDocument(type, content)]))
 }
 
 /** Returns what the reference consists of, by path. Throws if the OpenAPI document cannot be generated. */

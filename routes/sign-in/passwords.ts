@@ -8,9 +8,9 @@ import { hashingOf } from '../../plugins/sign-in/passwords/passwords.ts'
 import { IdParams } from '../../schema/http/params.ts'
 import { IDEMPOTENT } from '../../schema/http/idempotency.ts'
 import {
-  ChangePassword, CheckReset, ConfirmReset, MailReply, rejectPersonalWords, RequestReset, ResetCheck,
+  ChangePassword, CheckReset, ConfirmReset, MailReply, rejectPersonalWords, RequestReset, ResetCheck, PasswordIsSet
 } from '../../schema/sign-in/passwords/passwords.ts'
-import { failures, HEADERS, NoContent, STEP_UP } from '../../schema/http/reply.ts'
+import { examples, FAILURES, failures, HEADERS, NoContent, STEP_UP } from '../../schema/http/reply.ts'
 import { createOnce } from '../http/idempotency-key.ts'
 import type { ReplyOf, RequestOf } from '../http/route-types.ts'
 
@@ -50,6 +50,7 @@ const schemas = {
     tags: ['users'],
     security,
     operationId: 'inviteUser',
+    [FAILURES]: examples(new PasswordIsSet()),
     summary: 'Invite a user who has no password: send a link to set one',
     [IDEMPOTENT]: true,
     params: IdParams,

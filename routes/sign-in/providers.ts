@@ -5,19 +5,23 @@ import { CallbackFailure, type Completed } from '../../plugins/sign-in/providers
 import type { OpenedAttempt } from '../../plugins/sign-in/providers/attempts.ts'
 import { reasonOf } from '../../plugins/sign-in/providers/reasons.ts'
 import { createChallengeCookie, createProviderCookie, createSessionCookie, createSignUpCookie } from '../access/cookies.ts'
+import { describeTag } from '../../plugins/http/docs.ts'
 import { translate } from '../../plugins/http/errors.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
 import { addVary } from '../../plugins/http/vary.ts'
 import {
   BackChannelLogout, BeginProvider, BegunProvider, EmailUnproven, IdentityList, InvalidState, JoinByProvider,
-  LoggedOut, ProviderList, ProviderNotFound, ProviderRejected, ProviderResponse, RETURN_TO_CHARACTERS, StartProvider,
-  STATE_SECONDS, type Provider,
+  LinkRequired, LoggedOut, ProviderList, ProviderNotFound, ProviderRejected, ProviderResponse, RETURN_TO_CHARACTERS,
+  StartProvider, STATE_SECONDS, type Provider,
 } from '../../schema/sign-in/providers.ts'
+import { LastWayToSignIn } from '../../schema/sign-in/passkeys.ts'
 import { SecondFactorRequired } from '../../schema/sign-in/second-factor.ts'
 import { combinedTag, pageTag } from '../../schema/http/entity-tag.ts'
 import { InvalidInput, TooManyRequests } from '../../schema/http/errors.ts'
 import { IdParams, UserIdentityParams } from '../../schema/http/params.ts'
-import { failures, HEADERS, NoContent, NotModified, Redirect, STEP_UP } from '../../schema/http/reply.ts'
+import {
+  examples, FAILURES, failures, HEADERS, NoContent, NotModified, Redirect, STEP_UP,
+} from '../../schema/http/reply.ts'
 import { REJECTED } from '../../schema/options/page-texts.ts'
 import { revalidate, sendNotModified } from '../http/conditional-request.ts'
 import { addFormParser, FORM, rejectOtherForms } from '../http/form-parser.ts'
@@ -37,7 +41,7 @@ const CLOCK_TOLERANCE_MS = 1000
 /** What is known about an attempt that has failed. */
 type Begun = Pick<OpenedAttempt, 'intent' | 'returnTo'>
 
-const tags = ['auth']
+const tags = ['providers']
 const security = [{ bearer: [] }]
 const schemas = {
   list: {
@@ -58,6 +62,7 @@ const schemas = {
   callback: {
     tags,
     operationId: 'completeProviderLogin',
+    [FAILURES]: examples(new InvalidState(), new LinkRequired()),
     summary: 'Take what a provider says about a login, and send the browser to where it began',
     params: IdParams,
     querystring: ProviderResponse,
@@ -123,12 +128,13 @@ const schemas = {
     security,
     [HEADERS]: STEP_UP,
     operationId: 'removeIdentity',
+    [FAILURES]: examples(new LastWayToSignIn()),
     summary: 'Remove an identity at a provider',
     params: IdParams,
     response: { 204: NoContent, ...failures(401, 403, 404, 409) },
   },
   listOfUser: {
-    tags: ['users'],
+    tags,
     security,
     operationId: 'listUserIdentities',
     summary: 'List the identities of a user at providers, newest first',
@@ -136,10 +142,11 @@ const schemas = {
     response: { 200: IdentityList, 304: NotModified, ...failures(401, 403, 404, 412) },
   },
   removeOfUser: {
-    tags: ['users'],
+    tags,
     security,
     [HEADERS]: STEP_UP,
     operationId: 'removeUserIdentity',
+    [FAILURES]: examples(new LastWayToSignIn()),
     summary: 'Remove an identity of a user at a provider, and end all sessions of that user',
     params: UserIdentityParams,
     response: { 204: NoContent, ...failures(401, 403, 404, 409) },
@@ -148,6 +155,7 @@ const schemas = {
 
 /** Adds the routes for signing in by providers, and for the identities of users there (contract 16.5). */
 const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  describeTag(app, 'providers', 'Logins with the account of another service')
   const {
     usherOptions: options, usherAudit: audit, usherAccounts: { newUsers },
     usherAccess: { actorOf, allow, authenticateAny, authenticateSession, callerOf, sessions },

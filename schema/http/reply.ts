@@ -52,6 +52,16 @@ export function content<Types extends Record<string, TSchema>> (description: str
  */
 export const HEADERS = 'x-headers'
 
+/**
+ * The member of a route's schema, and of its operation in the OpenAPI document, that has an example for statuses which
+ * mean something else for each operation. The responses that operations share have one example for all.
+ */
+export const FAILURES = 'x-failures'
+
+/** Returns failures as examples, for `FAILURES`. */
+export const examples = (...failures: readonly { statusCode?: number, message: string, code: string }[]) =>
+  Object.fromEntries(failures.map(({ statusCode, message, code }) => [`${statusCode}`, { error: message, code }]))
+
 /** The member of a route's schema that says that a request may have no body, although the schema describes one. */
 export const OPTIONAL_BODY = 'x-optional-body'
 

@@ -43,6 +43,12 @@ export const validatorCompiler: FastifySchemaCompiler<object> = ({ schema, httpP
   }
 }
 
+/** Returns what is wrong with a part of a request, for examples. */
+export function problemsIn (schema: object, data: object, part: 'body' | 'querystring'): string[] {
+  const validate = (part === 'body' ? bodies : texts).compile(schema)
+  return validate(data) ? [] : describe(schema, validate.errors!)
+}
+
 /**
  * Creates a function that validates input which does not come from a route, such as GraphQL arguments. It returns a
  * copy with trimmed texts and defaults, and throws `InvalidInput` if the input is invalid. The schema is compiled when

@@ -98,6 +98,7 @@ const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
   'plugins/mail-links/sign-ups.ts': { PENDING_OF_RECIPIENT: OWNERS, createAfterResponse: NETWORKS },
   // Logins are charged to their networks before, and those that wait take a thread less than a second.
   'plugins/sign-in/passkeys/verifier.ts': { MAX_PENDING: BEHIND },
+  'plugins/sign-in/passwords/breached.ts': { MAX_WAITING: NETWORKS, 'new FairQueue': NETWORKS, createSampler: SERVICE },
   'plugins/sign-in/passwords/passwords.ts': { WAITING: NETWORKS, 'new FairQueue': NETWORKS },
   // Beyond it, a rejection is not delayed.
   'plugins/throttle/tarpit.ts': { MAX_WAITING: SERVICE },
