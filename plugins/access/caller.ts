@@ -182,6 +182,11 @@ export class Caller implements Client, CallerDetails {
     return this.actor !== null && this.#access.policy.hasRoleOfHost(this.actor)
   }
 
+  /** The actions that the policy has denied to the caller, the first one first. */
+  get denied (): readonly string[] {
+    return [...this.#denials?.keys() ?? []]
+  }
+
   #deny (action: string): Error {
     if (!this.#denials) {
       this.#denials = new Map()

@@ -7,7 +7,7 @@ import type { Options } from '../../schema/options/options.ts'
 import {
   audiences, isGranted, isReadAction, sessionActions, type Action, type Actor, type ReadAction, type Resource,
 } from '../../schema/options/policy.ts'
-import { accountMembers, type AccountMember } from '../../schema/users/members.ts'
+import { accountMembers, roles as ownRoles, type AccountMember } from '../../schema/users/members.ts'
 import { areOpen, readableFields, type UserFields } from '../../schema/users/user-fields.ts'
 
 /** A user as a reader sees it: without the members of the account if the reader may not see them. */
@@ -149,6 +149,12 @@ export function createPolicy (
       if (role === 'admin') return !isListed(actor, 'users:grant-role')
       return typeof role !== 'string' || !roles.has(role) || covers(actor, role)
     },
+
+    /** Returns the roles with which an actor could perform an action on everything. */
+    rolesWith: (actor: Actor, action: string): string[] => [
+      ...ownRoles.filter((role) => hasEverywhere({ ...actor, role }, action)),
+      ...[...roles].filter(([, actions]) => actions.has(action)).map(([name]) => name),
+    ],
 
     /** Returns whether an actor has a role of the host, so that `mayManage` depends on the role of the other user. */
     hasRoleOfHost: ({ role }: Actor): boolean => roles.has(role),

@@ -324,14 +324,16 @@ export const toasts = (given: readonly string[] = []): Html =>
 
 /** Returns the way through a list: to its first page and its next one, where there are such. */
 export function pagination (
-  { label, first, next }: {
+  { label, text, first, next }: {
     label: string
+    /** Which part of the list the page has. */
+    text?: string
     first?: { href: string, text: string } | undefined
     next?: { href: string, text: string } | undefined
   }
 ): Html {
   return html`<nav class="pagination" aria-label="${label}">${
-    first ? buttonLink(first.href, first.text, { kind: 'plain', small: true }) : html`<span></span>`}${
+    first ? buttonLink(first.href, first.text, { kind: 'plain', small: true }) : html`<span></span>`}${text && html`<span class="muted">${text}</span>`}${
     next && buttonLink(next.href, next.text, { kind: 'plain', small: true, attributes: { rel: 'next' } })}</nav>`
 }
 

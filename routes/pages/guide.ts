@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { glob, readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
@@ -13,6 +13,10 @@ const folder = ['../../docs/', '../../../docs/'].map((path) => new URL(path, imp
 
 /** Whether the folder of the documents is installed. */
 export const hasGuide = folder !== undefined
+
+/** Returns the text of a document; undefined where their folder is not installed. */
+export const readDocument = (name: string): string | undefined =>
+  folder && readFileSync(new URL(name, folder), 'utf8')
 
 /** A document of the guide: its path below that of the guide, which begins with a slash unless it is empty. */
 export interface GuideDocument { readonly path: string, readonly type: string, readonly content: string }

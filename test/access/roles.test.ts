@@ -292,12 +292,14 @@ t.test('20.1 the console shows a moderator what the role permits, and does nothi
     ['/console/users/new', 403], [`/console/users/${user.id}/sessions`, 403], [`/console/users/${user.id}/sign-in`, 403],
     [`/console/users/${user.id}/keys`, 403],
   ] as const) t.equal((await read(path, cookie)).statusCode, status, path)
+  t.match((await read('/console/settings', cookie)).body,
+    /Your role is <strong>moderator<\/strong>, .*<code>service:read<\/code>\. Roles that have it: admin\./)
   const page = (await read(`/console/users/${user.id}`, cookie)).body
   t.notMatch(page, `action="/console/users/${user.id}"`)
-  t.notMatch(page, 'confirm-delete')
+  t.notMatch(page, `/console/users/${user.id}/delete`)
   const other = await createUser()
   const base = `/console/users/${other.id}`
-  const disabled = await fill(base, `${base}/disable`, { confirmed: 'yes' }, cookie)
+  const disabled = await fill(`${base}/disable`, `${base}/disable`, {}, cookie)
   t.equal(disabled.headers.location, `${base}?done=disabled`)
   t.match((await read(base, cookie)).body, `action="${base}/enable"`)
   const enabled = await send('/console/users/bulk', {

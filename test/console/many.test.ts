@@ -98,7 +98,7 @@ t.test('18.4 whatever is selected is text, and a page at most', async (t) => {
   }
   for (const back of ['//evil.example', '/users?"><script>', 'https://evil.example', '/users?a=b\r\nx: y', '/../x', '@evil', '.evil']) {
     const { body } = await send('/console/users/bulk', { ...pick({}, [admin.id]), action: 'enable', back }, { cookie })
-    t.match(body, '<a href="/console/users">Cancel</a>', back)
+    t.match(body, ' href="/console/users">Cancel</a>', back)
   }
 })
 

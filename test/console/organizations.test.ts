@@ -73,13 +73,15 @@ t.test('18.6 an admin adds a member by address or id, hands the organisation ove
   const lowered = await send(`${members}/${owner.id}/role`, { role: 'member' }, { cookie })
   t.equal(lowered.statusCode, 409)
   t.match(lowered.body, 'without an owner who can log in: Analytical Engines.')
-  await send(`${members}/${byId.id}/role`, { role: 'owner' }, { cookie })
+  const change = `${members}/${byId.id}/role`
+  t.match((await read(change, cookie)).body, /Role of By id.*<option value="member" selected>/s)
+  await fill(change, change, { role: 'owner' }, cookie)
   t.equal((await send(`${members}/${owner.id}/role`, { role: 'member' }, { cookie })).statusCode, 303)
   t.match(await rolesOf(id), { [owner.id]: 'member', [byId.id]: 'owner' })
 
   const unchecked = await send(`${members}/${owner.id}/remove`, {}, { cookie })
-  t.match(unchecked.body, 'Check the box first.')
-  const removed = await fill(members, `${members}/${owner.id}/remove`, { confirmed: 'yes' }, cookie)
+  t.match(unchecked.body, 'Confirm it first.')
+  const removed = await fill(`${members}/${owner.id}/remove`, `${members}/${owner.id}/remove`, {}, cookie)
   t.equal(removed.headers.location, `${members}?done=member-removed`)
   t.same(Object.keys(await rolesOf(id)).sort(), [byAddress.id, byId.id].sort())
 })
@@ -92,9 +94,11 @@ t.test('18.6 members are paged', async (t) => {
     ) insert into memberships (id, organization_id, user_id, role) select gen_random_uuid(), ${id}, id, 'member' from added`
   const first = (await read(addressOf(id, '/members'), cookie)).body
   t.equal(first.split('/remove"').length - 1, 50)
+  t.match(first, '>1–50</span>')
   const [, next = ''] = /href="([^"]*)"[^>]* rel="next"/.exec(first) ?? /rel="next"[^>]* href="([^"]*)"/.exec(first) ?? []
   const second = (await read(next.replaceAll('&amp;', '&'), cookie)).body
   t.equal(second.split('/remove"').length - 1, 11)
+  t.match(second, '>51–61</span>')
 })
 
 t.test('18.6 an admin sends an invitation, and withdraws it', async (t) => {
@@ -112,14 +116,17 @@ t.test('18.6 an admin sends an invitation, and withdraws it', async (t) => {
 
 t.test('18.6 an organisation is deleted after a question with its name, unless data of the host refers to it', async (t) => {
   const id = await found(await createVerified(), 'Short-lived')
-  t.match((await read(addressOf(id), cookie)).body, 'Delete Short-lived for good')
+  const question = addressOf(id, '/delete')
+  t.match((await read(question, cookie)).body, 'Delete Short-lived for good')
+  const { slug } = (await inject('GET', `/api/organizations/${id}`, { headers: admin.headers })).json()
+  t.match((await fill(question, question, { confirmation: 'Short-lived' }, cookie)).body, 'What you typed is something else')
   await sql`create table invoices (organization_id uuid references organizations (id))`
   await sql`insert into invoices values (${id})`
-  const used = await fill(addressOf(id), addressOf(id, '/delete'), { confirmed: 'yes' }, cookie)
+  const used = await fill(question, question, { confirmation: slug }, cookie)
   t.equal(used.statusCode, 409)
   t.match(used.body, 'Other data refers to this organisation')
   await sql`drop table invoices`
-  const deleted = await fill(addressOf(id), addressOf(id, '/delete'), { confirmed: 'yes' }, cookie)
+  const deleted = await fill(question, question, { confirmation: slug }, cookie)
   t.equal(deleted.headers.location, `${list}?done=organization-deleted`)
   t.equal((await read(addressOf(id), cookie)).statusCode, 404)
 })
@@ -131,14 +138,15 @@ t.test('18.6 a user has a page of organisations, and whoever is the last owner o
   t.match(body, new RegExp(`href="${addressOf(first)}">.*owner`, 's'))
   const user = `/console/users/${owner.id}`
   for (const what of ['disable', 'delete']) {
-    const { statusCode, body } = await fill(user, `${user}/${what}`, { confirmed: 'yes' }, cookie)
+    const { statusCode, body } = await fill(`${user}/${what}`, `${user}/${what}`, { confirmation: owner.email }, cookie)
     t.equal(statusCode, 409, what)
     t.match(body, 'without an owner who can log in: First one, Second one.')
   }
   await add(first, await createVerified(), 'owner')
-  t.match((await fill(user, `${user}/disable`, { confirmed: 'yes' }, cookie)).body, 'log in: Second one.')
+  const disable = `${user}/disable`
+  t.match((await fill(disable, disable, {}, cookie)).body, 'log in: Second one.')
   await add(second, await createVerified(), 'owner')
-  t.equal((await fill(user, `${user}/disable`, { confirmed: 'yes' }, cookie)).statusCode, 303)
+  t.equal((await fill(disable, disable, {}, cookie)).statusCode, 303)
 })
 
 t.test('18.6 API keys and the account log name the organisation', async (t) => {
@@ -165,6 +173,9 @@ t.test('18.6 who may only read organisations sees no form, and who may not sees 
   t.match(body, 'Analytical Engines')
   t.notMatch(body, /action="[^"]*organizations/)
   t.equal((await read(addressOf(id, '/members'), other)).statusCode, 403)
+  for (const question of ['/delete', `/members/${support.id}/remove`, `/members/${support.id}/role`]) {
+    t.equal((await read(addressOf(id, question), other)).statusCode, 403, question)
+  }
   const refused = await send(addressOf(id), { name: 'Theirs', slug: newSlug(), version: '"1"' }, { cookie: other })
   t.equal(refused.statusCode, 403)
 })

@@ -95,10 +95,10 @@ t.test('18.4 each part of a user is a page of its own, to which its forms lead b
   }
   const profile = (await read(`/console/users/${id}`, cookie)).body
   t.match(profile, '<span class="avatar large" aria-hidden="true">S</span>')
-  t.match(profile, /Disable this user<.*It ends every session.*<summary>Disable …<.*Delete this user<.*This cannot be undone.*<summary>Delete …</s)
+  t.match(profile, /Disable this user<.*It ends every session.*<a [^>]*data-asks>Disable …<.*Delete this user<.*This cannot be undone.*<a [^>]*data-asks>Delete …</s)
   const { body } = await read(`/console/users/${id}/sessions`, cookie)
   t.match(body, /last used <time[^>]*>now<\/time>[^a-z]*<span[^>]*>·<\/span> password</)
-  t.match(body, /<p>Ending all sessions also deletes the API keys.*<button[^>]*>End all sessions</s)
+  t.match(body, /<p>Ending all sessions also deletes the API keys.*<a [^>]*data-asks>End all sessions</s)
   const [, action] = new RegExp(`action="(/console/users/${id}/sessions/[\\w-]+/end)"`).exec(body)!
   t.equal((await send(action!, {}, { cookie })).headers.location, `/console/users/${id}/sessions?done=session-ended`)
   t.equal((await send(`/console/users/${id}/reset`, {}, { cookie })).headers.location, `/console/users/${id}/sign-in?done=reset-sent`)
@@ -106,17 +106,19 @@ t.test('18.4 each part of a user is a page of its own, to which its forms lead b
     headers: admin.headers, payload: { name: 'Robot', email: `${randomUUID()}@example.com`, kind: 'service' },
   })).json()
   const page = `/console/users/${robot.id}/keys`
-  const wrong = await fill(page, page, { keyName: 'Key', actions: 'nothing:at-all' }, cookie)
+  const wrong = await fill(page, page, { keyName: 'Key', permits: 'some', 'action.nothing:at-all': 'yes' }, cookie)
   t.equal(wrong.statusCode, 400)
-  t.match(wrong.body, /value="Key".*value="nothing:at-all"/s, 'what was typed remains')
-  const created = await fill(page, page, { keyName: 'Key <b>', actions: 'posts:create users:list users:read posts:read' }, cookie)
-  t.match(created.body, /Store it now.*<code class="secret">\w+.*Key &lt;b&gt;.*posts:create.*posts:read/s)
+  t.match(wrong.body, /nothing:at-all.*value="Key"/s, 'what was typed remains')
+  const chosen = ['posts:create', 'users:list', 'users:read', 'posts:read'].map((action) => [`action.${action}`, action])
+  const some = { keyName: 'Key <b>', permits: 'some', expires: '', ...Object.fromEntries(chosen) }
+  const created = await fill(page, page, some, cookie)
+  t.match(created.body, /Store it now.*<code>usher_\w+.*Key &lt;b&gt;.*posts:create.*posts:read/s)
   t.notMatch(created.body, /<p(?: [^>]*)?>(?:(?!<\/p>).)*<(details|div|ul|form)/s, 'a paragraph ends where it should')
   const keys = (await read('/console/keys', cookie)).body
   t.match(keys, '<summary>+1</summary>', 'a list has room for some')
   t.match(keys, '<span class="badge warning">never</span>')
   t.match((await read(page, cookie)).body, '<span class="badge warning">Expires: never</span>')
-  const free = await fill(page, page, { keyName: 'Free', actions: '' }, cookie)
+  const free = await fill(page, page, { keyName: 'Free', permits: 'all' }, cookie)
   t.match(free.body, '<span class="badge warning">everything</span>')
   t.equal((await read(`/console/users/${robot.id}/sessions`, cookie)).statusCode, 200)
   t.notMatch((await read(page, cookie)).body, '/sessions"', 'a service has none')
@@ -184,8 +186,9 @@ t.test('18.1 in a host, the settings are its options, without what may be secret
   t.notMatch(found, 'uploadMaxBytes')
   t.match((await read('/console/settings?q=nothing-like-it', cookie)).body, 'No setting has this name')
   t.notMatch((await read('/console/settings?changed=yes', cookie)).body, 'uploadMaxBytes')
-  t.match(body, /accessTokenSeconds.*?<div>15 minutes <span class="muted">\(900 s\)<.*?uploadMaxBytes.*?<div>10 MiB <span class="muted">\(10,485,760 B\)</s)
-  t.match(body, /deadlines\.\w+<.*?<div>\d+ (seconds?|minutes?) <span class="muted">\([\d,]+ ms\)</s)
+  t.match(body, /accessTokenSeconds<.*?>How long an access token is valid\.<.*?<span title="900">15 minutes<.*?uploadMaxBytes<.*?<span title="10485760">10 MiB</s)
+  t.match(body, /<summary>Set by the host \(\d+\)<.*?deadlines\.statement<.*?PostgreSQL cancels a statement\.<.*?<span title="\d+000">\d+ (seconds?|minutes?)</s)
+  t.match((await read('/console/settings?q=cancels+a+statement', cookie)).body, /<details class="fixed" open>.*deadlines\.statement</s)
 })
 
 t.test('18.1 in a node, settings are in groups, with what sets each', async (t) => {
@@ -207,7 +210,7 @@ t.test('18.1 in a node, settings are in groups, with what sets each', async (t) 
 
 t.test('18.1 lists say how much there is, and what to do where there is nothing', async (t) => {
   t.match((await read('/console/uploads', cookie)).body, /class="total muted">[\d,]+ files? · [\d.,]+ \w+</)
-  t.match((await read('/console/providers', cookie)).body, /No provider<.*<a class="button plain" href="\/docs\/guide\/providers">How to add a provider</s)
+  t.match((await read('/console/providers', cookie)).body, /No provider<.*<a class="button plain small" href="\/docs\/guide\/providers">How to add a provider</s)
   t.match((await read('/console/nothing', cookie)).body, '<a href="/console">Go to overview</a>')
   const log = (await read('/console/log', cookie)).body
   t.match(log, /<label for="user">User<.*placeholder="E-mail address or id".*<button[^>]*>Apply</s)

@@ -55,7 +55,8 @@ export function fieldsOf (page: string, action: string): Record<string, string> 
   const fields: Record<string, string> = {}
   for (const [, tag = ''] of form.matchAll(/<input([^>]*)>/g)) {
     const [name, value] = [/ name="([^"]*)"/.exec(` ${tag}`)?.[1], / value="([^"]*)"/.exec(` ${tag}`)?.[1] ?? '']
-    if (name !== undefined && !/type="checkbox"/.test(tag)) fields[name] = unescape(value)
+    const isChosen = !/type="radio"/.test(tag) || / checked/.test(tag)
+    if (name !== undefined && isChosen && !/type="checkbox"/.test(tag)) fields[name] = unescape(value)
   }
   for (const [, name, options = ''] of form.matchAll(/<select[^>]* name="([^"]*)"[^>]*>(.*?)<\/select>/gs)) {
     fields[name!] = /<option value="([^"]*)" selected>/.exec(options)?.[1] ?? /<option value="([^"]*)"/.exec(options)?.[1] ?? ''

@@ -2,7 +2,6 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest 
 import { PasskeysUnavailable } from '../../../schema/sign-in/passkeys.ts'
 import { createChallengeCookie, createReturnCookie } from '../../access/cookies.ts'
 import { failureTexts } from '../../../schema/options/page-texts.ts'
-import { sessionActions } from '../../../schema/options/policy.ts'
 import { addVary } from '../../../plugins/http/vary.ts'
 import { addFormParser } from '../../http/form-parser.ts'
 import { createReturnTo } from '../../http/return-to.ts'
@@ -10,6 +9,7 @@ import { FONT_POLICY } from '../font.ts'
 import { serveAssets } from './assets.ts'
 import { addForm, createFormOperations, createOriginCheck, FORM_BYTES } from './forms.ts'
 import { describeRoles } from './organization-roles.ts'
+import { keyActionsOf } from './key-actions.ts'
 import { listPages, type Page } from './page-list.ts'
 import type { PageValues } from './page-values.ts'
 import { markOf } from './provider-marks.ts'
@@ -36,7 +36,7 @@ const pages: FastifyPluginAsync = async (app) => {
   const challenges = await createChallengeCookie(app)
   const readReturnTo = createReturnTo(options)
   const checkOrigin = createOriginCheck(app)
-  const keyActions = Object.keys(options.policy).filter((action) => !sessionActions.has(action)).sort()
+  const keyActions = keyActionsOf(options.policy)
   const ofOrganizations: PageValues = options.organizations
     ? { organizationRoles: describeRoles(options.organizations), organizationFounders: options.organizations.create }
     : {}

@@ -2,11 +2,12 @@ import type { FastifyError } from 'fastify'
 import type { Audit } from '../../../plugins/audit/index.ts'
 import { translate } from '../../../plugins/http/errors.ts'
 import { InvalidInput } from '../../../schema/http/errors.ts'
-import { alert, badge, button, card, checkbox, table, type Column } from '../components.ts'
+import { alert, badge, button, buttonLink, card, checkbox, table, type Column } from '../components.ts'
 import type { Action } from '../../../schema/options/policy.ts'
 import { attributes, html, type Html, type HtmlValue } from '../html.ts'
 import { ROWS_PER_PAGE, type Context, type Done, type Form, type Section, type Submit } from './context.ts'
 import { explainError } from './errors.ts'
+import { asks } from './questions.ts'
 import { hiddenFields } from './shown.ts'
 import type { ConsoleText } from './words.ts'
 
@@ -71,7 +72,7 @@ export function pickable (context: Context, { address, actions, files = {} }: Bu
 ${content}
 <div class="bulk" role="group" aria-label="${t.pickedLabel}"><p><span>${t.pickedCount}</span> <span class="count"></span></p>
 <div class="actions">${texts.map(([name, action]) => button(t[action.text], {
-  kind: 'isDanger' in action && action.isDanger ? 'danger' : 'plain', small: true, attributes: { name: 'action', value: name },
+  kind: 'plain', small: true, attributes: { name: 'action', value: name, ...'run' in action && asks },
 }))}</div></div></form>`
 }
 
@@ -114,8 +115,9 @@ ${hiddenFields({ action: name, confirmed: 'yes', back: typed['back'] ?? '' })}
 <ul class="picked">${picked.map(({ id, version }) => html`<li>${checkbox(nameOf(names, id), {
   name: `${PICK}${id}`, value: version, checked: true, autocomplete: 'off',
 })}</li>`)}</ul>
-<div class="actions">${button(t[action.text], { kind: action.isDanger ? 'danger' : 'primary' })}<a href="${back}">${t.cancelButton}</a></div>
-</form>`)
+<div class="actions end">${buttonLink(back, t.cancelButton, { attributes: { class: 'button plain cancel' } })}${
+  button(t[action.text], { kind: action.isDanger ? 'danger' : 'primary' })}</div>
+</form>`, { id: 'question' })
 }
 
 async function run (

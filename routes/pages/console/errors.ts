@@ -14,6 +14,7 @@ const texts: Readonly<Record<string, ConsoleText>> = {
   SESSION_NOT_FOUND: 'notFoundText',
   API_KEY_NOT_FOUND: 'notFoundText',
   PASSKEY_NOT_FOUND: 'notFoundText',
+  IDENTITY_NOT_FOUND: 'notFoundText',
   DELIVERY_NOT_FOUND: 'notFoundText',
   ORGANIZATION_NOT_FOUND: 'notFoundText',
   MEMBERSHIP_NOT_FOUND: 'notFoundText',

@@ -1,4 +1,5 @@
 import type { FastifyError, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import { actorWithoutSession } from '../../../plugins/access/actors.ts'
 import { keepConnection, reportError, translate } from '../../../plugins/http/errors.ts'
 import { InvalidCredentials, InvalidToken } from '../../../schema/sign-in/login.ts'
 import { SecondFactorMissing, SecondFactorRequired, StepUpRequired } from '../../../schema/sign-in/second-factor.ts'
@@ -14,7 +15,7 @@ import { explainError, titleOfFailure } from './errors.ts'
 import { actionOfSection, createLayout, type Visitor } from './layout.ts'
 import { createLists } from './lists.ts'
 import { createLogPages } from './log.ts'
-import { createOpeningPages } from './opening.ts'
+import { createOpeningPages, showDenied } from './opening.ts'
 import { createOrganizationPages } from './organizations.ts'
 import { createOverview } from './overview.ts'
 import { createPostPages } from './posts.ts'
@@ -41,7 +42,7 @@ interface Admitted extends Visitor { actor: Actor }
  */
 const consoleRoutes: FastifyPluginAsync = async (app) => {
   const {
-    usherAccess: { actors, callerOf, confirmReader }, usherOptions: options,
+    usherAccess: { actors, callerOf, confirmReader, policy }, usherOptions: options,
   } = app
   const { publicPath } = options
   const path = `${publicPath}/console`
@@ -89,30 +90,34 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
     addForm('/users', newUser.render, newUser.create)
     addBulk(usersBulk(app), userList)
     for (const [address, render] of Object.entries(user.pages)) addPage(`/users/:id${address}`, render)
-    for (const { address, render, submit } of user.forms) {
+    for (const { address, question, render, submit } of user.forms) {
+      if (question) addPage(`/users/:id${address}`, question)
       addForm(`/users/:id${address}`, render, submit, address === '' ? 'profile' : address === '/keys' ? 'key' : undefined)
     }
     if (organizations) {
       addPage('/organizations', organizations.list)
       for (const [address, render] of Object.entries(organizations.pages)) addPage(`/organizations/:id${address}`, render)
-      for (const { address, render, submit, form } of organizations.forms) {
+      for (const { address, question, render, submit, form } of organizations.forms) {
+        if (question) addPage(`/organizations/:id${address}`, question)
         addForm(`/organizations/:id${address}`, render, submit, form)
       }
     }
     if (posts) {
       addPage('/posts', posts.list)
       addPage('/posts/:item', posts.one)
-      addForm('/posts/:item/delete', posts.list, posts.remove)
+      addPage('/posts/:item/delete', posts.question)
+      addForm('/posts/:item/delete', posts.question, posts.remove)
       addBulk(posts.bulk, posts.list)
     }
     if (uploads) {
       addPage('/uploads', uploads.list)
-      addForm('/uploads/:item/delete', uploads.list, uploads.remove)
+      addPage('/uploads/:item/delete', uploads.question)
+      addForm('/uploads/:item/delete', uploads.question, uploads.remove)
       addBulk(uploads.bulk, uploads.list)
     }
     addPage('/log', log.list)
     addPage('/settings', createSettings(app))
-    for (const [address, render] of Object.entries(lists.pages)) addPage(address, render)
+    for (const [address, render] of Object.entries({ ...lists.pages, ...lists.questions })) addPage(address, render)
     for (const [address, submit] of Object.entries(lists.forms)) {
       addForm(address, lists.pages[Object.keys(lists.pages).find((page) => address.startsWith(`${page}/`))!]!, submit)
     }
@@ -222,7 +227,7 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
         }
         const words = wordsOf(request)
         const content = thrown instanceof Forbidden
-          ? pages.refuse(words, parent.user, next)
+          ? pages.refuse(words, parent.user, { next, roles: policy.rolesWith(actorWithoutSession(parent.user), 'console:open') })
           : thrown instanceof SecondFactorMissing ? pages.askForFactor(words, next) : undefined
         if (!content) throw thrown
         fail(thrown as FastifyError, request, reply)
@@ -289,6 +294,9 @@ const consoleRoutes: FastifyPluginAsync = async (app) => {
 
   function sentenceOf (request: FastifyRequest, error: FastifyError | InvalidInput): Html {
     const words = wordsOf(request)
+    const { actor } = admitted.get(request) ?? {}
+    const [denied] = error instanceof Forbidden && actor ? callerOf(request).denied.slice(-1) : []
+    if (denied !== undefined) return showDenied(words, actor!.role, denied, policy.rolesWith(actor!, denied))
     if (!(error instanceof StepUpRequired)) return html`${explainError(words, error)}`
     const login = pages.loginOf('', true)
     return html`${words.t.stepUpText}${login !== undefined && html` <a href="${login}">${words.t.stepUpLogin}</a>`}`

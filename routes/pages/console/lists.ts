@@ -3,14 +3,15 @@ import type { FailedDeliveryRow } from '../../../db/admin/deliveries.ts'
 import type { ApiKeyRow } from '../../../db/sign-in/api-keys.ts'
 import { ListAllKeys, ListDeliveries } from '../../../schema/admin/admin.ts'
 import { decodeCursor, encodeCursor } from '../../../schema/http/cursor.ts'
+import { ApiKeyNotFound } from '../../../schema/sign-in/api-keys.ts'
 import { createParser } from '../../../schema/http/validator.ts'
-import { badge, buttonLink, emptyState, table } from '../components.ts'
-import { hasGuide } from '../guide.ts'
+import { badge, emptyState, table } from '../components.ts'
 import { html, type Html } from '../html.ts'
 import { addressOf, ROWS_PER_PAGE, type Render, type Submit } from './context.ts'
 import { pills } from './layout.ts'
+import { ask, menuButton, menuColumn, menuLink, rowMenu } from './questions.ts'
 import {
-  buttonForm, dangerForm, linkToOrganization, linkToUser, readNames, readOrganizationNames, revokeLinks, showPages,
+  createGuideLink, linkToOrganization, linkToUser, readNames, readOrganizationNames, revokeLinks, showCopied, showPages,
   showText,
 } from './shown.ts'
 import type { Words } from './words.ts'
@@ -32,9 +33,11 @@ function showActions ({ t }: Words, actions: readonly string[] | null): Html {
 export function createLists (app: FastifyInstance) {
   const {
     usherAdmin: admin, usherUsers: users, usherSignIn: { apiKeys, providers },
-    usherOptions: { organizations, without, publicUrl = '', publicPath, prefix },
+    usherOptions: options, usherOptions: { organizations, without, publicUrl = '', prefix },
   } = app
   const operations = organizations && app.usherOrganizations.operations
+  const guideLink = createGuideLink(options)
+  const hasWebhooks = options.webhooks.length > 0
   const hasUploads = !without.includes('uploads')
 
   const pages: Record<string, Render> = {
@@ -51,7 +54,11 @@ export function createLists (app: FastifyInstance) {
 ${pills(t.deliveryWhat, ([['', t.deliveryBoth], ['event', t.deliveryEvents], ['mail', t.deliveryMails]] as const)
   .map(([value, text]) => ({ href: addressOf(`${path}/deliveries`, { kind: value }), text, isCurrent: kind === value })))}
 ${rows.length === 0
-  ? emptyState({ title: t.deliveriesNone, text: t.deliveriesNoneHint })
+  ? emptyState({
+    title: t.deliveriesNone,
+    text: hasWebhooks ? t.deliveriesNoneHint : t.noWebhookHint,
+    actions: !hasWebhooks && guideLink('host/events', t.webhookGuide),
+  })
   : table<FailedDeliveryRow>({
     caption: t.navDeliveries,
     hidesCaption: true,
@@ -69,18 +76,13 @@ ${rows.length === 0
         cell: ({ error, attempts }) => html`${showText(error)}<br><span class="muted">${words.format('deliveryAttempts', { count: attempts })}</span>`,
       },
       { title: t.deliveryGivenUp, cell: ({ failedAt }) => words.ago(failedAt) },
-      {
-        title: t.actionsColumn,
-        hidesTitle: true,
-        kind: 'do',
-        cell: ({ id, type }) => html`${caller.allows('deliveries:retry') &&
-          buttonForm(`${path}/deliveries/${id}/retry`, t.deliveryRetry, { label: `${t.deliveryRetry}: ${type}` })} ${
-          caller.allows('deliveries:discard') &&
-          buttonForm(`${path}/deliveries/${id}/discard`, t.mayDiscard, { kind: 'link', label: `${t.mayDiscard}: ${type}` })}`,
-      },
+      menuColumn(context, ({ id, type }) => rowMenu(context, { id, name: type }, [
+        caller.allows('deliveries:retry') && menuButton(`${path}/deliveries/${id}/retry`, t.deliveryRetry),
+        caller.allows('deliveries:discard') && menuButton(`${path}/deliveries/${id}/discard`, t.mayDiscard),
+      ])),
     ],
     rows,
-  })}${showPages(context, '/deliveries', next)}`,
+  })}${showPages(context, '/deliveries', { next, count: rows.length })}`,
       }
     },
 
@@ -98,7 +100,7 @@ ${rows.length === 0
         section: 'keys',
         title: t.keysTitle,
         content: html`<p class="lead">${t.keysOfServices}</p>${rows.length === 0
-          ? emptyState({ title: t.noKey })
+          ? emptyState({ title: t.noKey, text: t.noKeyHint, actions: guideLink('api-keys', t.keyGuide) })
           : table<ApiKeyRow & { userId: string }>({
             caption: t.keysTitle,
             hidesCaption: true,
@@ -113,25 +115,16 @@ ${rows.length === 0
               { title: t.keyPermits, kind: 'wide', cell: ({ actions }) => showActions(words, actions) },
               { title: t.keyUsed, cell: ({ lastUsedAt }) => words.ago(lastUsedAt) },
               { title: t.keyExpires, cell: ({ expiresAt }) => expiresAt === null ? badge(t.keyNever, 'warning') : words.date(expiresAt) },
-              {
-                title: t.actionsColumn,
-                hidesTitle: true,
-                kind: 'do',
-                cell: ({ id, userId, name }) => caller.allows('api-keys:delete', { ownerId: userId }) && dangerForm(`${path}/keys/${userId}/${id}/delete`, {
-                  id: `delete-${id}`,
-                  text: t.keyDelete,
-                  confirmation: words.format('deleteThis', { name }),
-                  option: hasUploads ? revokeLinks(words) : undefined,
-                }),
-              },
+              menuColumn(context, ({ id, userId, name }) => caller.allows('api-keys:delete', { ownerId: userId }) && rowMenu(context, { id, name }, [
+                menuLink(`${path}/keys/${userId}/${id}/delete`, t.keyDelete, { isDanger: true }),
+              ])),
             ],
             rows,
-          })}${showPages(context, '/keys', next && encodeCursor(next))}`,
+          })}${showPages(context, '/keys', { next: next && encodeCursor(next), count: rows.length })}`,
       }
     },
 
-    '/providers': async ({ caller, words: { t } }) => {
-      const guide = hasGuide && !without.includes('docs') && `${publicPath}/docs/guide/providers`
+    '/providers': async ({ caller, words, words: { t } }) => {
       caller.authorize('service:read')
       const all = providers.list()
       return {
@@ -139,7 +132,7 @@ ${rows.length === 0
         title: t.navProviders,
         content: html`<p class="lead">${t.providersText}</p>${all.length === 0
           ? emptyState({
-            title: t.noProvider, text: t.noProviderHint, actions: guide && buttonLink(guide, t.providerGuide, { kind: 'plain' }),
+            title: t.noProvider, text: t.noProviderHint, actions: guideLink('providers', t.providerGuide),
           })
           : table({
             caption: t.navProviders,
@@ -150,12 +143,29 @@ ${rows.length === 0
               {
                 title: t.providerAddress,
                 kind: 'wide',
-                cell: ({ id }) => html`<code>${publicUrl}${prefix}/api/auth/providers/${id}/callback</code>`,
+                cell: ({ id }) => showCopied(words, `${publicUrl}${prefix}/api/auth/providers/${id}/callback`),
               },
             ],
             rows: all,
           })}`,
       }
+    },
+  }
+
+  const questions: Record<string, Render> = {
+    '/keys/:owner/:item/delete': async (context, outcome = {}) => {
+      const { caller, params, path, words, words: { t } } = context
+      const [owner, item] = [params['owner']!.toLowerCase(), params['item']!.toLowerCase()]
+      caller.authorize('api-keys:delete', { ownerId: owner })
+      const found = (await apiKeys.list(caller, owner)).find(({ id }) => id === item)
+      if (!found) throw new ApiKeyNotFound()
+      return ask(context, outcome, {
+        title: words.format('deleteThis', { name: found.name }),
+        text: t.keyDeleteHint,
+        button: t.keyDelete,
+        isDanger: true,
+        option: hasUploads ? revokeLinks(words) : undefined,
+      }, { action: `${path}/keys/${owner}/${item}/delete`, section: 'keys', crumbs: [{ href: `${path}/keys`, text: t.keysTitle }] })
     },
   }
 
@@ -175,5 +185,5 @@ ${rows.length === 0
     },
   }
 
-  return { pages, forms }
+  return { pages, questions, forms }
 }

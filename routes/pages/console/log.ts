@@ -50,7 +50,7 @@ const isAlarming = (action: AuditAction): boolean =>
 /** Returns a table of entries of the account log. */
 function showEntries (context: Context, rows: readonly AuditEntryRow[], names: Names): Html {
   const { words, words: { t }, path } = context
-  if (rows.length === 0) return emptyState({ title: t.noEntry })
+  if (rows.length === 0) return emptyState({ title: t.noEntry, text: t.noneFoundHint })
   return table<AuditEntryRow>({
     caption: t.ofAudit,
     hidesCaption: true,
@@ -63,13 +63,13 @@ function showEntries (context: Context, rows: readonly AuditEntryRow[], names: N
           showSentence(context, entry, names)} ${entry.keyId !== null && badge(t.logByKey)} <a class="code muted" href="${
           addressOf(`${path}/log`, { action: entry.action })}">${entry.action}</a></span>`,
       },
+      { title: t.logWhen, cell: ({ at }) => words.time(at) },
       {
         title: t.logFrom,
         kind: 'from',
         cell: ({ address, userAgent }) => html`<span class="muted">${address || '–'}${
           userAgent !== '' && html`${separator}${showAgent(words, userAgent)}`}</span>`,
       },
-      { title: t.logWhen, cell: ({ at }) => words.time(at) },
     ],
     rows,
   })
@@ -89,7 +89,7 @@ export function createLogPages (app: FastifyInstance) {
     const { rows, next } = await audit.list(caller, {
       ...asked, after: after === undefined ? undefined : decodeCursor(after),
     })
-    return html`${showEntries(context, rows, await namesOf(context, app, rows))}${showPages(context, address, next && encodeCursor(next))}`
+    return html`${showEntries(context, rows, await namesOf(context, app, rows))}${showPages(context, address, { next: next && encodeCursor(next), count: rows.length })}`
   }
 
   const list: Render = async (context) => {

@@ -3,9 +3,19 @@ import type { UsherUser } from '../../../schema/users/users.ts'
 import { button, buttonLink, card } from '../components.ts'
 import { html, type Html } from '../html.ts'
 import { addressOf } from './context.ts'
+import { textOfRole } from './shown.ts'
 import type { Words } from './words.ts'
 
 export type OpeningPages = ReturnType<typeof createOpeningPages>
+
+/** Returns the sentences about an action that the role of somebody lacks. */
+export function showDenied (words: Words, role: string, action: string, roles: readonly string[]): Html {
+  const { t } = words
+  const values = { role: html`<strong>${textOfRole(t, role)}</strong>`, action: html`<code>${action}</code>` }
+  return html`${words.phrase('roleLacks', values)} ${roles.length === 0
+    ? t.noRoleHas
+    : words.format('rolesHave', { roles: words.list(roles.map((name) => textOfRole(t, name))) })}`
+}
 
 /** Returns functions that render the pages between a visitor and the console. */
 export function createOpeningPages (
@@ -48,12 +58,19 @@ ${card(html`<form method="post" action="${openingOf(next)}"${isAutomatic && html
 <p>${words.phrase('logInText', { product })}</p>${openAgain(words, next)}`
     },
 
-    /** Returns the page for a user who may not open the console. */
-    refuse (words: Words, { id, name, email }: Pick<UsherUser, 'id' | 'name' | 'email'>, next: string): Html {
+    /**
+     * Returns the page for a user who may not open the console.
+     * @param roles the roles that may
+     */
+    refuse (
+      words: Words, { id, name, email, role }: Pick<UsherUser, 'id' | 'name' | 'email' | 'role'>,
+      { next, roles }: { next: string, roles: readonly string[] }
+    ): Html {
       const { t } = words
       const login = loginOf(next)
-      return html`<h1 tabindex="-1">${t.adminsOnly}</h1>
-<p>${words.phrase('adminsOnlyWho', { name: html`<bdi>${name}</bdi>`, email: html`<bdi>${email}</bdi>` })}</p>
+      return html`<h1 tabindex="-1">${t.openDenied}</h1>
+<p>${words.phrase('openDeniedWho', { name: html`<bdi>${name}</bdi>`, email: html`<bdi>${email}</bdi>` })}</p>
+<p>${showDenied(words, role, 'console:open', roles)}</p>
 <p>${t.adminsOnlyHow}</p>
 <p><code>npx fastify-usher users promote ${id}</code></p>${
   login !== undefined && html`<p><a href="${login}">${t.otherLogin}</a></p>`}`

@@ -15,8 +15,11 @@ import { html, type Html } from '../html.ts'
 import { ROWS_PER_PAGE, type Context, type Outcome, type Render, type Submit } from './context.ts'
 import { separator } from './layout.ts'
 import {
-  buttonForm, dangerForm, findUserId, hiddenFields, linkToUser, readNames, requireConfirmed, searchForm,
-  showAvatar, showPages, showText,
+  ask, askButton, menuButton, menuColumn, menuLink, requireConfirmed, rowMenu, type Question,
+} from './questions.ts'
+import {
+  createGuideLink, findUserId, hiddenFields, linkToUser, readNames, searchForm, showAvatar, showCopied, showPages,
+  showText,
 } from './shown.ts'
 import type { ConsoleText, Words } from './words.ts'
 
@@ -63,6 +66,7 @@ export function createOrganizationPages (app: FastifyInstance) {
     usherOptions: { organizations: settings, mailer },
   } = app
   const roles = [...settings!.roles.keys()]
+  const guideLink = createGuideLink(app.usherOptions)
 
   const idOf = ({ params }: Context): string => params['id']!.toLowerCase()
   const roleOptions = (words: Words) =>
@@ -82,7 +86,9 @@ export function createOrganizationPages (app: FastifyInstance) {
         search: { label: t.searchOrganizations, value: q, placeholder: t.beginsWith, minlength: 2 },
       })}
 <div id="results">${rows.length === 0
-  ? emptyState({ title: t.noOrganization })
+  ? emptyState(q.trim() === ''
+    ? { title: t.noOrganization, text: t.noOrganizationHint, actions: guideLink('host/organizations', t.organizationGuide) }
+    : { title: t.noOrganization, text: t.noneFoundHint })
   : table<OrganizationRow>({
     caption: t.ofOrganizations,
     hidesCaption: true,
@@ -99,7 +105,7 @@ export function createOrganizationPages (app: FastifyInstance) {
     ],
     rows,
   })}
-${showPages(context, '/organizations', next && encodeCursor(next))}</div>`,
+${showPages(context, '/organizations', { next: next && encodeCursor(next), count: rows.length })}</div>`,
     }
   }
 
@@ -114,12 +120,18 @@ ${showPages(context, '/organizations', next && encodeCursor(next))}</div>`,
     { address: '/invitations', title: 'orgInvitations', needs: 'members:invite', show: showInvitations },
   ]
 
-  const render = (part: Tab): Render => async (context, outcome = {}) => {
-    const { caller, path, words: { t } } = context
-    const standing: Standing = await operations.read(caller, part.needs, idOf(context))
+  async function readPage (context: Context, outcome: Outcome, needs: OrganizationAction): Promise<Page> {
+    const { caller, path } = context
+    const standing: Standing = await operations.read(caller, needs, idOf(context))
     const { organization } = standing
-    const base = `${path}/organizations/${organization.id}`
     const may = (action: OrganizationAction) => operations.allows(caller, action, standing)
+    return { context, outcome, organization, base: `${path}/organizations/${organization.id}`, may }
+  }
+
+  const render = (part: Tab): Render => async (context, outcome = {}) => {
+    const { path, words: { t } } = context
+    const page = await readPage(context, outcome, part.needs)
+    const { organization, base, may } = page
     return {
       section: 'organizations',
       title: organization.name,
@@ -129,7 +141,7 @@ ${showPages(context, '/organizations', next && encodeCursor(next))}</div>`,
       content: html`${tabs(t.organizationTabs, parts.filter(({ needs }) => may(needs)).map(({ address, title }) => ({
   href: `${base}${address}`, text: t[title], isCurrent: address === part.address,
 })))}
-${await part.show({ context, outcome, organization, base, may })}`,
+${await part.show(page)}`,
     }
   }
 
@@ -154,23 +166,18 @@ ${await part.show({ context, outcome, organization, base, may })}`,
 ${hiddenFields({ version })}${edit('name', t.name)}${edit('slug', t.orgSlug, t.orgSlugHint)}
 <div class="actions">${button(t.saveButton)}</div></form>`}
 <div>${facts([
-  [t.factId, html`<code>${id}</code>`],
+  [t.factId, showCopied(words, id)],
   ...may('organizations:update') ? [] : [[t.name, showText(name)], [t.orgSlug, html`<code>${slug}</code>`]] as const,
   [t.createdColumn, words.time(createdAt)],
   [t.factChanged, words.time(updatedAt)],
 ])}</div></div>`, { id: 'profile', title: t.profileTitle })
   }
 
-  function showDanger ({ context: { words, words: { t } }, organization: { name, rowVersion }, base }: Page): Html {
+  function showDanger ({ context: { words: { t } }, base }: Page): Html {
     return card(list([listRow({
       title: t.orgDelete,
       hint: t.orgDeleteHint,
-      actions: dangerForm(`${base}/delete`, {
-        id: 'confirm-delete',
-        text: t.bulkDelete,
-        confirmation: words.format('deleteUserThis', { name }),
-        fields: { version: entityTag(rowVersion) },
-      }),
+      actions: askButton(`${base}/delete`, `${t.bulkDelete} …`, { isDanger: true }),
     })]), { id: 'danger', title: t.bulkDelete, danger: true })
   }
 
@@ -181,7 +188,7 @@ ${hiddenFields({ version })}${edit('name', t.name)}${edit('slug', t.orgSlug, t.o
     const { rows, next } = await operations.listMembers(caller, id, {
       ...asked, after: after === undefined ? undefined : decodeCursor(after),
     })
-    const mayChange = may('members:update')
+    const [mayChange, mayRemove] = [may('members:update'), may('members:remove')]
     return html`${searchForm(context, address, {
       label: t.orgMembers,
       search: { label: t.orgSearchMembers, value: q, placeholder: t.beginsWith, minlength: 2 },
@@ -193,28 +200,15 @@ ${hiddenFields({ version })}${edit('name', t.name)}${edit('slug', t.orgSlug, t.o
     hidesCaption: true,
     columns: [
       { title: t.userColumn, kind: 'who', isHeader: true, cell: (member) => showMember(context, member) },
-      {
-        title: t.role,
-        cell: ({ userId, name, role }) => mayChange
-          ? html`<form class="inline choose" method="post" action="${base}/members/${userId}/role">
-<select name="role" aria-label="${t.role}: ${name}">${roleOptions(words).map(({ value, text }) => value === role
-  ? html`<option value="${value}" selected>${text}</option>`
-  : html`<option value="${value}">${text}</option>`)}</select>${
-  button(t.saveButton, { kind: 'plain', small: true, attributes: { 'aria-label': `${t.saveButton}: ${name}` } })}</form>`
-          : badge(textOfMemberRole(words, role)),
-      },
+      { title: t.role, cell: ({ role }) => badge(textOfMemberRole(words, role), role === OWNER ? 'info' : undefined) },
       { title: t.orgMemberSince, cell: ({ createdAt }) => words.date(createdAt) },
-      {
-        title: t.actionsColumn,
-        hidesTitle: true,
-        kind: 'do',
-        cell: ({ userId, name }) => may('members:remove') && dangerForm(`${base}/members/${userId}/remove`, {
-          id: `remove-${userId}`, text: t.passkeyRemove, confirmation: words.format('orgRemoveMemberThis', { name }),
-        }),
-      },
+      menuColumn(context, ({ userId: item, name }) => rowMenu(context, { id: item, name }, [
+        mayChange && menuLink(`${base}/members/${item}/role`, t.orgChangeRole, { isQuestion: true }),
+        mayRemove && menuLink(`${base}/members/${item}/remove`, t.passkeyRemove, { isDanger: true }),
+      ])),
     ],
     rows,
-  })}${showPages(context, address, next && encodeCursor(next))}</div>
+  })}${showPages(context, address, { next: next && encodeCursor(next), count: rows.length })}</div>
 ${mayChange && html`<p class="hint">${t.orgTransferHint}</p>`}
 ${caller.allows('members:invite', undefined, null) && showNewMember(context, outcome, base)}`
   }
@@ -251,14 +245,14 @@ ${field({ name: 'role', label: t.role, value: typed?.['role'] ?? NEW_ROLE, optio
       badges: html` ${badge(textOfMemberRole(words, role))}`,
       hint: html`${invitedBy !== null && html`${linkToUser(context, invitedBy, names)}${separator}`}${
         words.ago(createdAt)}${separator}${words.phrase('keyExpiresText', { time: words.time(expiresAt) })}`,
-      actions: buttonForm(`${base}/invitations/${item}/withdraw`, t.orgWithdraw, {
-        label: `${t.orgWithdraw}: ${email}`,
-      }),
+      actions: rowMenu(context, { id: item, name: email }, [
+        menuButton(`${base}/invitations/${item}/withdraw`, t.orgWithdraw),
+      ]),
     })
     return html`${rows.length === 0
       ? emptyState({ title: t.orgNoInvitation })
       : card(list(rows.map(row)), { id: 'pending', title: t.orgInvitations })}${
-      showPages(context, `/organizations/${id}/invitations`, next && encodeCursor(next))}
+      showPages(context, `/organizations/${id}/invitations`, { next: next && encodeCursor(next), count: rows.length })}
 ${mailer && showNewInvitation(context, outcome, base)}`
   }
 
@@ -270,6 +264,59 @@ ${field({
 })}
 ${field({ name: 'role', label: t.role, value: typed?.['role'] ?? NEW_ROLE, options: roleOptions(words) })}
 <div class="actions">${button(t.invite)}</div></form>`, { id: 'new-invitation', title: t.invite })
+  }
+
+  /** What is asked before a form is sent, by the address of that, and who may send it. */
+  const questions: Readonly<Record<string, {
+    part: Tab
+    needs: OrganizationAction
+    ask (page: Page, member: Pick<ShownMember, 'name' | 'role'>): Question
+  }>> = {
+    '/delete': {
+      part: parts[0]!,
+      needs: 'organizations:delete',
+      ask: ({ context: { words, words: { t } }, organization: { name, slug, rowVersion } }) => ({
+        title: words.format('deleteUserThis', { name }),
+        text: t.orgDeleteHint,
+        button: t.bulkDelete,
+        isDanger: true,
+        fields: { version: entityTag(rowVersion) },
+        typed: slug,
+      }),
+    },
+    '/members/:item/role': {
+      part: parts[1]!,
+      needs: 'members:update',
+      ask: ({ context: { words, words: { t } } }, { name, role }) => ({
+        title: words.format('orgRoleThis', { name }),
+        text: t.orgTransferHint,
+        button: t.saveButton,
+        choice: field({ name: 'role', label: t.role, value: role, options: roleOptions(words) }),
+      }),
+    },
+    '/members/:item/remove': {
+      part: parts[1]!,
+      needs: 'members:remove',
+      ask: ({ context: { words, words: { t } } }, { name }) => ({
+        title: words.format('orgRemoveMemberThis', { name }), text: t.orgRemoveMemberHint, button: t.passkeyRemove, isDanger: true,
+      }),
+    },
+  }
+
+  const renderQuestion = (address: string): Render | undefined => {
+    if (!Object.hasOwn(questions, address)) return undefined
+    const { part, needs, ask: askFor } = questions[address]!
+    return async (context, outcome = {}) => {
+      const { caller, path, params: { item }, words: { t } } = context
+      const page = await readPage(context, outcome, needs)
+      const { organization: { id, name }, base } = page
+      const member = item === undefined ? { name: '', role: '' } : await operations.getMember(caller, id, item.toLowerCase())
+      return ask(context, outcome, askFor(page, member), {
+        action: `${base}${address.replace(':item', item ?? '')}`,
+        section: 'organizations',
+        crumbs: [{ href: `${path}/organizations`, text: t.ofOrganizations }, { href: `${base}${part.address}`, text: name }],
+      })
+    }
   }
 
   /** Returns the address of a part of an organisation, which says what was done. */
@@ -292,7 +339,8 @@ ${field({ name: 'role', label: t.role, value: typed?.['role'] ?? NEW_ROLE, optio
       address: '/delete',
       part: parts[0]!,
       submit: async (context, typed) => {
-        requireConfirmed(context, typed)
+        const { organization: { slug } } = await readPage(context, {}, 'organizations:delete')
+        requireConfirmed(context, typed, slug)
         await operations.delete(context.caller, idOf(context), readIfMatch(typed['version'] ?? '""', 'version'))
         return `${context.path}/organizations?done=organization-deleted`
       },
@@ -362,6 +410,9 @@ ${field({ name: 'role', label: t.role, value: typed?.['role'] ?? NEW_ROLE, optio
     list: showList,
     showOf,
     pages: Object.fromEntries(parts.map((part) => [part.address, render(part)])),
-    forms: forms.map(({ part, ...form }) => ({ ...form, render: render(part) })),
+    forms: forms.map(({ part, ...form }) => {
+      const question = renderQuestion(form.address)
+      return { ...form, question, render: question ?? render(part) }
+    }),
   }
 }

@@ -26,13 +26,21 @@ export function createOverview (
     ])
     const { version, users, posts, uploads, deliveries: { failed }, days } = overview
     const today = days.at(-1)!
+    const [logins, failures, signUps] =
+      [weeksOf(days, 'logins'), weeksOf(days, 'failedLogins'), weeksOf(days, 'signUps')]
     return {
       section: 'overview',
       title: t.navOverview,
       content: html`
+${showHealth(words, checksOf(words, overview), html`Usher ${version}, Node.js ${process.versions.node}`)}
 <div class="stats">
-${stat(t.ofUsers, html`<a href="${path}/users">${showCount(words, users)}</a>`, words.format('statNewToday', { count: today.signUps }))}
-${stat(t.statLoginsToday, words.number(today.logins), words.format('statFailedToday', { count: today.failedLogins }))}
+${stat(t.ofUsers, html`<a href="${path}/users">${showCount(words, users)}</a>`, html`${
+  words.format('statNew', { count: signUps.last })}${showChange(words, signUps)}`)}
+${stat(t.statLogins, words.number(logins.last), html`${words.format('statToday', { count: words.number(today.logins) })}${showChange(words, logins)}`)}
+${stat(t.statFailed, recent
+  ? html`<a href="${path}/log?action=login.failed">${words.number(failures.last)}</a>`
+  : words.number(failures.last),
+html`${words.format('statToday', { count: words.number(today.failedLogins) })}${showChange(words, failures, { isBad: true })}`)}
 ${!without.includes('posts') && stat(t.ofPosts, html`<a href="${path}/posts">${showCount(words, posts)}</a>`)}
 ${!without.includes('uploads') && stat(t.filesTitle, html`<a href="${path}/uploads">${showCount(words, uploads)}</a>`,
   uploads.bytes === null ? t.sizeUnknown : words.bytes(uploads.bytes))}
@@ -40,10 +48,8 @@ ${stat(t.navDeliveries, html`<a href="${path}/deliveries">${words.number(failed)
   failed === 0 ? t.statNone : badge(t.statLook, 'error'))}
 </div>
 <div class="halves">
-${showHealth(words, checksOf(words, overview), html`Usher ${version}, Node.js ${process.versions.node}`)}
 ${recent && card(html`${recent}<p class="after"><a href="${path}/log">${t.activityAll}</a></p>`, { id: 'recent', title: t.activityTitle })}
-</div>
-${card(html`<div class="halves">${chart(words, {
+${card(html`${chart(words, {
   id: 'logins',
   title: t.chartLogins,
   days: days.map(({ day }) => day),
@@ -56,7 +62,8 @@ ${card(html`<div class="halves">${chart(words, {
   title: t.chartSignUps,
   days: days.map(({ day }) => day),
   series: [{ name: t.seriesNew, kind: 'first', values: days.map(({ signUps }) => signUps) }],
-})}</div>`, { id: 'activity', title: t.chartsTitle })}`,
+})}`, { id: 'activity', title: t.chartsTitle })}
+</div>`,
     }
   }
 
@@ -109,16 +116,40 @@ ${card(html`<div class="halves">${chart(words, {
   }
 }
 
+// What needs a look stands there; the rest is one click away.
 function showHealth (words: Words, checks: readonly Check[], version: Html): Html {
   const { t } = words
-  const bad = checks.filter(({ isWell }) => !isWell)
-  return card(html`<p class="verdict"><span class="dot ${bad.length === 0 ? 'good' : 'warn'}" aria-hidden="true"></span>${
-    bad.length === 0 ? t.healthGood : words.format('healthBad', { count: bad.length })}</p>
-<ul class="checks">${[...bad, ...checks.filter(({ isWell }) => isWell)].map(({ name, isWell, text }) => html`<li><span class="dot ${
-  isWell ? 'good' : 'warn'}" aria-hidden="true"></span><span><span class="strong">${name}</span><span class="muted">${text}</span></span></li>`)}
-<li><span class="dot plain" aria-hidden="true"></span><span><span class="strong">${t.healthVersion}</span><span class="muted">${version}</span></span></li></ul>`,
-  { id: 'health', title: t.healthTitle })
+  const [bad, good] = [checks.filter(({ isWell }) => !isWell), checks.filter(({ isWell }) => isWell)]
+  const row = ({ name, isWell, text }: Check): Html => html`<li><span class="dot ${
+    isWell ? 'good' : 'warn'}" aria-hidden="true"></span><span><span class="strong">${name}</span><span class="muted">${text}</span></span></li>`
+  return card(html`<h2 class="verdict" id="health-title" tabindex="-1"><span class="dot ${bad.length === 0 ? 'good' : 'warn'}" aria-hidden="true"></span>${
+    bad.length === 0 ? t.healthGood : words.format('healthBad', { count: bad.length })}</h2>
+${bad.length > 0 && html`<ul class="checks">${bad.map(row)}</ul>`}
+<details><summary>${words.format('healthRest', { count: good.length })} <span class="muted">${version}</span></summary><ul class="checks">${
+  good.map(row)}</ul></details>`,
+  { attributes: { id: 'health', class: bad.length === 0 ? 'card health' : 'card health warn', 'aria-labelledby': 'health-title' } })
 }
 
 const showCount = (words: Words, { count, isExact }: RowCount): string =>
   isExact ? words.number(count) : words.format('about', { count: words.number(count) })
+
+type Days = Awaited<ReturnType<FastifyInstance['usherAdmin']['overview']>>['days']
+
+/** Counts of two weeks. */
+interface Weeks { last: number, before: number }
+
+/** Returns what happened in the last seven days that are over, and in the seven before. Today has only begun. */
+function weeksOf (days: Days, what: 'logins' | 'failedLogins' | 'signUps'): Weeks {
+  const sum = (some: Days): number => some.reduce((sum, day) => sum + day[what], 0)
+  return { last: sum(days.slice(-8, -1)), before: sum(days.slice(-15, -8)) }
+}
+
+/**
+ * Returns by how much a week differs from the one before; nothing if there is nothing to compare it with.
+ * @param isBad whether more of it is worse
+ */
+function showChange (words: Words, { last, before }: Weeks, { isBad = false } = {}): Html | false {
+  if (before === 0) return false
+  const change = last / before - 1
+  return html` <span class="${isBad && change > 0 ? 'change worse' : 'change'}" title="${words.t.statBefore}">${words.change(change)}</span>`
+}

@@ -8,13 +8,16 @@ import { html, type Html } from '../html.ts'
 import { pickable, pickColumn, type Bulk } from './bulk.ts'
 import { ROWS_PER_PAGE, type Context, type Render, type Submit } from './context.ts'
 import { separator } from './layout.ts'
-import { dangerForm, linkToUser, readNames, searchForm, showPages, showText } from './shown.ts'
+import { ask, askButton, menuColumn, menuLink, rowMenu } from './questions.ts'
+import { createGuideLink, linkToUser, readNames, searchForm, showPages, showText } from './shown.ts'
 
 const EXCERPT = 160
 
 /** Returns the pages of posts, and what their forms do. */
 export function createPostPages (app: FastifyInstance) {
   const { usherUsers: users, usherPosts: posts } = app
+
+  const guideLink = createGuideLink(app.usherOptions)
 
   const bulk: Bulk = {
     section: 'posts',
@@ -49,7 +52,9 @@ export function createPostPages (app: FastifyInstance) {
       ? await readNames(context, users.records, found.rows.map((row) => row.authorId))
       : new Map<string, string>()
     return html`<div id="results">${found.rows.length === 0
-      ? emptyState({ title: t.noPost, ...found.isPart && { text: t.laterPages } })
+      ? emptyState(found.isPart || q.trim() !== ''
+    ? { title: t.noPost, text: found.isPart ? t.laterPages : t.noneFoundHint }
+    : { title: t.noPost, text: t.noPostHint, actions: guideLink('client', t.clientGuide) })
       : pickable(context, bulk, table<FoundPost>({
         caption: t.ofPosts,
         hidesCaption: true,
@@ -66,11 +71,14 @@ export function createPostPages (app: FastifyInstance) {
             ? []
             : [{ title: t.authorColumn, cell: (row: FoundPost) => linkToUser(context, row.authorId, names) }],
           { title: t.createdColumn, cell: ({ createdAt }) => words.ago(createdAt) },
+          menuColumn(context, ({ id, title, authorId: ownerId }) => caller.allows('posts:delete', { ownerId }) && rowMenu(context, { id, name: title }, [
+            menuLink(`${path}/posts/${id}/delete`, t.bulkDelete, { isDanger: true }),
+          ])),
         ],
         rows: found.rows,
       }))}
 ${found.isPart && html`<p class="hint">${words.format('searchedPart', { count: words.number(SEARCHED_POSTS) })}</p>`}
-${showPages(context, address, found.next && encodePlace(found.next))}</div>`
+${showPages(context, address, { next: found.next && encodePlace(found.next), count: found.rows.length })}</div>`
   }
 
   const list: Render = async (context) => {
@@ -99,15 +107,25 @@ ${await showList(context, { authorId, address: '/posts' })}`,
       section: 'posts',
       title: post.title,
       crumbs: [{ href: `${path}/posts`, text: t.ofPosts }],
-      content: html`<p class="hint">${linkToUser(context, post.authorId, names)}${separator}${words.time(post.createdAt)}</p>
-${card(html`<div class="text" dir="auto">${post.content}</div>`)}
-${caller.allows('posts:delete', { ownerId: post.authorId }) && dangerForm(`${path}/posts/${post.id}/delete`, {
-  id: 'confirm-delete',
-  text: t.deletePost,
-  confirmation: words.format('deleteThis', { name: post.title }),
-  fields: { version: entityTag(post.rowVersion) },
-})}`,
+      hint: html`<p class="muted">${linkToUser(context, post.authorId, names)}${separator}${words.time(post.createdAt)}</p>`,
+      actions: caller.allows('posts:delete', { ownerId: post.authorId }) &&
+        askButton(`${path}/posts/${post.id}/delete`, `${t.deletePost} …`, { isDanger: true }),
+      content: card(html`<div class="text" dir="auto">${post.content}</div>`),
     }
+  }
+
+  const question: Render = async (context, outcome = {}) => {
+    const { caller, path, params, words, words: { t } } = context
+    const post = await posts.reads.get(caller, params['item']!.toLowerCase())
+    if (!post) throw new PostNotFound()
+    caller.authorize('posts:delete', { ownerId: post.authorId })
+    return ask(context, outcome, {
+      title: words.format('deleteThis', { name: post.title }),
+      text: t.hintDelete,
+      button: t.bulkDelete,
+      isDanger: true,
+      fields: { version: entityTag(post.rowVersion) },
+    }, { action: `${path}/posts/${post.id}/delete`, section: 'posts', crumbs: [{ href: `${path}/posts`, text: t.ofPosts }] })
   }
 
   const remove: Submit = async ({ caller, params, path }, { version }) => {
@@ -115,5 +133,5 @@ ${caller.allows('posts:delete', { ownerId: post.authorId }) && dangerForm(`${pat
     return `${path}/posts?done=post-deleted`
   }
 
-  return { bulk, showList, list, one, remove }
+  return { bulk, showList, list, one, question, remove }
 }

@@ -2,12 +2,13 @@ import type { FastifyInstance } from 'fastify'
 import type { UserRow } from '../../../db/tables/index.ts'
 import type { OrganizationOperations } from '../../../plugins/organizations/organizations.ts'
 import type { UserRecords } from '../../../plugins/users/user-records.ts'
-import { InvalidInput } from '../../../schema/http/errors.ts'
 import { OrganizationNotFound } from '../../../schema/organizations/organizations.ts'
 import { describeUserAgent } from '../../../schema/strings/user-agent.ts'
-import { badge, button, pagination } from '../components.ts'
+import type { Options } from '../../../schema/options/options.ts'
+import { badge, button, buttonLink, pagination } from '../components.ts'
+import { hasGuide } from '../guide.ts'
 import { attributes, html, type Html, type HtmlValue } from '../html.ts'
-import { addressOf, type Context, type Form } from './context.ts'
+import { addressOf, type Context } from './context.ts'
 import type { ConsoleText, Words } from './words.ts'
 
 /** Returns a text that somebody has entered. It has its own direction, and cannot change that of what surrounds it. */
@@ -66,14 +67,16 @@ export async function readOrganizationNames (
   return new Map(rows.filter((row) => row !== undefined).map(({ id, name }) => [id, name]))
 }
 
-/** Throws `InvalidInput` unless the box of a form was checked that destroys something. */
-export function requireConfirmed ({ words: { t } }: Context, { confirmed }: Form): void {
-  if (confirmed !== 'yes') throw new InvalidInput(t.checkFirst)
-}
-
 /** Returns what a role is called. One of the host has its name only. */
 export const textOfRole = (t: Words['t'], role: string): string =>
   role === 'admin' ? t.roleAdmin : role === 'user' ? t.roleUser : role
+
+/** Returns a choice of the host in words: `as-the-system` is “As the system”. */
+export function inWords (value: string): string {
+  if (!/^[a-z][a-z0-9]*([-_][a-z0-9]+)*$/.test(value)) return value
+  const words = value.replaceAll(/[-_]/g, ' ')
+  return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`
+}
 
 /** Returns what is notable about a user. Nothing is, of one who is as most are. */
 export function showState ({ t }: Words, { role = 'user', kind, disabled, emailVerified }: Partial<UserRow>): Html {
@@ -82,15 +85,38 @@ export function showState ({ t }: Words, { role = 'user', kind, disabled, emailV
     emailVerified === false && kind !== 'service' && html`<span class="note">${t.stateUnverified}</span>`}`
 }
 
-/** Returns the way through a list. */
-export function showPages ({ path, query, words: { t } }: Context, section: string, next: string | null): Html | '' {
-  const { after, done: _, ...rest } = query
+function rangeOf (
+  words: Words, { place, count, total }: { place: number, count: number, total: string | undefined }
+): string {
+  const range = { first: words.number(place), last: words.number(place + count - 1) }
+  return total === undefined ? words.format('pageRange', range) : words.format('pageRangeOf', { ...range, total })
+}
+
+const PLACE = /^[1-9]\d{0,8}$/
+
+/**
+ * Returns the way through a list, and which of its rows the page has. Nothing but the address of a page knows how many
+ * are before it, because the next page begins after a row.
+ * @param count how many rows the page has
+ * @param total how many the list has, where that is known
+ */
+export function showPages (
+  { path, query, words, words: { t } }: Context, section: string,
+  { next, count, total }: { next: string | null, count: number, total?: string | undefined }
+): Html | '' {
+  const { after, from = '', done: _, ...rest } = query
   if (after === undefined && next === null) return ''
-  const to = (cursor?: string) => addressOf(`${path}${section}`, { ...rest, after: cursor })
+  const address = `${path}${section}`
+  const first = after === undefined ? undefined : { href: addressOf(address, rest), text: t.firstPage }
+  const place = after === undefined ? 1 : Number(PLACE.exec(from)?.[0] ?? 0)
+  const following = place > 0 ? `${place + count}` : undefined
   return pagination({
     label: t.pagesLabel,
-    first: after === undefined ? undefined : { href: to(), text: t.firstPage },
-    next: next === null ? undefined : { href: to(next), text: t.nextPage },
+    ...place > 0 && count > 0 && { text: rangeOf(words, { place, count, total }) },
+    first,
+    next: next === null
+      ? undefined
+      : { href: addressOf(address, { ...rest, after: next, from: following }), text: t.nextPage },
   })
 }
 
@@ -108,28 +134,13 @@ export function buttonForm (
     button(text, { kind, small: true, ...label !== undefined && { attributes: { 'aria-label': label } } })}</form>`
 }
 
-/** Returns a form whose button destroys something, and works once a box is checked. */
-export function dangerForm (
-  action: string,
-  { id, text, confirmation, explanation, fields = {}, option }: {
-    id: string
-    text: string
-    confirmation: string
-    explanation?: HtmlValue
-    fields?: Readonly<Record<string, string>>
-    /** What may be done as well, if its box is checked. */
-    option?: { name: string, text: string } | undefined
-  }
-): Html {
-  return html`<details class="confirm"><summary>${text} …</summary><form method="post" action="${action}">${
-    explanation && html`<p class="hint">${explanation}</p>`}${hiddenFields(fields)}
-<label class="check"><input type="checkbox"${attributes({ name: 'confirmed', value: 'yes', required: true, id })}> ${confirmation}</label>${option && html`
-<label class="check"><input type="checkbox"${attributes({ name: option.name, value: 'yes' })}> ${option.text}</label>`}
-${button(text, { kind: 'danger', small: true })}</form></details>`
-}
-
 /** Returns what may be done along with the deletion of an API key. */
 export const revokeLinks = ({ t }: Words) => ({ name: 'revokeLinks', text: t.keyRevokeLinks })
+
+/** Returns an id, an address or a key, with a button that copies it where a script can (console.js). */
+export const showCopied = ({ t }: Words, text: string): Html => html`<span class="copied"><code>${text}</code>${button(t.copy, {
+  kind: 'plain', type: 'button', small: true, attributes: { hidden: true, 'data-copies': text, 'data-done': t.copyDone },
+})}</span>`
 
 /** Returns fields that nobody sees. */
 export const hiddenFields = (fields: Readonly<Record<string, string>>): Html =>
@@ -187,6 +198,25 @@ ${filters && html`${search && html`<details class="more"${isFiltered && html` op
 <div class="fields">${filters}
 <div class="actions">${button(t.apply, { kind: 'plain' })}<a href="${path}${address}">${t.searchReset}</a></div></div>`}
 </form>`
+}
+
+/** Returns a function that leads to a document of the guide, where there is one. */
+export const createGuideLink = ({ publicPath, without }: Pick<Options, 'publicPath' | 'without'>) =>
+  (document: string, text: string): Html | false => hasGuide && !without.includes('docs') &&
+    buttonLink(`${publicPath}/docs/guide/${document}`, text, { kind: 'plain', small: true })
+
+/** Returns a choice between few things that need a sentence each. */
+export function cards (
+  { name, label, value, options }: {
+    name: string
+    label: string
+    value: string
+    options: readonly { value: string, text: string, hint: string }[]
+  }
+): Html {
+  return html`<fieldset class="field cards"><legend>${label}</legend><div>${options.map((option) => html`<label><input${attributes({
+    type: 'radio', name, value: option.value, checked: option.value === value, autocomplete: 'off',
+  })}><span><span class="strong">${option.text}</span><span class="muted">${option.hint}</span></span></label>`)}</div></fieldset>`
 }
 
 /** Returns options of a choice. */

@@ -9,7 +9,8 @@ import { html, type Html } from '../html.ts'
 import { pickable, pickColumn, type Bulk } from './bulk.ts'
 import { ROWS_PER_PAGE, type Context, type Render, type Submit } from './context.ts'
 import { icon } from './icons.ts'
-import { linkToUser, readNames, searchForm, showPages, showText } from './shown.ts'
+import { ask, menuColumn, menuLink, rowMenu } from './questions.ts'
+import { createGuideLink, linkToUser, readNames, searchForm, showPages, showText } from './shown.ts'
 
 // Images that are larger are not loaded for a list.
 const SHOWN_BYTES = 2 * 1024 * 1024
@@ -23,6 +24,8 @@ export function createUploadPages (app: FastifyInstance) {
   // The session of the console is worth nothing to the API, so it gets what anybody gets. Images of another origin are
   // against the policy of the page.
   const showsImages = policy.isOpen('uploads:read') && s3 === undefined
+
+  const guideLink = createGuideLink(app.usherOptions)
 
   const bulk: Bulk = {
     section: 'uploads',
@@ -58,7 +61,7 @@ export function createUploadPages (app: FastifyInstance) {
   async function showList (
     context: Context, { userId, address }: { userId?: string | undefined, address: string }
   ): Promise<Html> {
-    const { caller, query: { q = '', after }, words, words: { t } } = context
+    const { caller, path, query: { q = '', after }, words, words: { t } } = context
     const asked = {
       user: userId ?? 'all', limit: ROWS_PER_PAGE, after: after === undefined ? undefined : decodeCursor(after),
     }
@@ -69,7 +72,9 @@ export function createUploadPages (app: FastifyInstance) {
       ? await readNames(context, users.records, found.rows.map((row) => row.userId))
       : new Map<string, string>()
     return html`<div id="results">${found.rows.length === 0
-      ? emptyState({ title: t.noFile, ...found.isPart && { text: t.laterPages } })
+      ? emptyState(found.isPart || q.trim() !== ''
+        ? { title: t.noFile, text: found.isPart ? t.laterPages : t.noneFoundHint }
+        : { title: t.noFile, text: t.noFileHint, actions: guideLink('client', t.clientGuide) })
       : pickable(context, bulk, table<UploadRow>({
         caption: t.filesTitle,
         hidesCaption: true,
@@ -90,11 +95,15 @@ export function createUploadPages (app: FastifyInstance) {
           { title: t.typeColumn, cell: ({ mediaType }) => html`<span class="muted type" title="${mediaType}">${mediaType}</span>` },
           { title: t.sizeColumn, cell: ({ size }) => words.bytes(Number(size)), isNumber: true },
           { title: t.uploadedColumn, cell: ({ createdAt }) => words.ago(createdAt) },
+          menuColumn(context, ({ id, filename: name, isPrivate, userId: ownerId }) => rowMenu(context, { id, name }, [
+            !isPrivate && menuLink(`${publicPath}/api/uploads/${id}`, t.fileOpen),
+            caller.allows('uploads:delete', { ownerId: ownerId ?? undefined }) && menuLink(`${path}/uploads/${id}/delete`, t.bulkDelete, { isDanger: true }),
+          ])),
         ],
         rows: found.rows,
       }))}
 ${found.isPart && html`<p class="hint">${words.format('searchedPart', { count: words.number(SEARCHED_UPLOADS) })}</p>`}
-${showPages(context, address, found.next && encodeCursor(found.next))}</div>`
+${showPages(context, address, { next: found.next && encodeCursor(found.next), count: found.rows.length })}</div>`
   }
 
   const list: Render = async (context) => {
@@ -119,10 +128,23 @@ ${await showList(context, { userId, address: '/uploads' })}`,
     }
   }
 
+  const question: Render = async (context, outcome = {}) => {
+    const { caller, path, params, words, words: { t } } = context
+    const upload = await uploads.get(caller, params['item']!.toLowerCase())
+    caller.authorize('uploads:delete', { ownerId: upload.userId ?? undefined })
+    return ask(context, outcome, {
+      title: words.format('deleteThis', { name: upload.filename }),
+      text: t.hintDelete,
+      button: t.bulkDelete,
+      isDanger: true,
+      fields: { version: entityTag(upload.rowVersion) },
+    }, { action: `${path}/uploads/${upload.id}/delete`, section: 'uploads', crumbs: [{ href: `${path}/uploads`, text: t.filesTitle }] })
+  }
+
   const remove: Submit = async ({ caller, params, path }, { version }) => {
     await uploads.delete(caller, params['item']!, { match: readIfMatch(version ?? '""', 'version') })
     return `${path}/uploads?done=file-deleted`
   }
 
-  return { bulk, showList, list, remove }
+  return { bulk, showList, list, question, remove }
 }

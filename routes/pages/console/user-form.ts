@@ -6,16 +6,16 @@ import { inputText } from '../../../schema/translations/describe-input.ts'
 import { formMembers, hasLines, members, type MemberForm } from '../../../schema/users/members.ts'
 import type { UserExtension } from '../../../schema/users/extend-user.ts'
 import { labelOf as labelOfField, type UserField } from '../../../schema/users/user-fields.ts'
-import { field, table } from '../components.ts'
-import { html, type Html } from '../html.ts'
+import { field, table, type Field } from '../components.ts'
+import { attributes, html, type Html } from '../html.ts'
 import type { Form, Outcome } from './context.ts'
-import { textOfRole } from './shown.ts'
+import { inWords, textOfRole } from './shown.ts'
 import type { ConsoleText, Words } from './words.ts'
 
 /** A member of a user that the form has. */
 interface Member extends Omit<MemberForm, 'type'> {
   readonly name: string
-  readonly type: UserField['type'] | 'email' | 'role'
+  readonly type: UserField['type'] | 'email' | 'role' | 'date' | 'date-time'
   readonly hint?: string
   readonly hasLines?: boolean
 }
@@ -35,7 +35,7 @@ export function membersOf ({ userFields, roles }: UserExtension): readonly Membe
   return [...ofUsher, ...userFields.map(({ name, type, input, title, description }): Member => ({
     name,
     label: labelOfField({ name, title }),
-    type,
+    type: input['format'] === 'date' || input['format'] === 'date-time' ? input['format'] : type,
     hasLines: isLong(input),
     ...Array.isArray(input.enum) && { options: input.enum.filter((value) => value !== null).map(String) },
     ...description !== undefined && { hint: description },
@@ -47,9 +47,16 @@ export function valuesOf (members: readonly Member[], user: Partial<UserRow>): R
   return Object.fromEntries(members.map(({ name, type }) => {
     const value: unknown = Reflect.get(user, name)
     if (value === null || value === undefined) return [name, '']
+    if (type === 'date-time') return [name, inputOfInstant(String(value))]
     return [name, type === 'json' ? JSON.stringify(value, null, 2) : String(value)]
   }))
 }
+
+// A browser has a field for times without a zone, which are those of UTC here. It leaves out seconds that are zero.
+const isInstant = (text: string): boolean => /^\d{4}-\d\d-\d\dT/.test(text) && !Number.isNaN(Date.parse(text))
+const inputOfInstant = (text: string): string =>
+  isInstant(text) ? new Date(text).toISOString().slice(0, 19).replace(/:00$/, '') : text
+const instantOfInput = (text: string): string => isInstant(`${text}Z`) ? new Date(`${text}Z`).toISOString() : text
 
 // Browsers send line breaks as CRLF.
 const normalize = (text: string): string => text.replaceAll('\r\n', '\n')
@@ -68,7 +75,7 @@ export function changesOf (
   const changes: Record<string, unknown> = {}
   for (const member of members) {
     const { name } = member
-    const given = typed[name]
+    const given = member.type === 'boolean' ? readSwitch(typed[name], former[name]) : typed[name]
     if (given === undefined || normalize(given) === normalize(former[name] ?? '')) continue
     changes[name] = readValue(words, member, normalize(given))
   }
@@ -79,12 +86,17 @@ export function changesOf (
 export const formerOf = (members: readonly Member[], typed: Form): Form =>
   Object.fromEntries(members.map(({ name }) => [name, typed[`${FORMER}${name}`]]))
 
+// A box that is not checked is not sent. One that was not checked before either stays without a value.
+const readSwitch = (given: string | undefined, former: string | undefined): string | undefined =>
+  given ?? (former === 'true' ? 'false' : former)
+
 function readValue (words: Words, { name, type, required }: Member, text: string): unknown {
   if (required || type === 'role') return text
   if (text === '') return null
   if (type === 'boolean') return text === 'true'
   // What is no number is rejected by the schema, with the sentence of the API.
   if (type === 'integer' || type === 'number') return Number.isFinite(Number(text)) ? Number(text) : text
+  if (type === 'date-time') return instantOfInput(text)
   if (type !== 'json') return text
   try {
     return JSON.parse(text) as unknown
@@ -98,22 +110,47 @@ export function showFields (
   words: Words, members: readonly Member[], values: Form, error?: Outcome['error']
 ): Html {
   const sentences = sentencesOf(error)
-  return html`${members.map(({ name, label, type, options, hint, required, hasLines }) => field({
-    name,
-    label: labelOf(words, { name, label }),
-    type: type === 'email' ? 'email' : type === 'json' || hasLines || values[name]?.includes('\n') ? 'textarea' : 'text',
-    value: values[name],
-    ...hint !== undefined && { hint },
-    error: errorOf(words, name, sentences),
-    required,
-    ...(options || type === 'boolean') && {
-      options: [
-        ...type === 'role' ? [] : [{ value: '', text: '–' }],
-        ...(options ?? ['true', 'false']).map((value) => ({ value, text: textOfValue(words, type, value) })),
-      ],
-    },
-    attributes: { autocomplete: 'off', ...type === 'email' && { inputmode: 'email', spellcheck: 'false' } },
-  }))}`
+  return html`${members.map((member) => {
+    const { name, type, options, hint, required } = member
+    const [label, error] = [labelOf(words, member), errorOf(words, name, sentences)]
+    if (type === 'boolean') return toggle({ name, label, hint, error, isOn: values[name] === 'true' })
+    return field({
+      name,
+      label,
+      type: inputTypeOf(member, values[name] ?? ''),
+      value: values[name],
+      ...type === 'date-time' ? { hint: html`${hint} ${words.t.inUtc}` } : hint !== undefined && { hint },
+      error,
+      required,
+      ...options && {
+        options: [
+          ...type === 'role' ? [] : [{ value: '', text: '–' }],
+          ...options.map((value) => ({ value, text: type === 'role' ? textOfRole(words.t, value) : inWords(value) })),
+        ],
+      },
+      attributes: {
+        autocomplete: 'off', step: type === 'date-time' && 1, ...type === 'email' && { inputmode: 'email', spellcheck: 'false' },
+      },
+    })
+  })}`
+}
+
+// What a browser would not show is a text.
+function inputTypeOf ({ type, hasLines }: Member, value: string): NonNullable<Field['type']> {
+  if (type === 'email') return 'email'
+  if (type === 'json' || hasLines || value.includes('\n')) return 'textarea'
+  if (type === 'date' && /^(\d{4}-\d\d-\d\d)?$/.test(value)) return 'date'
+  if (type === 'date-time' && (value === '' || isInstant(`${value}Z`))) return 'datetime-local'
+  return 'text'
+}
+
+function toggle (
+  { name, label, hint, error, isOn }:
+  { name: string, label: string, hint: string | undefined, error: string | undefined, isOn: boolean }
+): Html {
+  return html`<div class="field"><label class="check"><input type="checkbox" role="switch"${attributes({
+    id: name, name, value: 'true', checked: isOn, autocomplete: 'off', 'aria-describedby': `${name}-error`,
+  })}> ${label}</label>${hint !== undefined && html`<p class="hint">${hint}</p>`}<p class="field-error" id="${name}-error">${error}</p></div>`
 }
 
 // Usher's own members are called by the language of the page, and those of the host as the host calls them.
@@ -122,11 +159,6 @@ const labels: Readonly<Record<string, ConsoleText>> = { name: 'name', email: 'em
 /** Returns what a member is called. */
 export const labelOf = ({ t }: Words, { name, label }: Pick<Member, 'name' | 'label'>): string =>
   Object.hasOwn(labels, name) ? t[labels[name]!] : label
-
-function textOfValue ({ t }: Words, type: Member['type'], value: string): string {
-  if (type === 'role') return textOfRole(t, value)
-  return type === 'boolean' ? value === 'true' ? t.yes : t.no : value
-}
 
 function errorOf ({ t, language }: Words, name: string, sentences: readonly string[]): string | undefined {
   const sentence = sentences.find((sentence) => sentence.startsWith(`${name} `))
@@ -153,9 +185,9 @@ export function merge (members: readonly Member[], typed: Form, user: Partial<Us
   const [former, now] = [formerOf(members, typed), valuesOf(members, user)]
   const values: Record<string, string> = {}
   const conflicts: Merged['conflicts'][number][] = []
-  for (const { name, label } of members) {
+  for (const { name, label, type } of members) {
     const [before, after, given] =
-      [normalize(former[name] ?? ''), normalize(now[name] ?? ''), normalize(typed[name] ?? former[name] ?? '')]
+      [normalize(former[name] ?? ''), normalize(now[name] ?? ''), normalize((type === 'boolean' ? readSwitch(typed[name], former[name]) : typed[name] ?? former[name]) ?? '')]
     values[name] = given === before ? after : given
     if (after === before) continue
     const isBoth = given !== before && given !== after

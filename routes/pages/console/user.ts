@@ -2,19 +2,25 @@ import type { FastifyInstance } from 'fastify'
 import type { UserRow } from '../../../db/tables/index.ts'
 import { readIfMatch } from '../../../schema/http/entity-tag.ts'
 import { InvalidInput, PreconditionFailed } from '../../../schema/http/errors.ts'
-import { CreateApiKey } from '../../../schema/sign-in/api-keys.ts'
+import { ApiKeyNotFound, CreateApiKey } from '../../../schema/sign-in/api-keys.ts'
+import { PasskeyNotFound } from '../../../schema/sign-in/passkeys.ts'
+import { IdentityNotFound } from '../../../schema/sign-in/providers.ts'
 import { createParser } from '../../../schema/http/validator.ts'
 import type { Action, ReadAction } from '../../../schema/options/policy.ts'
 import { alert, badge, button, card, emptyState, facts, field, list, listRow, tabs } from '../components.ts'
 import { html, type Html, type HtmlValue } from '../html.ts'
-import type { Context, Done, Outcome, Render, Submit } from './context.ts'
+import { keyActionsOf, showKeyActions } from '../account/key-actions.ts'
+import type { Context, Done, Form, Outcome, Render, Submit } from './context.ts'
 import { separator } from './layout.ts'
 import type { createLogPages } from './log.ts'
 import type { createOrganizationPages } from './organizations.ts'
 import type { createPostPages } from './posts.ts'
 import {
-  buttonForm, dangerForm, hiddenFields, linkToOrganization, readOrganizationNames, requireConfirmed, revokeLinks,
-  showAgent, showAvatar, showMethods, showState, showText,
+  ask, askButton, menuButton, menuLink, requireConfirmed, rowMenu, type Question,
+} from './questions.ts'
+import {
+  buttonForm, cards, hiddenFields, linkToOrganization, readOrganizationNames, revokeLinks, showAgent, showAvatar,
+  showCopied, showMethods, showState, showText,
 } from './shown.ts'
 import type { createUploadPages } from './uploads.ts'
 import {
@@ -23,8 +29,19 @@ import {
 import type { ConsoleText } from './words.ts'
 
 const SHOWN_SESSIONS = 50
+const DAY_MS = 86_400_000
+const KEY_DAYS: readonly string[] = ['7', '30', '90', '365']
+const USUAL_KEY_DAYS = '90'
+/** The prefix of the boxes of the actions of a key, of which a form has one each. */
+const ACTION = 'action.'
+
+const actionsOf = (typed: Form): string[] =>
+  Object.keys(typed).filter((name) => name.startsWith(ACTION)).map((name) => name.slice(ACTION.length))
 
 const parseKey = createParser(CreateApiKey)
+
+/** Returns what has to be typed before a user is deleted. */
+const whatToType = ({ email, name }: Page['user']): string => email ?? name
 
 /** The lists of other sections, of which each user has a part. */
 export interface OtherPages {
@@ -62,6 +79,7 @@ export function createUserPages (app: FastifyInstance, { log, posts, uploads, or
   } = app
   const operations = options.organizations && app.usherOrganizations.operations
   const members = membersOf(options)
+  const keyActions = keyActionsOf(options.policy)
 
   const idOf = ({ params }: Context): string => params['id']!.toLowerCase()
   const isPerson = ({ user }: Page): boolean => user.kind === 'person'
@@ -112,20 +130,26 @@ export function createUserPages (app: FastifyInstance, { log, posts, uploads, or
     },
   ]
 
-  const render = (part: Tab): Render => async (context, outcome = {}) => {
-    const { caller, path, words, words: { t } } = context
+  async function readPage (context: Context, outcome: Outcome): Promise<Page> {
+    const { caller, path } = context
     const id = idOf(context)
     const user = await users.get(caller, id)
     const view = caller.viewOf(id)
     const shown = view.show(user) as Page['user']
-    const page = { context, outcome, user: shown, version: view.tagOf(user), base: `${path}/users/${id}` }
+    return { context, outcome, user: shown, version: view.tagOf(user), base: `${path}/users/${id}` }
+  }
+
+  const render = (part: Tab): Render => async (context, outcome = {}) => {
+    const { path, words, words: { t } } = context
+    const page = await readPage(context, outcome)
+    const { user } = page
     const content = await part.show(page)
     return {
       section: 'users',
       title: user.name,
       crumbs: [{ href: `${path}/users`, text: t.ofUsers }],
       image: showAvatar(user.name, { large: true }),
-      hint: html`<p class="badges">${shown.email !== undefined && html`<span class="muted">${showText(shown.email)}</span>`}${showState(words, shown)}</p>`,
+      hint: html`<p class="badges">${user.email !== undefined && html`<span class="muted">${showText(user.email)}</span>`}${showState(words, user)}</p>`,
       content: html`${tabs(t.tabsLabel, parts.filter(({ isShown }) => isShown(page)).map(({ address, title }) => ({
   href: `${page.base}${address}`, text: t[title], isCurrent: address === part.address,
 })))}
@@ -158,7 +182,7 @@ ${hiddenFields({ version: sent, ...fields })}
 ${showFields(words, editable, merged?.values ?? (isOwn ? typed : current), isOwn ? error : undefined)}
 <div class="actions">${button(t.saveButton)}</div></form>`}
 <div>${facts([
-  [t.factId, html`<code>${user.id}</code>`],
+  [t.factId, showCopied(words, user.id)],
   [t.kind, user.kind === 'service' ? t.kindService : t.kindPerson],
   [t.createdColumn, words.time(user.createdAt)],
   [t.factChanged, words.time(user.updatedAt)],
@@ -167,7 +191,8 @@ ${showFields(words, editable, merged?.values ?? (isOwn ? typed : current), isOwn
 { id: 'profile', title: t.profileTitle })}`
   }
 
-  async function showSessions ({ context: { caller, words, words: { t } }, user, base }: Page): Promise<Html> {
+  async function showSessions ({ context, user, base }: Page): Promise<Html> {
+    const { caller, words, words: { t } } = context
     const sessions = await userSessions.list(caller, user.id)
     const more = sessions.length - SHOWN_SESSIONS
     const mayEnd = caller.allows('sessions:end', { ownerId: user.id })
@@ -181,14 +206,17 @@ ${showFields(words, editable, merged?.values ?? (isOwn ? typed : current), isOwn
           hint: html`${words.phrase('sessionText', {
             address: session.address || t.unknownAddress, time: words.ago(session.lastUsedAt),
           })}${session.amr.length > 0 && html`${separator}${showMethods(words, session.amr)}`}`,
-          actions: mayEnd && buttonForm(`${base}/sessions/${session.id}/end`, t.endSession, { label: `${t.endSession}: ${agent}` }),
+          actions: mayEnd && rowMenu(context, { id: session.id, name: agent }, [
+            menuButton(`${base}/sessions/${session.id}/end`, t.endSession),
+          ]),
         })
       }))}${more > 0 && html`<p class="hint">${words.format('moreSessions', { count: more })}</p>`}
 ${mayEnd && html`<div class="caution"><p>${t.endAllHint}</p>${
-  buttonForm(`${base}/sessions/end`, t.endAllSessions, { kind: 'danger' })}</div>`}`, { id: 'sessions', title: t.sessionsTitle })
+  askButton(`${base}/sessions/end`, t.endAllSessions, { isDanger: true })}</div>`}`, { id: 'sessions', title: t.sessionsTitle })
   }
 
-  async function showWays ({ context: { caller, words, words: { t } }, user, base }: Page): Promise<Html> {
+  async function showWays ({ context, user, base }: Page): Promise<Html> {
+    const { caller, words, words: { t } } = context
     const { password, totp, recoveryCodesLeft, passkeys, identities } = await credentials.list(caller, user.id)
     const may = (action: Action | ReadAction) => caller.allows(action, { ownerId: user.id })
     const used = (added: Date, at: Date | null, texts: readonly [ConsoleText, ConsoleText]) => at === null
@@ -198,9 +226,9 @@ ${mayEnd && html`<div class="caution"><p>${t.endAllHint}</p>${
       listRow({
         title: t.passwordTitle,
         hint: password ? t.isSet : t.isNotSet,
-        actions: mailer && !user.disabled && (password
-          ? may('users:read-email') && buttonForm(`${base}/reset`, t.sendReset)
-          : may('users:invite') && buttonForm(`${base}/invitation`, t.invite)),
+        actions: mailer && !user.disabled && rowMenu(context, { id: 'password', name: t.passwordTitle }, [password
+          ? may('users:read-email') && menuButton(`${base}/reset`, t.sendReset)
+          : may('users:invite') && menuButton(`${base}/invitation`, t.invite)]),
       }),
       listRow({
         title: t.totpTitle,
@@ -208,19 +236,23 @@ ${mayEnd && html`<div class="caution"><p>${t.endAllHint}</p>${
           ? html`${words.phrase('appSince', { time: words.time(totp.confirmedAt) })}${separator}${
             words.format('recoveryLeft', { count: recoveryCodesLeft })}`
           : t.appNone,
-        actions: totp && may('second-factor:reset') && dangerForm(`${base}/second-factor/reset`, {
-          id: 'confirm-factor', text: t.passkeyRemove, confirmation: t.appLost, explanation: t.appHint,
-        }),
+        actions: totp && may('second-factor:reset') && rowMenu(context, { id: 'totp', name: t.totpTitle }, [
+          menuLink(`${base}/second-factor/reset`, t.passkeyRemove, { isDanger: true }),
+        ]),
       }),
       ...passkeys.map(({ id, name, createdAt, lastUsedAt }) => listRow({
         title: html`${t.passkeysTitle}: ${showText(name)}`,
         hint: used(createdAt, lastUsedAt, ['addedUsed', 'addedUnused']),
-        actions: may('passkeys:remove') && buttonForm(`${base}/passkeys/${id}/remove`, t.passkeyRemove, { label: `${t.passkeyRemove}: ${name}` }),
+        actions: may('passkeys:remove') && rowMenu(context, { id, name }, [
+          menuLink(`${base}/passkeys/${id}/remove`, t.passkeyRemove, { isDanger: true }),
+        ]),
       })),
       ...identities.map(({ id, provider, email, createdAt, lastUsedAt }) => listRow({
         title: html`${provider} ${email !== null && showText(email)}`,
         hint: used(createdAt, lastUsedAt, ['linkedUsed', 'addedUnused']),
-        actions: may('identities:remove') && buttonForm(`${base}/identities/${id}/remove`, t.identityRemove, { label: `${t.identityRemove}: ${provider}` }),
+        actions: may('identities:remove') && rowMenu(context, { id, name: provider }, [
+          menuLink(`${base}/identities/${id}/remove`, t.identityRemove, { isDanger: true }),
+        ]),
       })),
     ])}<p class="hint">${t.waysHint}</p>`, { id: 'ways', title: t.tabSignIn })
   }
@@ -245,28 +277,39 @@ ${keys.length === 0
       separator}${expiresAt === null
       ? badge(`${t.keyExpires}: ${t.keyNever}`, 'warning')
       : words.phrase('keyExpiresText', { time: words.date(expiresAt) })}`,
-    actions: caller.allows('api-keys:delete', { ownerId: user.id }) && dangerForm(`${base}/keys/${id}/delete`, {
-      id: `delete-${id}`,
-      text: t.keyDelete,
-      confirmation: words.format('deleteThis', { name }),
-      option: uploads && revokeLinks(words),
-    }),
+    actions: caller.allows('api-keys:delete', { ownerId: user.id }) && rowMenu(context, { id, name }, [
+      menuLink(`${base}/keys/${id}/delete`, t.keyDelete, { isDanger: true }),
+    ]),
   }))), { id: 'keys', title: t.keysTitle })}
-${user.kind === 'service' && caller.allows('api-keys:create', { ownerId: user.id }) && card(html`<form class="narrow" method="post" action="${base}/keys">
-${field({ name: 'keyName', label: t.keyNewName, required: true, value: isOwn && !result ? typed['keyName'] : '', attributes: { autocomplete: 'off' } })}
-${field({
-  name: 'actions',
-  label: t.keyActions,
-  value: isOwn && !result ? typed['actions'] : '',
-  hint: t.keyActionsText,
-  error: isOwn ? error?.errors?.[0] : undefined,
-  attributes: { autocomplete: 'off', spellcheck: 'false' },
-})}
-<div class="actions">${button(t.keyCreate)}</div></form>`, { id: 'new-key', title: t.keyNew })}`
+${user.kind === 'service' && caller.allows('api-keys:create', { ownerId: user.id }) &&
+  showNewKey(context, base, isOwn && !result ? typed : {}, isOwn ? error?.errors?.[0] : undefined)}`
   }
 
-  function showDanger ({ context: { actor, caller, words, words: { t } }, user, version, base }: Page): Html | false {
-    const { id: ownerId, name } = user
+  function showNewKey ({ words, words: { t } }: Context, base: string, typed: Form, failure: string | undefined): Html {
+    const { keyName, permits = 'some', expires = USUAL_KEY_DAYS } = typed
+    return card(html`<form method="post" action="${base}/keys">
+<div class="narrow">${field({
+  name: 'keyName', label: t.keyNewName, required: true, value: keyName, error: failure, attributes: { autocomplete: 'off' },
+})}${field({
+  name: 'expires',
+  label: t.keyExpires,
+  value: expires,
+  options: [...KEY_DAYS.map((days) => ({ value: days, text: words.format('keyDays', { count: Number(days) }) })), { value: '', text: t.keyNever }],
+})}<div class="if-never">${alert(t.keyNeverHint, 'warning', { role: 'note' })}</div></div>
+${cards({
+  name: 'permits',
+  label: t.keyPermits,
+  value: permits,
+  options: [
+    { value: 'some', text: t.keySome, hint: t.keySomeHint }, { value: 'all', text: t.keyAllTitle, hint: t.keyAllHint },
+  ],
+})}
+<div class="key-actions">${showKeyActions(keyActions, t, { nameOf: (action) => `${ACTION}${action}`, chosen: actionsOf(typed) })}</div>
+<div class="actions">${button(t.keyNew)}</div></form>`, { id: 'new-key', title: t.keyNew })
+  }
+
+  function showDanger ({ context: { actor, caller, words: { t } }, user, version, base }: Page): Html | false {
+    const { id: ownerId } = user
     const [mayDisable, mayDelete] = [caller.allows('users:disable', { ownerId }), caller.allows('users:delete', { ownerId })]
     if (!mayDisable && !mayDelete) return false
     const content: HtmlValue = actor.id === user.id
@@ -277,21 +320,103 @@ ${field({
           title: t.enableUser, hint: t.enableHint, actions: buttonForm(`${base}/enable`, t.bulkEnable, { fields: { version } }),
         }),
         mayDisable && user.disabled !== true && listRow({
-          title: t.disableUser,
-          hint: t.disableHint,
-          actions: dangerForm(`${base}/disable`, {
-            id: 'confirm-disable', text: t.bulkDisable, confirmation: words.format('disableThis', { name }), fields: { version },
-          }),
+          title: t.disableUser, hint: t.disableHint, actions: askButton(`${base}/disable`, `${t.bulkDisable} …`),
         }),
         mayDelete && listRow({
           title: t.deleteUser,
           hint: t.deleteUserHint,
-          actions: dangerForm(`${base}/delete`, {
-            id: 'confirm-delete', text: t.bulkDelete, confirmation: words.format('deleteUserThis', { name }), fields: { version },
-          }),
+          actions: askButton(`${base}/delete`, `${t.bulkDelete} …`, { isDanger: true }),
         }),
       ].filter((row) => row !== false))
     return card(content, { id: 'danger', title: t.dangerTitle, danger: true })
+  }
+
+  /** What is asked before a form is sent, by the address of that, and who may send it. */
+  const questions: Readonly<Record<string, {
+    needs: Action
+    ask (page: Page): Question | Promise<Question>
+  }>> = {
+    '/disable': {
+      needs: 'users:disable',
+      ask: ({ context: { words, words: { t } }, user: { name }, version }) => ({
+        title: words.format('disableThis', { name }), text: t.disableHint, button: t.bulkDisable, isDanger: true, fields: { version },
+      }),
+    },
+    '/enable': {
+      needs: 'users:disable',
+      ask: ({ context: { words, words: { t } }, user: { name }, version }) => ({
+        title: words.format('enableThis', { name }), text: t.enableHint, button: t.bulkEnable, fields: { version },
+      }),
+    },
+    '/delete': {
+      needs: 'users:delete',
+      ask: ({ context: { words, words: { t } }, user, version }) => ({
+        title: words.format('deleteUserThis', { name: user.name }),
+        text: t.deleteUserHint,
+        button: t.bulkDelete,
+        isDanger: true,
+        fields: { version },
+        typed: whatToType(user),
+      }),
+    },
+    '/sessions/end': {
+      needs: 'sessions:end',
+      ask: ({ context: { words, words: { t } }, user: { name } }) => ({
+        title: words.format('endSessionsThis', { name }), text: t.endAllHint, button: t.endAllSessions, isDanger: true,
+      }),
+    },
+    '/passkeys/:item/remove': {
+      needs: 'passkeys:remove',
+      async ask ({ context: { caller, params, words, words: { t } }, user }) {
+        const found = (await credentials.list(caller, user.id)).passkeys.find(({ id }) => id === params['item'])
+        if (!found) throw new PasskeyNotFound()
+        return { title: words.format('removeThis', { name: found.name }), text: t.waysHint, button: t.passkeyRemove, isDanger: true }
+      },
+    },
+    '/identities/:item/remove': {
+      needs: 'identities:remove',
+      async ask ({ context: { caller, params, words, words: { t } }, user }) {
+        const found = (await credentials.list(caller, user.id)).identities.find(({ id }) => id === params['item'])
+        if (!found) throw new IdentityNotFound()
+        return { title: words.format('removeThis', { name: found.provider }), text: t.waysHint, button: t.identityRemove, isDanger: true }
+      },
+    },
+    '/second-factor/reset': {
+      needs: 'second-factor:reset',
+      ask: ({ context: { words, words: { t } }, user: { name } }) => ({
+        title: words.format('removeAppThis', { name }), text: t.appHint, button: t.passkeyRemove, isDanger: true,
+      }),
+    },
+    '/keys/:item/delete': {
+      needs: 'api-keys:delete',
+      async ask ({ context: { caller, params, words, words: { t } }, user }) {
+        const found = (await apiKeys.list(caller, user.id)).find(({ id }) => id === params['item'])
+        if (!found) throw new ApiKeyNotFound()
+        return {
+          title: words.format('deleteThis', { name: found.name }),
+          text: t.keyDeleteHint,
+          button: t.keyDelete,
+          isDanger: true,
+          option: uploads && revokeLinks(words),
+        }
+      },
+    },
+  }
+
+  const renderQuestion = (address: string): Render | undefined => {
+    if (!Object.hasOwn(questions, address)) return undefined
+    const { needs, ask: askFor } = questions[address]!
+    return async (context, outcome = {}) => {
+      const { caller, path, params, words: { t } } = context
+      caller.authorize(needs, { ownerId: idOf(context) })
+      const page = await readPage(context, outcome)
+      const { address: part } = partOf(address)
+      return ask(context, outcome, await askFor(page), {
+        action: `${page.base}${address.replace(':item', params['item'] ?? '')}`,
+        section: 'users',
+        crumbs: [{ href: `${path}/users`, text: t.ofUsers }, { href: `${page.base}${part}`, text: page.user.name }],
+      })
+    }
   }
 
   /** Returns the address of a part of a user, which says what was done. */
@@ -321,7 +446,9 @@ ${field({
       return doneAt(context, '', 'enabled')
     },
     '/delete': async (context, typed) => {
-      requireConfirmed(context, typed)
+      context.caller.authorize('users:delete', { ownerId: idOf(context) })
+      const { user } = await readPage(context, {})
+      requireConfirmed(context, typed, whatToType(user))
       await accounts.delete(context.caller, idOf(context), readIfMatch(typed['version'] ?? '""', 'version'))
       return `${context.path}/users?done=deleted`
     },
@@ -367,12 +494,19 @@ ${field({
       await apiKeys.delete(context.caller, idOf(context), context.params['item']!, given)
       return doneAt(context, '/keys', 'key-deleted')
     },
-    '/keys': async (context, { keyName: name = '', actions = '' }): Promise<Done> => {
-      const names = actions.split(/[\s,]+/).filter((action) => action !== '')
-      const given = parseKey({ name, ...names.length > 0 && { actions: names } })
-      const { key } = await apiKeys.create(context.caller, idOf(context), given)
-      const shown = html`<p class="strong">${context.words.t.keyOnceText}</p><p><code class="secret">${key}</code></p>`
-      return { result: alert(shown, 'success') }
+    '/keys': async (context, typed): Promise<Done> => {
+      const { caller, words, words: { t } } = context
+      caller.authorize('api-keys:create', { ownerId: idOf(context) })
+      const { keyName: name = '', permits, expires = USUAL_KEY_DAYS } = typed
+      const actions = actionsOf(typed)
+      if (permits !== 'all' && actions.length === 0) throw new InvalidInput(t.keyChooseActions)
+      const given = parseKey({
+        name,
+        ...permits !== 'all' && { actions },
+        ...KEY_DAYS.includes(expires) && { expiresAt: new Date(Date.now() + Number(expires) * DAY_MS).toISOString() },
+      })
+      const { key } = await apiKeys.create(caller, idOf(context), given)
+      return { result: alert(html`<p class="strong">${t.keyOnceText}</p>${showCopied(words, key)}`, 'success') }
     },
   }
 
@@ -383,6 +517,9 @@ ${field({
 
   return {
     pages: Object.fromEntries(parts.map((part) => [part.address, render(part)])),
-    forms: Object.entries(forms).map(([address, submit]) => ({ address, submit, render: render(partOf(address)) })),
+    forms: Object.entries(forms).map(([address, submit]) => {
+      const question = renderQuestion(address)
+      return { address, submit, question, render: question ?? render(partOf(address)) }
+    }),
   }
 }

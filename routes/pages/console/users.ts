@@ -13,7 +13,8 @@ import { html, type Html, type HtmlValue } from '../html.ts'
 import { pickable, pickColumn, type Bulk } from './bulk.ts'
 import { addressOf, ROWS_PER_PAGE, type Context, type Form, type Render } from './context.ts'
 import { pills } from './layout.ts'
-import { choice, readNames, searchForm, showAvatar, showPages, showState, showText, textOfRole } from './shown.ts'
+import { menuColumn, menuLink, rowMenu } from './questions.ts'
+import { cards, choice, inWords, readNames, searchForm, showAvatar, showPages, showState, showText, textOfRole } from './shown.ts'
 import { changesOf, membersOf, showFields } from './user-form.ts'
 import type { ConsoleText, Words } from './words.ts'
 
@@ -126,7 +127,9 @@ export function createUserList (app: FastifyInstance): Render {
     const rows = page.rows.map((user) => caller.viewOf(user.id).show(user) as Shown)
     const versions = new Map(page.rows.map((user) => [user.id, caller.viewOf(user.id).tagOf(user)]))
     const logins = await audit.lastLogins(caller, rows.map(({ id }) => id))
+    // What nobody of the page has is no column.
     const columns = columnsOf(userFields, query)
+      .filter(({ name }) => rows.some((row) => ![null, undefined, ''].includes(Reflect.get(row, name))))
     const total = count ?? (after === undefined && next === null ? { count: rows.length, isExact: true } : undefined)
     const results = html`<div id="results"><p class="total muted" role="status">${total && totalOf(context, total)}</p>
 ${isFiltered && sort !== '' && sort !== 'createdAt' && html`<p class="hint">${t.orderHint}</p>`}
@@ -149,14 +152,20 @@ ${rows.length === 0
       ...columns.map((column) => ({
         title: labelOf(column),
         isNumber: column.type === 'integer' || column.type === 'number',
-        cell: (user: Shown) => showValue(words, Reflect.get(user, column.name)),
+        cell: (user: Shown) => showValue(words, column, Reflect.get(user, column.name)),
       })),
-      { title: t.lastLogin, cell: ({ id }) => words.ago(logins.get(id)) },
+      ...logins.size > 0 ? [{ title: t.lastLogin, cell: ({ id }: Shown) => words.ago(logins.get(id)) }] : [],
       { title: t.createdColumn, cell: ({ createdAt }) => words.date(createdAt) },
+      menuColumn(context, (user) => showMenu(context, user)),
     ],
     rows,
   }))}
-${showPages(context, '/users', next)}</div>`
+${isAlone(context, rows, next) && emptyState({
+  title: t.aloneTitle,
+  text: options.signUp ? t.aloneSignUp : t.aloneHint,
+  actions: caller.allows('users:create') && buttonLink(`${path}/users/new`, t.userNew, { kind: 'plain', small: true }),
+})}
+${showPages(context, '/users', { next, count: rows.length, total: total && totalOf(context, total) })}</div>`
     return {
       section: 'users',
       title: t.ofUsers,
@@ -171,12 +180,32 @@ ${results}`,
     }
   }
 
+  function showMenu (context: Context, { id, name, disabled }: Shown): Html | false {
+    const { actor, caller, path, words: { t } } = context
+    const base = `${path}/users/${id}`
+    const isOther = actor.id !== id
+    const mayDisable = isOther && caller.allows('users:disable', { ownerId: id })
+    return rowMenu(context, { id, name }, [
+      menuLink(base, t.profileTitle),
+      caller.allows('audit:read', { ownerId: id }) && menuLink(`${base}/log`, t.ofAudit),
+      // Whoever does not see whether the user is disabled may do both.
+      mayDisable && disabled !== false && menuLink(`${base}/enable`, t.bulkEnable, { isQuestion: true }),
+      mayDisable && disabled !== true && menuLink(`${base}/disable`, t.bulkDisable, { isQuestion: true }),
+      isOther && caller.allows('users:delete', { ownerId: id }) && menuLink(`${base}/delete`, t.bulkDelete, { isDanger: true }),
+    ])
+  }
+
   function totalOf ({ words, query }: Context, { count, isExact }: { count: number, isExact: boolean }): string {
     const text = words.format('usersTotal', { count })
     if (isExact) return text
     return words.format(FILTERS.some((name) => query[name]) ? 'moreThan' : 'about', { count: text })
   }
 }
+
+// Whether a list without filters has nobody but its reader.
+const isAlone = ({ actor, query: { q = '', after, ...query } }: Context, rows: readonly Shown[], next: string | null): boolean =>
+  rows.length === 1 && rows[0]!.id === actor.id && next === null && after === undefined && q.trim() === '' &&
+  FILTERS.every((name) => !query[name])
 
 function showSearch (context: Context, { userFields: fields, roles }: UserExtension): Html {
   const { caller, query, words: { t } } = context
@@ -223,10 +252,10 @@ function columnsOf (fields: UserFields, query: Context['query']): UserFields {
     : fields.filter(({ type }) => type !== 'json').slice(0, COLUMNS)
 }
 
-function showValue ({ t }: Words, value: unknown): HtmlValue {
+function showValue ({ t }: Words, { input }: UserFields[number], value: unknown): HtmlValue {
   if (typeof value === 'boolean') return value ? t.yes : t.no
   if (value === null || value === undefined || value === '') return html`<span class="muted none">–</span>`
-  const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
+  const text = typeof value === 'object' ? JSON.stringify(value) : input['enum'] ? inWords(String(value)) : String(value)
   return showText(text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text)
 }
 
@@ -245,18 +274,20 @@ export function createNewUser (app: FastifyInstance) {
       title: t.userNew,
       crumbs: [{ href: `${path}/users`, text: t.ofUsers }],
       content: card(html`<form class="narrow" method="post" action="${path}/users">
-${showFields(words, members, { role: 'user', ...typed }, error)}
-${field({
+${cards({
   name: 'kind',
   label: t.kind,
-  value: typed['kind'] ?? 'person',
-  hint: t.kindHint,
-  options: choice(['person', t.kindPerson], ['service', t.kindService]),
+  value: typed['kind'] === 'service' ? 'service' : 'person',
+  options: [
+    { value: 'person', text: t.kindPersonTitle, hint: t.kindPersonHint },
+    { value: 'service', text: t.kindServiceTitle, hint: t.kindHint },
+  ],
 })}
-${mailer && caller.allows('users:invite') && checkbox(t.sendInvitation, {
-  name: 'invite', value: 'yes', checked: typed['name'] === undefined || typed['invite'] === 'yes',
-})}
-<div class="actions">${button(t.keyCreate)}<a href="${path}/users">${t.cancelButton}</a></div>
+${showFields(words, members, { role: 'user', ...typed }, error)}
+${mailer && caller.allows('users:invite') && html`<div class="for-person">${checkbox(t.sendInvitation, {
+  name: 'invite', value: 'yes', checked: typed['name'] === undefined || typed['invite'] === 'yes', autocomplete: 'off',
+})}</div>`}
+<div class="actions">${button(t.userNew)}${buttonLink(`${path}/users`, t.cancelButton, { kind: 'plain' })}</div>
 </form>`),
     }
   }

@@ -50,6 +50,11 @@ export class Words {
     return this.#numbers.format(value)
   }
 
+  /** Returns a change as a share, such as +12% for 0.12. */
+  change (share: number): string {
+    return share.toLocaleString(this.language, { style: 'percent', signDisplay: 'exceptZero', maximumFractionDigits: 0 })
+  }
+
   /** Returns a size in a unit that people read, such as 1.4 MiB. */
   bytes (bytes: number): string {
     const exponent = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), UNITS.length)
