@@ -2134,13 +2134,6 @@ export interface components {
             /** @description Where the browser goes at the end: a path of this origin, or a URL of `publicUrl` or an allowed origin, of at most 2048 characters with those encoded that are not ASCII */
             returnTo?: string;
         };
-        /** JoinByProvider */
-        JoinByProvider: {
-            /** @description The token in the link of the mail, after `#token=` */
-            token: string;
-            /** @description Where the browser goes at the end: a path of this origin, or a URL of `publicUrl` or an allowed origin, of at most 2048 characters with those encoded that are not ASCII */
-            returnTo?: string;
-        };
         /**
          * BegunProvider
          * @description Where the page sends the browser
@@ -2148,6 +2141,13 @@ export interface components {
         BegunProvider: {
             /** @description The address at the provider; the browser with the cookie of this response opens it */
             url: string;
+        };
+        /** JoinByProvider */
+        JoinByProvider: {
+            /** @description The token in the link of the mail, after `#token=` */
+            token: string;
+            /** @description Where the browser goes at the end: a path of this origin, or a URL of `publicUrl` or an allowed origin, of at most 2048 characters with those encoded that are not ASCII */
+            returnTo?: string;
         };
         /**
          * Identity
@@ -7574,7 +7574,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["BadRequest"];
-            401: components["responses"]["UnauthorizedOfLogin"];
+            401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             410: components["responses"]["Gone"];
             429: components["responses"]["TooManyRequests"];
@@ -7626,7 +7626,7 @@ export interface operations {
             };
             304: components["responses"]["NotModifiedWithLinkAndPreferenceApplied"];
             400: components["responses"]["BadRequestWithPreferenceApplied"];
-            401: components["responses"]["UnauthorizedOfLoginWithPreferenceApplied"];
+            401: components["responses"]["UnauthorizedWithPreferenceApplied"];
             403: components["responses"]["Forbidden"];
             412: components["responses"]["PreconditionFailedWithPreferenceApplied"];
             500: components["responses"]["InternalServerErrorWithPreferenceApplied"];
@@ -7713,7 +7713,7 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
-            401: components["responses"]["UnauthorizedOfLogin"];
+            401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];

@@ -60,14 +60,17 @@ export default {
     }
     return withService(shell, async (context) => {
       const user = await findUser(context.db, args[0] ?? '')
-      return mail ? sendLink(context, user) : replace(context, user, { ...await readPassword(isGiven, shell), isChosen: isGiven === true }, options)
+      if (mail) return sendLink(context, user)
+      const given = { ...await readPassword(isGiven, shell), isChosen: isGiven === true }
+      return replace(context, user, given, options)
     })
   },
 } satisfies Command
 
 async function replace (
   { app: { usherAccounts: accounts, usherSignIn: { passwords } }, caller }: ServiceContext, user: UserRow,
-  { password, shown, isChosen }: { password: string, shown: string | null, isChosen: boolean }, options: SetPasswordOptions
+  { password, shown, isChosen }: { password: string, shown: string | null, isChosen: boolean },
+  options: SetPasswordOptions
 ) {
   rejectPersonalWords(parse({ password }).password, user)
   const passwordHash = await (isChosen ? passwords.hashChosen(password) : passwords.hash(password))
