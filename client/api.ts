@@ -1257,7 +1257,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow new posts as server-sent events, each once and in commit order
+         * Follow new posts, changes and deletions as server-sent events, each once and in commit order
          * @description A client that connects again sends the `id` of the last event as `Last-Event-ID`, as browsers do, and gets what it has missed.
          */
         get: operations["followPosts"];

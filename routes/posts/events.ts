@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyError } from 'fastify'
-import type { PostRow } from '../../db/posts/posts.ts'
+import type { ChangedPost } from '../../db/posts/followed.ts'
 import { setRetryAfter } from '../../plugins/http/errors.ts'
 import type { PostStream } from '../../plugins/posts/post-stream.ts'
 import type { EventStream } from '../../plugins/streams/event-stream.ts'
@@ -19,19 +19,19 @@ const ENOUGH_BYTES = 64 * 1024
 const schema = {
   tags: ['posts'],
   operationId: 'followPosts',
-  summary: 'Follow new posts as server-sent events, each once and in commit order',
+  summary: 'Follow new posts, changes and deletions as server-sent events, each once and in commit order',
   description: 'A client that connects again sends the `id` of the last event as `Last-Event-ID`, as browsers do, and gets what it has missed.',
   querystring: FollowPosts,
   response: { 200: PostEventStream, ...failures(400, 401, 403, 410, 429) },
 }
 
-// Each post is rendered once for all who follow posts.
-const rendered = new WeakMap<PostRow, string>()
+// Each event is rendered once for all who follow posts.
+const rendered = new WeakMap<ChangedPost, string>()
 
-/** Adds the stream of new posts (contract 22.2), which is that of the subscription `postCreated`. */
+/** Adds the stream of posts (contract 22.2), which is that of the subscription `postChanged`. */
 const eventsRoute: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherPosts: { events: { created: posts } }, usherStreams: { connections, events },
+    usherPosts: { events: { changed: changes } }, usherStreams: { connections, events },
     usherAccess: { identifies, policy, readerOf },
   } = app
 
@@ -46,7 +46,7 @@ const eventsRoute: FastifyPluginAsyncTypebox = async (app) => {
     const cursor = [lastEventId].flat()[0] || after
     try {
       const stream = await events.open(request, async (stream) => {
-        const followed = await posts.open(readerOf(request), {
+        const followed = await changes.open(readerOf(request), {
           authorId: authorId?.toLowerCase(), after: cursor === undefined ? undefined : decodePlace(cursor),
         })
         const { position, epoch } = followed
@@ -73,16 +73,16 @@ const eventsRoute: FastifyPluginAsyncTypebox = async (app) => {
   }
 }
 
-// Delivers posts until the stream of either side is closed. If posts were lost, the client learns it when it connects
+// Delivers events until the stream of either side is closed. If events were lost, the client learns it when it connects
 // again.
-async function deliver (posts: PostStream<PostRow>, stream: EventStream): Promise<void> {
+async function deliver (changes: PostStream<ChangedPost>, stream: EventStream): Promise<void> {
   try {
-    for await (const post of posts) {
+    for await (const change of changes) {
       await waitForTimeSlice()
-      stream.write(render(post))
+      stream.write(render(change))
       if (stream.unread < ENOUGH_BYTES) continue
       // Otherwise each of many clients that do not read would keep a page in memory.
-      posts.release()
+      changes.release()
       while (stream.unread >= ENOUGH_BYTES) await stream.drain()
     }
   } catch {
@@ -90,9 +90,12 @@ async function deliver (posts: PostStream<PostRow>, stream: EventStream): Promis
   }
 }
 
-function render (post: PostRow): string {
-  const text = rendered.get(post) ?? `id: ${encodePlace(post)}\nevent: post.created\ndata: ${JSON.stringify(showPost(post))}\n\n`
-  rendered.set(post, text)
+function render (change: ChangedPost): string {
+  const known = rendered.get(change)
+  if (known !== undefined) return known
+  const data = JSON.stringify(change.post ? showPost(change.post) : { id: change.id })
+  const text = `id: ${encodePlace(change)}\nevent: post.${change.kind}\ndata: ${data}\n\n`
+  rendered.set(change, text)
   return text
 }
 

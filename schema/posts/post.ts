@@ -82,7 +82,7 @@ export const FollowPosts = Type.Object({ authorId: OfAuthor, after: Type.Optiona
 /** The response of GET /api/posts/events. */
 export const PostEventStream = content('Server-sent events, without end', {
   'text/event-stream': Type.String({
-    description: 'The event `post.created` has a post as JSON in `data`, and its cursor as `id`',
+    description: 'The events `post.created` and `post.updated` have a post as JSON in `data`, and `post.deleted` its id. The `id` of each is its cursor',
   }),
 })
 

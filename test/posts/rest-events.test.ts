@@ -38,6 +38,22 @@ t.test('22.2 posts of another node arrive as events, in order, without GraphQL',
   t.equal(new Set(live).size, 20)
 })
 
+t.test('22.2 changes and deletions arrive as events as well', async (t) => {
+  const user = await writer.createUser()
+  const events = await follow(t, { query: `?authorId=${user.id}` })
+  const id = await write('New', user)
+  const path = `/api/posts/${id}`
+  const change = await writer.inject('PATCH', path, { headers: user.headers, payload: { title: 'Changed' } })
+  t.equal(change.statusCode, 200)
+  await writer.inject('DELETE', path, { headers: user.headers })
+  const [created, updated, deleted] = [await events.next(), await events.next(), await events.next()]
+  t.strictSame([created, updated, deleted].map((event) => event!.event), ['post.created', 'post.updated', 'post.deleted'])
+  t.strictSame(JSON.parse(updated!.data!), change.json())
+  t.strictSame(JSON.parse(deleted!.data!), { id })
+  const again = await follow(t, { headers: { 'last-event-id': updated!.id! } })
+  t.match(await again.next(), { event: 'post.deleted', data: JSON.stringify({ id }) })
+})
+
 t.test('22.2 Last-Event-ID resumes the stream after the event, before the argument after', async (t) => {
   const first = await follow(t)
   for (const title of ['One', 'Two', 'Three']) await write(title)
