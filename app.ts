@@ -169,6 +169,7 @@ async function service (app: FastifyInstance, opened: OpenDatabase): Promise<voi
   await app.register(accounts)
   if (app.usherOptions.organizations) await app.register(import('./plugins/organizations/index.ts'))
   await app.register(admin)
+  if (has('posts') || has('graphql')) await app.register(import('./plugins/streams/index.ts'))
   if (has('posts')) await app.register(import('./plugins/posts/index.ts'))
 
   // These are sibling scopes because each parses and validates requests differently.
@@ -204,6 +205,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(accountSafetyRoutes)
     await api.register(userRoutes)
     if (app.usherOptions.organizations) await api.register(import('./routes/organizations/organizations.ts'))
+    if (has('posts')) await api.register(import('./routes/posts/posts.ts'))
     await api.register(auditRoutes)
     await api.register(adminRoutes)
     if (has('uploads')) await api.register(import('./routes/uploads/uploads.ts'))

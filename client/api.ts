@@ -588,6 +588,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/providers/{id}/join": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Get the address at a provider that accepts an invitation to an organisation with a new account */
+        post: operations["startProviderJoin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/providers/{id}/step-up": {
         parameters: {
             query?: never;
@@ -1232,6 +1249,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/posts/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow new posts, changes and deletions as server-sent events, each once and in commit order
+         * @description A client that connects again sends the `id` of the last event as `Last-Event-ID`, as browsers do, and gets what it has missed.
+         */
+        get: operations["followPosts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/posts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List posts, by default newest first
+         * @description With `Prefer: handling=strict`, unknown parameters are errors. A page with more than 4 MiB of content has fewer posts than `limit`.
+         */
+        get: operations["listPosts"];
+        put?: never;
+        /** Create a post */
+        post: operations["createPost"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/posts/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a post */
+        get: operations["getPost"];
+        put?: never;
+        post?: never;
+        /** Delete a post */
+        delete: operations["deletePost"];
+        options?: never;
+        head?: never;
+        /** Change a post: absent members stay as they are */
+        patch: operations["updatePost"];
+        trace?: never;
+    };
     "/api/audit": {
         parameters: {
             query?: never;
@@ -1635,6 +1712,8 @@ export interface components {
         Errors: {
             /** @description One sentence per problem, in the order of the schema */
             errors: string[];
+            /** @description A stable identifier of a problem that the schema does not describe, such as `BREACHED_PASSWORD` */
+            code?: string;
         };
         /**
          * LoginFailure
@@ -2063,6 +2142,13 @@ export interface components {
             /** @description The address at the provider; the browser with the cookie of this response opens it */
             url: string;
         };
+        /** JoinByProvider */
+        JoinByProvider: {
+            /** @description The token in the link of the mail, after `#token=` */
+            token: string;
+            /** @description Where the browser goes at the end: a path of this origin, or a URL of `publicUrl` or an allowed origin, of at most 2048 characters with those encoded that are not ASCII */
+            returnTo?: string;
+        };
         /**
          * Identity
          * @description An account at a provider with which its user can sign in
@@ -2256,7 +2342,7 @@ export interface components {
         ConfirmationErrors: {
             /** @description One sentence per problem, in the order of the schema */
             errors: string[];
-            /** @description `PASSWORD_REQUIRED` if the request must be repeated with a password */
+            /** @description `PASSWORD_REQUIRED` if the request must be repeated with a password, `BREACHED_PASSWORD` if with another one */
             code?: string;
         };
         /** RequestLoginMail */
@@ -2826,6 +2912,37 @@ export interface components {
             /** @description UUIDv7 */
             userId: string;
             role: string;
+        };
+        /**
+         * Post
+         * @description A post
+         */
+        Post: {
+            /** @description UUIDv7 */
+            id: string;
+            /** @description The id of the author */
+            authorId: string;
+            title: string;
+            content: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            createdAt: string;
+            /** @description The place of the post in commit order. Events after it are those of the posts that follow */
+            cursor: string;
+        };
+        /** CreatePost */
+        CreatePost: {
+            title: string;
+            content: string;
+            /** @description The id of the author. By default your own; only an admin may name another user */
+            authorId?: string;
+        };
+        /** PatchPost */
+        PatchPost: {
+            title?: string;
+            content?: string;
         };
         /**
          * Overview
@@ -3541,7 +3658,7 @@ export interface components {
             };
         };
         /** @description Unauthorized */
-        UnauthorizedOfLoginWithPreferenceApplied: {
+        UnauthorizedWithPreferenceApplied: {
             headers: {
                 /** @description The challenge of RFC 6750, or of RFC 9470 */
                 "WWW-Authenticate"?: string;
@@ -3552,8 +3669,8 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "error": "Email or password is wrong",
-                 *       "code": "INVALID_CREDENTIALS"
+                 *       "error": "A bearer token is required",
+                 *       "code": "UNAUTHENTICATED"
                  *     }
                  */
                 "application/json": components["schemas"]["Error"];
@@ -3667,25 +3784,6 @@ export interface components {
                  * @example {
                  *       "error": "There is no space for the file",
                  *       "code": "STORAGE_FULL"
-                 *     }
-                 */
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description Unauthorized */
-        UnauthorizedWithPreferenceApplied: {
-            headers: {
-                /** @description The challenge of RFC 6750, or of RFC 9470 */
-                "WWW-Authenticate"?: string;
-                /** @description `handling=strict`, if the request has preferred it */
-                "Preference-Applied"?: string;
-                [name: string]: unknown;
-            };
-            content: {
-                /**
-                 * @example {
-                 *       "error": "A bearer token is required",
-                 *       "code": "UNAUTHENTICATED"
                  *     }
                  */
                 "application/json": components["schemas"]["Error"];
@@ -5381,7 +5479,7 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["BadRequest"];
-            401: components["responses"]["UnauthorizedOfLogin"];
+            401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];
@@ -5422,7 +5520,7 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["BadRequest"];
-            401: components["responses"]["UnauthorizedOfLogin"];
+            401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
@@ -5508,6 +5606,49 @@ export interface operations {
             408: components["responses"]["RequestTimeout"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    startProviderJoin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "token": "the-token-of-the-link",
+                 *       "returnTo": "/notes"
+                 *     }
+                 */
+                "application/json": components["schemas"]["JoinByProvider"];
+            };
+        };
+        responses: {
+            /** @description Where the page sends the browser */
+            200: {
+                headers: {
+                    /** @description The session cookie, or that of a sign-up or of a login that has begun. Without a value, it removes the one that the client has */
+                    "Set-Cookie"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BegunProvider"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];
             503: components["responses"]["ServiceUnavailable"];
         };
@@ -6487,7 +6628,7 @@ export interface operations {
             };
             304: components["responses"]["NotModifiedWithLinkAndPreferenceApplied"];
             400: components["responses"]["BadRequestWithPreferenceApplied"];
-            401: components["responses"]["UnauthorizedOfLoginWithPreferenceApplied"];
+            401: components["responses"]["UnauthorizedWithPreferenceApplied"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
             412: components["responses"]["PreconditionFailedWithPreferenceApplied"];
@@ -6575,7 +6716,7 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
-            401: components["responses"]["UnauthorizedOfLogin"];
+            401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
@@ -7407,6 +7548,268 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    followPosts: {
+        parameters: {
+            query?: {
+                /** @description Only posts of this user */
+                authorId?: string;
+                /** @description The cursor of a post, after which the list goes on */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Server-sent events, without end */
+            200: {
+                headers: {
+                    /** @description The path of the next page, with `rel="next"`, if there is one */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            410: components["responses"]["Gone"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    listPosts: {
+        parameters: {
+            query?: {
+                /** @description Only posts of this user */
+                authorId?: string;
+                /** @description Only posts that were created at this time (RFC 3339) or later */
+                since?: string;
+                /** @description The order; `-` is for descending. By default -createdAt */
+                sort?: "createdAt" | "-createdAt";
+                /** @description Posts per page */
+                limit?: number;
+                /** @description The cursor of a post, after which the list goes on */
+                after?: string;
+            };
+            header?: {
+                /** @description Entity tags that the client has. If one of them is the current one, the response is 304 without a body */
+                "If-None-Match"?: string;
+                /** @description Entity tags. The response is 412 if none of them is the current one */
+                "If-Match"?: string;
+                /** @description `handling=strict` rejects unknown parameters */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Posts, by default newest first */
+            200: {
+                headers: {
+                    /** @description The entity tag of the current version */
+                    ETag?: string;
+                    /** @description The path of the next page, with `rel="next"`, if there is one */
+                    Link?: string;
+                    /** @description `handling=strict`, if the request has preferred it */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Post"][];
+                };
+            };
+            304: components["responses"]["NotModifiedWithLinkAndPreferenceApplied"];
+            400: components["responses"]["BadRequestWithPreferenceApplied"];
+            401: components["responses"]["UnauthorizedWithPreferenceApplied"];
+            403: components["responses"]["Forbidden"];
+            412: components["responses"]["PreconditionFailedWithPreferenceApplied"];
+            500: components["responses"]["InternalServerErrorWithPreferenceApplied"];
+            503: components["responses"]["ServiceUnavailableWithPreferenceApplied"];
+        };
+    };
+    createPost: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request repeatable for 24 hours: repeating it returns the same result and has no second effect */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "title": "Notes",
+                 *       "content": "The engine weaves algebraic patterns."
+                 *     }
+                 */
+                "application/json": components["schemas"]["CreatePost"];
+            };
+        };
+        responses: {
+            /** @description A post */
+            201: {
+                headers: {
+                    /** @description The path of the created resource */
+                    Location?: string;
+                    /** @description The entity tag of the current version */
+                    ETag?: string;
+                    /** @description `true` for a repetition */
+                    "Idempotency-Replayed"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Post"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["ConflictWithRetryAfter"];
+            410: components["responses"]["Gone"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    getPost: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Entity tags that the client has. If one of them is the current one, the response is 304 without a body */
+                "If-None-Match"?: string;
+                /** @description Entity tags. The response is 412 if none of them is the current one */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A post */
+            200: {
+                headers: {
+                    /** @description The entity tag of the current version */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Post"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    deletePost: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Entity tags. If none of them is the current one, the response is 412 and nothing changes */
+                "if-match"?: string;
+                /** @description Entity tags. If one of them is the current one, the response is 412 and nothing changes */
+                "if-none-match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; the response has no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    updatePost: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Entity tags. If none of them is the current one, the response is 412 and nothing changes */
+                "if-match"?: string;
+                /** @description Entity tags. If one of them is the current one, the response is 412 and nothing changes */
+                "if-none-match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "title": "Notes on the engine"
+                 *     }
+                 */
+                "application/merge-patch+json": components["schemas"]["PatchPost"];
+                /**
+                 * @example {
+                 *       "title": "Notes on the engine"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PatchPost"];
+            };
+        };
+        responses: {
+            /** @description A post */
+            200: {
+                headers: {
+                    /** @description The entity tag of the current version */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Post"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaTypeWithAcceptPatch"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     listAuditEntries: {
         parameters: {
             query?: {
@@ -7810,7 +8213,7 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["BadRequest"];
-            401: components["responses"]["UnauthorizedOfLogin"];
+            401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];

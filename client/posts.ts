@@ -58,9 +58,9 @@ export function followPosts<Post extends { cursor: string } = FollowedPost> (
 }
 
 /**
- * Follows new posts, changes and deletions, in commit order, whatever happens to connections and nodes in between. After
- * an interruption, it yields the last state of what has changed meanwhile. Throws what `followPosts` throws, and an
- * `UsherError` with the code `CURSOR_TOO_OLD` after an interruption of more than 30 days.
+ * Follows new posts, changes and deletions, in commit order, whatever happens to connections and nodes in between.
+ * After an interruption, it yields the last state of what has changed meanwhile. Throws what `followPosts` throws, and
+ * an `UsherError` with the code `CURSOR_TOO_OLD` after an interruption of more than 30 days.
  */
 export async function * followPostChanges<Post = Omit<FollowedPost, 'cursor'>> (
   client: UsherClient, options: FollowOptions = {}

@@ -10,6 +10,7 @@ export {
   type Profile, type ProfileActions, type Provider, type SecondFactor, type SecondFactorActions, type SessionActions,
   type SessionRecord, type SignInSettings,
 } from './react/hooks.ts'
+export { usePosts, type ListedPost, type PostActions, type PostListOptions } from './react/posts.ts'
 export type { Loaded, Used } from './react/resource.ts'
 export { needsStepUp, useStepUp, type StepUpActions } from './react/step-up.ts'
 export type { UploadOptions } from './react/upload.ts'

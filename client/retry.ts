@@ -18,7 +18,7 @@ export interface RetryOptions {
 // patch here.
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'PATCH', 'DELETE'])
 // The writes by POST of which the server stores the result for an idempotency key.
-const KEYED = /(\/api\/(users(\/[^/]+\/invitation)?|uploads)|\/graphql)$/
+const KEYED = /(\/api\/(users(\/[^/]+\/invitation)?|posts|uploads)|\/graphql)$/
 const KEY = 'Idempotency-Key'
 
 /** Adds an idempotency key to a request by POST that accepts one, unless the caller has set it. */

@@ -8,6 +8,7 @@ import { build } from 'esbuild'
 import ts from 'typescript'
 import manifest from '../package.json' with { type: 'json' }
 import { createPage } from '../routes/graphql/graphiql/page.ts'
+import { FONT, FONT_SOURCE } from '../routes/pages/font.ts'
 
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
@@ -26,6 +27,8 @@ for (const file of globSync(read, { cwd: root })) {
   if (existsSync(join(dist, file))) throw new Error(`${file} is a file of a page and the output of a module`)
   cpSync(join(root, file), join(dist, file))
 }
+cpSync(join(root, 'node_modules', FONT_SOURCE), join(dist, 'routes/pages', FONT))
+cpSync(join(root, 'node_modules/@fontsource-variable/inter/LICENSE'), join(dist, 'routes/pages/inter.LICENSE'))
 // tsc copies the package.json that a module imports. In dist/ it would make Node.js treat dist/ as a package of its
 // own.
 rmSync(join(dist, 'package.json'))
@@ -37,6 +40,7 @@ keepDeclarations(
 buildClient(join(root, 'dist-client'))
 await buildGraphiql(join(dist, 'routes/graphql/graphiql'))
 for (const library of ['kysely', '@sinclair/typebox', 'content-disposition', 'uuid']) await bundleLibrary(library)
+await bundleHighlighter()
 await bundleModules()
 checkImports()
 
@@ -110,6 +114,24 @@ async function bundleLibrary (library: string): Promise<void> {
   const licence = globSync('{LICENSE,license}*', { cwd: join(root, 'node_modules', library) })[0]
   if (!licence) throw new Error(`${library} has no licence`)
   cpSync(join(root, 'node_modules', library, licence), join(root, file.replace(/js$/, 'LICENSE')))
+}
+
+// Bundles the module that colors code with the parts of its library that it uses, which hosts then need not install.
+async function bundleHighlighter (): Promise<void> {
+  const file = join(dist, 'routes/pages/highlight.js')
+  await build({
+    entryPoints: [file],
+    outfile: file,
+    allowOverwrite: true,
+    absWorkingDir: root,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node22.18',
+    minify: true,
+    legalComments: 'none',
+  })
+  cpSync(join(root, 'node_modules/highlight.js/LICENSE'), file.replace(/js$/, 'LICENSE'))
 }
 
 // Bundles the modules of the plugin, all of which a host loads at its start, into few files in dist/bundle/: one with

@@ -25,7 +25,7 @@ try {
     const form = page.locator('form:has(input[type=password])').first()
     await form.locator('[name=email]').fill(EMAIL)
     await form.locator('[name=password]').fill(PASSWORD)
-    await Promise.all([page.waitForEvent('framenavigated'), form.locator('button').first().click()])
+    await Promise.all([page.waitForEvent('framenavigated'), form.locator('button:not([type=button])').first().click()])
     await page.waitForLoadState()
   }
   for (const url of urls) {

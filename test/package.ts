@@ -53,9 +53,10 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   t.strictSame(others.sort(), [
     'dist/client/react.css', 'dist/node/pages/favicon.ico',
     'dist/routes/graphql/graphiql/page.LICENSE', 'dist/routes/graphql/graphiql/page.html.gz',
-    'dist/routes/pages/design.css', 'dist/routes/pages/docs.css',
+    'dist/routes/pages/bar.css', 'dist/routes/pages/design.css', 'dist/routes/pages/docs.css',
     'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css',
-    'dist/routes/pages/graphiql.html', 'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html',
+    'dist/routes/pages/graphiql.html', 'dist/routes/pages/highlight.LICENSE', 'dist/routes/pages/inter.LICENSE',
+    'dist/routes/pages/inter.woff2', 'dist/routes/pages/sign-in.html',
     'dist/schema/graphql/schema.graphql', 'dist/schema/sign-in/passwords/common-passwords.LICENSE',
     'dist/schema/sign-in/passwords/common-passwords.txt',
     ...['content-disposition', 'kysely', 'typebox', 'uuid'].map((name) => `dist/vendor/${name}.LICENSE`),
@@ -64,7 +65,8 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     paths.filter((path) => /\/pages\/[^/]*\.js$/.test(path)).sort(),
     [
       'node/pages/design', 'node/pages/home', 'node/pages/missing',
-      ...['components', 'design-page', 'docs', 'graphiql', 'guide', 'home', 'html', 'markdown', 'pages', 'reference-page', 'reference', 'search', 'sign-in', 'ui']
+      ...['components', 'design-page', 'docs-page', 'docs', 'font', 'graphiql', 'guide', 'highlight', 'home', 'html', 'markdown', 'pages',
+        'reference-page', 'reference', 'samples', 'search', 'sign-in', 'ui']
         .map((name) => `routes/pages/${name}`),
     ]
       .map((name) => `dist/${name}.js`)

@@ -18,8 +18,8 @@ export interface WriterToken {
   /** When it expires, in milliseconds since 1970, or `Infinity`. */
   readonly expires: number
   /**
-   * The membership for which a token was issued, whose end is the end of the token (contract 19.3). An API key has
-   * none: it is deleted with its membership.
+   * The membership for which a token was issued, whose end is the end of the token (contract 19.3); or that of an API
+   * key, which is deleted with it.
    */
   readonly membershipId?: string | undefined
 }

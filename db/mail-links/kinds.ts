@@ -16,8 +16,8 @@ export const UNDO_DAYS = 7
 /** A kind of link in mails. Each row of its table is a token, by its hash (`expiring-tables.ts` says until when). */
 export interface LinkKind<Table extends keyof Tables> {
   readonly table: Table
-  /** For how long a link works. */
-  readonly seconds: number
+  /** For how long a link works, unless only an option says so. */
+  readonly seconds?: number
   /** How many may be pending for all addresses, if anybody can ask for one. Beyond it, no further one is stored. */
   readonly pending?: number
   /** Whether it belongs to a user, who exports it, and whose repairs void it. */
@@ -66,8 +66,8 @@ export const linkKinds = {
     },
   },
   signUp: { table: 'sign_ups', seconds: DAY_SECONDS, pending: MAX_PENDING, user: null },
-  // For an address, which may have no user. The option `organizations` says how many days.
-  organization: { table: 'organization_invitations', seconds: 7 * DAY_SECONDS, user: null },
+  // For an address, which may have no user. The option `organizations` says how many days it works.
+  organization: { table: 'organization_invitations', user: null },
 } as const satisfies Readonly<Record<string, LinkKind<keyof Tables>>>
 
 type Kind = typeof linkKinds[keyof typeof linkKinds]

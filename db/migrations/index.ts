@@ -3,6 +3,7 @@ import { addColumns, listMissingColumns } from '../users/field-columns.ts'
 import { createTables } from './0001.ts'
 import { after010 } from './0002.ts'
 import { postChanges } from './0003.ts'
+import { postLists } from './0004.ts'
 import { buildIndexes, createIndexes } from './indexes.ts'
 import type { Migration, Script } from './migration.ts'
 import { inShortTransaction, whileAlone, type Limit, type ReportStep } from './steps.ts'
@@ -19,6 +20,7 @@ export const migrations: Migrations = {
   '0001': createTables,
   '0002': after010,
   '0003': postChanges,
+  '0004': postLists,
 }
 
 export interface MigrateOptions {

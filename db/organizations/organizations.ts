@@ -8,7 +8,7 @@ import { toPage, type Page } from '../tables/page.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database } from '../tables/index.ts'
 import type { MembershipsTable, OrganizationsTable } from '../tables/organizations.ts'
-import { foldText, hasPrefix, keyOfName } from '../users/user-keys.ts'
+import { foldText, keyOfName } from '../users/user-keys.ts'
 
 const columns = [
   'organizations.id', 'organizations.name', 'organizations.slug', 'organizations.created_at as createdAt',
@@ -172,35 +172,10 @@ export interface MemberRow extends MembershipRow {
   createdAt: Date
 }
 
-const memberColumns = [
+export const memberColumns = [
   'memberships.id', 'memberships.role', 'memberships.user_id as userId', 'memberships.created_at as createdAt',
   'users.name', 'users.email', 'users.disabled',
 ] as const
-
-/** A list of members as it is requested. */
-export interface ListMembersQuery {
-  role?: string | undefined
-  /** Only members of whose name some word has this prefix. */
-  q?: string | undefined
-  limit: number
-  /** The id of the user who was last on the previous page. */
-  after?: string | undefined
-}
-
-/** Returns a page of the members of an organisation, in the order of the ids of their users. */
-export async function listMembers (
-  db: Database, organizationId: string, { role, q, limit, after }: ListMembersQuery
-): Promise<Page<MemberRow>> {
-  const rows = await db.selectFrom('memberships').innerJoin('users', 'users.id', 'memberships.user_id')
-    .select(memberColumns).where('organization_id', '=', organizationId)
-    .$if(role !== undefined, (query) => query.where('memberships.role', '=', role!))
-    .$if(q !== undefined, (query) => query.where(hasPrefix(schemaOf(db), keyOfName(schemaOf(db), sql`users.name`), q!)))
-    .$if(after !== undefined, (query) => query.where('user_id', '>', after!))
-    .orderBy('user_id').limit(limit + 1).execute()
-  return rows.length > limit
-    ? { rows: rows.slice(0, limit), next: rows[limit - 1]!.userId }
-    : { rows, next: null }
-}
 
 /** Returns a member. */
 export async function findMember (

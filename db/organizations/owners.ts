@@ -16,20 +16,26 @@ export async function requireOwner (trx: Database, organizationId: string): Prom
   if (!hasOwner) throw new LastOwner(name)
 }
 
+// Locks the organisations of a user, who is locked, or those in which the user has a role. Returns their ids.
+async function lockOrganizationsOf (trx: Database, userId: string, role?: string): Promise<string[]> {
+  // In the order of the ids, so that two users cannot wait for each other.
+  const locked = await trx.selectFrom('organizations').select('id')
+    .where('id', 'in', ({ selectFrom }) => selectFrom('memberships').select('organization_id')
+      .where('user_id', '=', userId).$if(role !== undefined, (query) => query.where('role', '=', role!)))
+    .orderBy('id').forNoKeyUpdate().execute()
+  return locked.map(({ id }) => id)
+}
+
 /**
  * Locks the organisations of which a user is an owner, who is about to be deleted or disabled and is locked. Throws
  * `LastOwner` if one of them has no other owner who can log in.
  */
 export async function requireOtherOwners (trx: Database, userId: string): Promise<void> {
-  // In the order of the ids, so that two users cannot wait for each other.
-  const owned = await trx.selectFrom('organizations').select('id')
-    .where('id', 'in', ({ selectFrom }) => selectFrom('memberships').select('organization_id')
-      .where('user_id', '=', userId).where('role', '=', OWNER))
-    .orderBy('id').forNoKeyUpdate().execute()
+  const owned = await lockOrganizationsOf(trx, userId, OWNER)
   if (owned.length === 0) return
   // A separate statement, which sees what was committed while the first one waited for the locks.
   const rows = await trx.selectFrom('organizations').select(['name', hasOwnerBut(userId)])
-    .where('id', 'in', owned.map(({ id }) => id)).orderBy('id').execute()
+    .where('id', 'in', owned).orderBy('id').execute()
   const names = rows.filter(({ hasOwner }) => !hasOwner).map(({ name }) => name)
   if (names.length > 0) throw new LastOwner(names.slice(0, MAX_NAMES).join(', '))
 }
@@ -39,6 +45,8 @@ export async function requireOtherOwners (trx: Database, userId: string): Promis
  * organisation would have no owner who can log in.
  */
 export async function endMembershipsOf (trx: Database, userId: string, actorId: string | null): Promise<string[]> {
+  // As every change of members does, so that events are stored in the order in which memberships end.
+  await lockOrganizationsOf(trx, userId)
   await requireOtherOwners(trx, userId)
   const ended = await trx.deleteFrom('memberships').where('user_id', '=', userId)
     .returning(['id', 'organization_id as organizationId', 'role']).execute()

@@ -1,4 +1,5 @@
 import { sql, type Compilable, type ExpressionBuilder, type RawBuilder } from 'kysely'
+import { LAST_POSITION, type Place } from '../../schema/http/cursor.ts'
 import { toPage, type Page } from '../tables/page.ts'
 import { arrayOf, inOrder, isUuid, prepare } from '../driver/postgres.ts'
 import type { Row } from '../tables/row.ts'
@@ -61,6 +62,10 @@ export async function findPosts (db: Database, ids: readonly string[]): Promise<
 export interface ListPostsQuery {
   fields: readonly PostField[]
   authorId?: string | undefined
+  /** Only posts that were created at this time or later. */
+  since?: string | undefined
+  /** By default the newest posts come first. */
+  isOldestFirst?: boolean | undefined
   limit: number
   /** The position of the last post of the previous page. */
   after?: string | undefined
@@ -78,20 +83,56 @@ const contentBytes = sql<number>`octet_length(content)`.as('contentBytes')
 const contentOfShortList =
   sql<string | null>`case when sum("contentBytes") over () <= ${sql.lit(MAX_BYTES_PER_LIST)} then content end`
 
-/** Returns a page of posts, newest first, by keyset. */
+/** Returns a page of posts in commit order, by default newest first, by keyset. */
 export async function listPosts (
-  db: Database, { fields, authorId, limit, after }: ListPostsQuery
+  db: Database, { fields, authorId, since, isOldestFirst = false, limit, after }: ListPostsQuery
 ): Promise<Page<ListedPost>> {
   if (authorId !== undefined && !isUuid(authorId)) return { rows: [], next: null }
   const requested = new Set<string>(fields)
+  const direction = isOldestFirst ? 'asc' : 'desc'
   const page = db.selectFrom('posts').select(columnsOf(requested)).where(visible)
     .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
-    .$if(after !== undefined, (query) => query.where('position', '<', after!))
-    .orderBy('position', 'desc').limit(limit + 1)
+    .$if(since !== undefined, (query) => query.where('created_at', '>=', sql<Date>`${since!}::timestamptz`)
+      .where('position', '>=', firstPositionSince(db, since!)))
+    .$if(after !== undefined, (query) => query.where('position', isOldestFirst ? '>' : '<', after!))
+    .orderBy('position', direction).limit(limit + 1)
   if (!requested.has('content')) return toPage(await page.execute(), limit)
   const rows = await db.selectFrom(page.select(contentBytes).as('post'))
-    .select([...membersOf(requested, contentOfShortList), 'contentBytes']).orderBy('position', 'desc').execute()
+    .select([...membersOf(requested, contentOfShortList), 'contentBytes']).orderBy('position', direction).execute()
   return toPage(rows, limit)
+}
+
+// How many of the first posts since a time are looked at for the lowest position. They are in the order in which their
+// transactions began, and positions in that in which these took the lock (`post_ordered` in `db/migrations/0001.ts`).
+const POSTS_OUT_OF_ORDER = 1000
+
+// Returns the position from which posts were created at a time or later. So a list reads only the part that it needs.
+const firstPositionSince = (db: Database, since: string) => sql<string>`coalesce((
+  select min(position) from ${db.selectFrom('posts').select('position').where('created_at', '>=', sql<Date>`${since}::timestamptz`)
+    .orderBy('created_at').orderBy('position').limit(POSTS_OUT_OF_ORDER)} as first), ${sql.lit(LAST_POSITION)})`
+
+/** A page of whole posts. Do not modify it, because several requests may share it. */
+export interface PostPage {
+  readonly rows: readonly PostRow[]
+  /** The place of the last post if another page follows, otherwise null. */
+  readonly next: Place | null
+}
+
+/** Returns a page of whole posts. One with more content than `maxBytes` has fewer posts, but at least one. */
+export async function listWholePosts (
+  db: Database, query: Omit<ListPostsQuery, 'fields'>, maxBytes: number
+): Promise<PostPage> {
+  const { rows: listed, next } = await listPosts(db, { ...query, fields: postFields })
+  let bytes = 0
+  const fitting = listed.filter(({ contentBytes }, index) => (bytes += contentBytes!) <= maxBytes || index === 0)
+  const isComplete = (post: ListedPost): post is PostRow => post.content !== null
+  const rows = fitting.every(isComplete) ? fitting : await findPosts(db, fitting.map(({ id }) => id))
+  const { position, epoch } = fitting.at(-1) ?? {}
+  return {
+    // A post that was deleted meanwhile is left out.
+    rows: rows.filter((row) => row !== undefined),
+    next: next === null && fitting.length === listed.length ? null : { position: position!, epoch: epoch! },
+  }
 }
 
 /** The key of an author's newest posts in a batch: the author's id, the number of posts and their fields. */

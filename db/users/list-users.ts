@@ -7,7 +7,7 @@ import { schemaOf } from '../driver/postgres.ts'
 import type { Database, Tables, UserRow } from '../tables/index.ts'
 import { userColumns } from './columns.ts'
 import {
-  emailKey, hasEmail, hasPrefix, keyOfEmail, keyOfName, nameKey, searchFor, wordsOf,
+  emailKey, hasEmail, isFoundBy, keyOfEmail, keyOfName, nameKey, searchFor, wordsOf,
 } from './user-keys.ts'
 import { asksForRoleOfHost, hasRoleOfHost, statesOf, userState } from './user-states.ts'
 import { findUsers } from './users.ts'
@@ -259,12 +259,10 @@ function ofVisible (addresses: ListUsersQuery['addresses'], condition: RawBuilde
   return addresses.of === EVERYBODY ? condition : sql`(${condition} and id = ${addresses.of}::uuid)`
 }
 
-// Without a letter or digit, a search finds nobody, because the index has words only.
 function isFound (db: Database, { q = '', addresses }: ListUsersQuery): RawBuilder<boolean> {
   const schema = schemaOf(db)
-  const found = (key: RawBuilder<unknown>, q: string) =>
-    sql<boolean>`(${searchFor(schema, q)} is not null and ${hasPrefix(schema, key, q)})`
-  return sql`(${found(nameKey(schema), q)} or ${ofVisible(addresses, found(emailKey, toAsciiSearch(q)))})`
+  const byAddress = isFoundBy(schema, emailKey, toAsciiSearch(q))
+  return sql`(${isFoundBy(schema, nameKey(schema), q)} or ${ofVisible(addresses, byAddress)})`
 }
 
 function search (db: Database, { q = '', addresses }: ListUsersQuery): RawBuilder<boolean> {

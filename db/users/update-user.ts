@@ -69,6 +69,8 @@ export interface ChangedUser {
 export interface UpdateOptions {
   /** The fields of the host. */
   fields?: UserFields | undefined
+  /** Runs before the change, with the user locked. If it throws, nothing is changed. */
+  authorize?: ((user: Pick<UserRow, 'id' | 'role'>) => void) | undefined
   /** Runs in the same transaction, after the change. If it throws, the transaction is rolled back. */
   inTransaction?: ((trx: Database, user: UserRow) => Promise<void>) | undefined
   /** The versions that the user may have. */
@@ -88,7 +90,7 @@ export interface UpdateOptions {
  */
 export async function updateUser (
   db: Database, id: string, user: Changes, context: ChangeContext, confirmer: Confirmer,
-  { fields, inTransaction, match }: UpdateOptions = {}
+  { fields, authorize, inTransaction, match }: UpdateOptions = {}
 ): Promise<ChangedUser> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
@@ -101,6 +103,7 @@ export async function updateUser (
       if (!from) throw await whyUnchanged(db, id, user.email)
     }
     return await whileLocked(db, id, async (trx) => {
+      if (authorize) await lock(trx)
       if (user.disabled) await requireOtherOwners(trx, id)
       const keys = await listApiKeyIds(trx, id)
       const updated = await update(trx, null)
@@ -119,7 +122,7 @@ export async function updateUser (
   async function updateOnly (from: readonly string[] | null): Promise<ChangedUser | undefined> {
     return db.transaction().execute(async (trx) => {
       const isPromotion = user.role !== undefined && user.role !== 'user'
-      if (isPromotion) await lockUser(trx, id)
+      if (isPromotion || authorize) await lock(trx)
       const keys = isPromotion ? await listApiKeyIds(trx, id) : []
       const updated = await update(trx, from)
       if (!updated) return undefined
@@ -128,6 +131,11 @@ export async function updateUser (
       await confirmer.confirm()
       return changed
     })
+  }
+
+  async function lock (trx: Database): Promise<void> {
+    const locked = await lockUser(trx, id)
+    if (locked) authorize?.(locked)
   }
 
   // Voids what a change makes void. A trigger has deleted the API keys if the user has another role or is disabled.

@@ -82,10 +82,18 @@ export function searchFor (schema: string, q: string): RawBuilder<unknown> {
 }
 
 /** Returns whether a key has `q` at its beginning or at that of a word. */
-export function hasPrefix (schema: string, key: RawBuilder<unknown>, q: string): RawBuilder<boolean> {
+function hasPrefix (schema: string, key: RawBuilder<unknown>, q: string): RawBuilder<boolean> {
   // What a backslash precedes is literal, unless it is a letter or digit. A mark may turn a sign into another one, so
   // it is composed first.
   const literal = q.normalize('NFC').replace(/[!-/:-@[-`{-~]/g, '\\$&')
   // A subquery, because PostgreSQL would otherwise fold `q` for each row.
   return sql`${key} ~ (select ${sql.lit(`(^|[${SEPARATORS}])`)} || ${foldText(schema, sql`${literal}::text`)})`
+}
+
+/**
+ * Returns a condition: a search finds a key. Without a letter or digit, it finds nothing, because the index has words
+ * only.
+ */
+export function isFoundBy (schema: string, key: RawBuilder<unknown>, q: string): RawBuilder<boolean> {
+  return sql`(${searchFor(schema, q)} is not null and ${hasPrefix(schema, key, q)})`
 }

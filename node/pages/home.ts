@@ -4,6 +4,7 @@ import fp from 'fastify-plugin'
 import { addVary } from '../../plugins/http/vary.ts'
 import { createLanguages } from '../../routes/pages/account/texts.ts'
 import { buttonLink, card, list, listRow, page, readDesign } from '../../routes/pages/components.ts'
+import { FONT, FONT_POLICY, readFont } from '../../routes/pages/font.ts'
 import { html, type Html } from '../../routes/pages/html.ts'
 import { readFileOfPage, wantsPage } from '../../routes/pages/pages.ts'
 import { NotFound } from '../../schema/http/errors.ts'
@@ -15,7 +16,7 @@ const STYLE = '/design.css'
 const SCRIPT = '/home.js'
 /** The content security policy of the node's pages. */
 export const policy = [
-  "default-src 'none'", "style-src 'self'", "img-src 'self'", "base-uri 'none'", "form-action 'none'",
+  "default-src 'none'", "style-src 'self'", FONT_POLICY, "img-src 'self'", "base-uri 'none'", "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ')
 
@@ -33,6 +34,7 @@ const home: FastifyPluginAsync<Given> = async (app, { pages, signUp = false, con
     '/favicon.ico': ['image/x-icon', icon],
     '/favicon.svg': ['image/svg+xml', await readFileOfPage('favicon.svg')],
     [STYLE]: ['text/css; charset=utf-8', readDesign(color)],
+    [`/${FONT}`]: ['font/woff2', readFont()],
     [SCRIPT]: ['text/javascript; charset=utf-8', await readFileOfPage('home.js')],
   } as const
 

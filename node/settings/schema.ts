@@ -259,6 +259,14 @@ export const Settings = Type.Object({
   AUDIT_SECONDS: seconds('auditSeconds'),
   PASSWORD_HASH_MEMORY_KIB: integer('passwordHash.memoryKiB', { of: 'KiB', min: MIN_MEMORY_KIB }),
   PASSWORD_HASH_PASSES: integer('passwordHash.passes'),
+  BREACHED_PASSWORDS_FILE: Type.Optional(sets('breachedPasswords.file', Type.String({
+    minLength: 1, maxLength: 4096, description: 'a file of Pwned Passwords that is ordered by SHA-1',
+  }))),
+  BREACHED_PASSWORDS_URL: Type.Optional(sets('breachedPasswords.url', Type.String({
+    maxLength: 500,
+    pattern: schemaOf('breachedPasswords.url')['pattern'],
+    description: 'an address such as https://api.pwnedpasswords.com/range/',
+  }))),
   // Its default depends on `WORKERS`.
   POOL_SIZE: Type.Optional(sets('poolSize', Type.Integer({
     minimum: poolSize.minimum!,
@@ -318,7 +326,8 @@ const groups = {
   sessions: [
     'SIGN_UP', 'LOGIN_MAIL', 'SECOND_FACTOR', 'STEP_UP_SECONDS', 'SESSION_SECONDS', 'SESSION_IDLE_SECONDS',
     'ACCESS_TOKEN_SECONDS', 'TOKEN_ISSUER', 'SIGNING_ALGORITHM', 'SIGNING_KEY_SECONDS', 'PASSWORD_TOKEN_SECONDS',
-    'PASSWORD_HASH_MEMORY_KIB', 'PASSWORD_HASH_PASSES', 'AUDIT_SECONDS',
+    'PASSWORD_HASH_MEMORY_KIB', 'PASSWORD_HASH_PASSES', 'BREACHED_PASSWORDS_FILE', 'BREACHED_PASSWORDS_URL',
+    'AUDIT_SECONDS',
   ],
   mail: [
     'SMTP_URL', 'MAIL_FROM', 'MAIL_TEMPLATES', 'WEBHOOK_URL', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS', 'WEBHOOK_ALLOW_PRIVATE',

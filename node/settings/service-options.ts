@@ -16,9 +16,10 @@ const ofNodes = [
   'REPLICA_URLS', 'SLOW_STATEMENT_MS', 'SIGN_UP', 'LOGIN_MAIL', 'CONSOLE', 'CORS_ORIGIN', 'UPLOAD_QUOTA_BYTES',
   'UPLOAD_QUOTA_FILES', 'POSTS_PER_HOUR',
 ] as const satisfies Name[]
-// Whatever opens the data decides about these, and `storageOf` about the storage.
+// Whatever opens the data decides about these, `storageOf` about the storage, and the place of a file depends on more.
 const decided = [
   'DATABASE_URL', 'SECRET', 'POOL_SIZE', 'ADMIN_EMAIL', 'ADMIN_PASSWORD', 'UPLOAD_MAX_BYTES', 'UPLOADS_TO',
+  'BREACHED_PASSWORDS_FILE', 'BREACHED_PASSWORDS_URL',
 ] as const satisfies Name[]
 
 type OfAll = Exclude<Name, typeof ofNodes[number] | typeof decided[number] | StoreSetting>
@@ -43,9 +44,15 @@ export function serviceOptions (settings: Settings) {
     },
     pages: { ...own.pages, ...given.pages },
     live: { ...own.live, ...given.live },
+    breachedPasswords: breachedPasswordsOf(settings),
     providers: providersOf(settings),
     policy: policyOf(settings),
   } satisfies UsherOptions
+}
+
+function breachedPasswordsOf (settings: Settings) {
+  const { BREACHED_PASSWORDS_FILE: file, BREACHED_PASSWORDS_URL: url } = settings
+  return { file: file === undefined ? undefined : pathIn(settings, file), url }
 }
 
 /** Returns the options of the plugin that settings give to nodes only. */

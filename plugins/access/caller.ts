@@ -161,10 +161,20 @@ export class Caller implements Client, CallerDetails {
     if (this.actor && !this.#access.policy.mayGrant(this.actor, role)) throw this.#deny('users:grant-role')
   }
 
-  /** Throws `Forbidden` if the caller may not change the account of a user, who may do more (contract 20.1). */
-  authorizeOver ({ id, role }: Pick<UserRow, 'id' | 'role'>, action: Action): void {
-    if (!this.actor || this.actor.id === id) return
-    if (!this.#access.policy.mayManage(this.actor, role)) throw this.#deny(action)
+  /**
+   * Returns whether the caller has power over the account of a user, where the policy permits an action: a role of the
+   * host gives none over users who may do more (contract 20.1).
+   */
+  hasPowerOver ({ id, role }: Pick<UserRow, 'id' | 'role'>): boolean {
+    return !this.actor || this.actor.id === id || this.#access.policy.mayManage(this.actor, role)
+  }
+
+  /**
+   * Throws `Forbidden` if the caller has no power over the account of a user. What is changed asks it with the user
+   * locked, because the user may get another role at that moment.
+   */
+  authorizeOver (user: Pick<UserRow, 'id' | 'role'>, action: Action): void {
+    if (!this.hasPowerOver(user)) throw this.#deny(action)
   }
 
   /** Returns whether `authorizeOver` needs to know the role of a user. */

@@ -98,7 +98,9 @@ export function createIdentity (
    * the client refreshes the session and goes on, otherwise `InvalidToken`. Rejects with `DatabaseUnavailable`.
    */
   async function endOf (actor: Actor, client?: Client): Promise<FastifyError> {
-    const hasLost = writers.isValid(actor) && await sessions.hasLostMembership(writers.tokenOf(actor), client)
+    // An API key does not go on without its membership.
+    const hasLost = actor.keyId === null && writers.isValid(actor) &&
+      await sessions.hasLostMembership(writers.tokenOf(actor), client)
     return hasLost ? new MembershipEnded() : new InvalidToken()
   }
 

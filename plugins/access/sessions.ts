@@ -221,13 +221,16 @@ export function createSessions (
      * of the user. Writes an entry for each session to the account log, in the same transaction.
      * @param but the id of the session that does not end, if any
      * @param confirmer who ends them, and is asked before the commit
+     * @param authorize throws unless the user may be the one, and runs in each transaction after what it ends
      */
     async endAll (
-      userId: string, but: string | undefined, origin: AuditContext, confirmer: Confirmer
+      userId: string, but: string | undefined, origin: AuditContext, confirmer: Confirmer,
+      authorize?: (trx: Database) => Promise<void>
     ): Promise<void> {
       const endBy = async (deleteSessions: (trx: Database) => Promise<string[]>) =>
         markEnded(await db.transaction().execute(async (trx) => {
           const ids = await deleteSessions(trx)
+          await authorize?.(trx)
           await insertAuditEntries(
             trx, ids.map((sessionId) => ({ ...origin, action: 'session.end', userId, sessionId }))
           )

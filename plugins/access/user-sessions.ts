@@ -1,5 +1,7 @@
 import { isUuid } from '../../db/driver/postgres.ts'
 import type { SessionRow } from '../../db/access/sessions.ts'
+import type { Database } from '../../db/tables/index.ts'
+import { findUsers } from '../../db/users/users.ts'
 import { SessionNotFound } from '../../schema/access/sessions.ts'
 import type { Audit } from '../audit/index.ts'
 import type { UserRecords } from '../users/user-records.ts'
@@ -52,11 +54,15 @@ export function createUserSessions ({ sessions, users, audit }: Dependencies) {
     async end (caller: Caller, id: string, userId?: string): Promise<void> {
       if (userId !== undefined) {
         caller.authorize('sessions:end', { ownerId: userId })
-        await users.get(userId, caller.client)
+        caller.authorizeOver(await users.get(userId, caller.client), 'sessions:end')
       }
       const ownerId = isUuid(id) ? await sessions.ownerOf(id) : undefined
       // The response for another user's session is the same as for one that does not exist.
       if (!ownerId || ownerId !== (userId ?? ownerId) || !caller.allows('sessions:end', { ownerId })) {
+        throw new SessionNotFound()
+      }
+      // The role is read after the session was found: another role ends the sessions from before.
+      if (caller.hasRoleOfHost && !caller.hasPowerOver(await users.get(ownerId, caller.client))) {
         throw new SessionNotFound()
       }
       await caller.confirm()
@@ -70,7 +76,11 @@ export function createUserSessions ({ sessions, users, audit }: Dependencies) {
     async endAll (caller: Caller, userId: string, but?: string): Promise<void> {
       caller.authorize('sessions:end', { ownerId: userId })
       if (but === undefined) await users.get(userId, caller.client)
-      await sessions.endAll(userId, but, audit.contextOf(caller), caller)
+      const authorize = caller.hasRoleOfHost && (async (trx: Database) => {
+        const [user] = await findUsers(trx, [userId])
+        if (user) caller.authorizeOver(user, 'sessions:end')
+      })
+      await sessions.endAll(userId, but, audit.contextOf(caller), caller, authorize || undefined)
     },
   }
 }

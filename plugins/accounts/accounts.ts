@@ -141,7 +141,10 @@ export function createAccounts (dependencies: Dependencies) {
       await sendLink?.(trx)
       await notifyAdmitted?.(trx, user)
     })
-    return updateUser(caller, { id: id.toLowerCase(), changes, match, inTransaction })
+    const authorize = caller.hasRoleOfHost
+      ? (user: Pick<UserRow, 'id' | 'role'>) => caller.authorizeOver(user, 'users:replace')
+      : undefined
+    return updateUser(caller, { id: id.toLowerCase(), changes, match, authorize, inTransaction })
   }
 
   return {
@@ -186,7 +189,8 @@ export function createAccounts (dependencies: Dependencies) {
         await hooks.check('beforeUserDelete', await users.get(id, caller.client), caller)
       }
       const runHook = updates.beforeDelete(caller, id)
-      const beforeDelete = (isOwn || runHook) && (async (trx: Database) => {
+      const beforeDelete = (isOwn || runHook || caller.hasRoleOfHost) && (async (trx: Database) => {
+        caller.authorizeOver((await lockUser(trx, id))!, 'users:delete')
         // Before, because the limit of mails of an address depends on whether its user has verified it.
         if (isOwn) {
           const { email } = (await lockUser(trx, id))!
@@ -225,7 +229,7 @@ export function createAccounts (dependencies: Dependencies) {
         await audit.add(caller, { action: 'password.change-failed' })
       }
       const from = await login.checkOwnPassword(caller, user, currentPassword, logFailure)
-      const to = await passwords.hash(password, hashingOf(caller))
+      const to = await passwords.hashChosen(password, hashingOf(caller))
       const undo = undoLinks.create()
       const changed = await db.transaction().execute(async (trx) => {
         const changed = await changePassword(trx, { userId, from, to, sessionId, undo: undo?.hash })
@@ -297,7 +301,7 @@ export function createAccounts (dependencies: Dependencies) {
       // After the token was found to be valid, and before it is used up.
       if (needed === 'password') rejectPersonalWords(password!, { name, email })
       const passwordHash = needed === 'password'
-        ? await passwords.hash(password!, { ...hashingOf(caller), isKnown: true })
+        ? await passwords.hashChosen(password!, { ...hashingOf(caller), isKnown: true })
         : undefined
       const { undo, mails } = undoLinks.forEmailChange(true, caller.languageOf(userId))
       const inTransaction = updates.during(caller)

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { endedOf } from '../../db/sign-in/repairs.ts'
 import { insertFirstAdmin, readAdmin } from '../../db/users/first-admin.ts'
+import { BreachedPassword } from '../../schema/sign-in/passwords/passwords.ts'
 import { CreateUser } from '../../schema/users/users.ts'
 import { createParser } from '../../schema/http/validator.ts'
 import type { Access } from '../access/index.ts'
@@ -69,7 +70,8 @@ async function create (
   const created = await insertFirstAdmin(db, {
     name,
     email,
-    passwordHash: await passwords.hash(password, { isKnown: true }),
+    passwordHash: await passwords.hashChosen(password, { isKnown: true })
+      .catch((error) => { throw explainPassword(error) }),
     fields: userFields,
     inTransaction: async (trx, user, repaired) => {
       if (repaired) {
@@ -99,6 +101,11 @@ function explainRejection (error: Error & { statusCode?: number }, email: string
     `usher: a hook rejects ${email} as the first admin: ${error.message}. Choose another address (option admin, setting ADMIN_EMAIL), or permit it in the hook`,
     { cause: error }
   )
+}
+
+function explainPassword (error: Error): Error {
+  if (!(error instanceof BreachedPassword)) return error
+  return new Error(`usher: the ${error.message}: choose another one for the first admin (option admin, setting ADMIN_PASSWORD)`)
 }
 
 function rejectChange (): never {

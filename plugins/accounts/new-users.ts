@@ -64,7 +64,7 @@ export function createNewUsers (
       ? await hooks.change('beforeUserCreate', creation.pick(given), caller, check(creation.parse))
       : given
     const { password, ...user } = wanted
-    const passwordHash = password === undefined ? null : await passwords.hash(password, hashingOf(caller))
+    const passwordHash = password === undefined ? null : await passwords.hashChosen(password, hashingOf(caller))
     const row = { ...user, passwordHash, context: audit.contextOf(caller), token: caller.token, once }
     const inTransaction = hooks.during('onUserCreate', caller)
     // Without a hook, users that are created at the same time share a statement, which checks their tokens.
@@ -142,13 +142,13 @@ export function createNewUsers (
 
     /**
      * Creates a user who has proved the address by the token of an invitation, whether or not anybody may sign up.
-     * Throws `InvalidInput` if the password is the name or the address, `EmailTaken`, and what a hook of the host,
-     * `check` and `inTransaction` throw.
+     * Without a password, the user logs in by a provider or a mail. Throws `InvalidInput` if the password is the name
+     * or the address, `EmailTaken`, and what a hook of the host, `check` and `inTransaction` throw.
      * @param steps `check` runs before anything is written, with the id that the user will have; `inTransaction` adds
      * what belongs to the user
      */
     async createByInvitation (
-      caller: Caller, { password, ...given }: { name: string, email: string, password: string },
+      caller: Caller, { password, ...given }: { name: string, email: string, password?: string | undefined },
       { check, inTransaction }: {
         check: (userId: string) => Promise<void>
         inTransaction: (trx: Database, created: UserRow) => Promise<void>
@@ -165,7 +165,9 @@ export function createNewUsers (
       })
       const id = newId()
       await check(id)
-      const passwordHash = await passwords.hash(password, { ...hashingOf(caller), isKnown: true })
+      const passwordHash = password === undefined
+        ? null
+        : await passwords.hashChosen(password, { ...hashingOf(caller), isKnown: true })
       const onCreate = hooks.during('onUserCreate', caller)
       return db.transaction().execute(async (trx) => {
         const row = { ...user, passwordHash, context: audit.contextOf(caller) }
@@ -194,7 +196,7 @@ export function createNewUsers (
         : given
       const { name, email, password } = wanted
       // Whatever the address, the password is hashed before the response, so that the response takes the same time.
-      const passwordHash = password === undefined ? null : await passwords.hash(password, hashingOf(caller))
+      const passwordHash = password === undefined ? null : await passwords.hashChosen(password, hashingOf(caller))
       return signUps.request({ name, email, passwordHash, fields: fieldsOf(wanted) }, caller)
     },
 
@@ -247,7 +249,7 @@ export function createNewUsers (
       // The token is valid, so a flood of others costs no hashes.
       const passwordHash = password === undefined
         ? undefined
-        : await passwords.hash(password, { ...hashingOf(caller), isKnown: true })
+        : await passwords.hashChosen(password, { ...hashingOf(caller), isKnown: true })
       const confirmed = { name, role, fields: fieldsOf(changed), passwordHash, bindingHash }
       if (!inTransaction && !identity) return confirmSignUp(db, hash, caller, userFields, confirmed)
       return db.transaction().execute(async (trx) => {

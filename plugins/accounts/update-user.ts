@@ -26,6 +26,8 @@ export interface UserChange {
   changes: Changes
   /** The versions that the user may have. */
   match: Match
+  /** Throws unless the caller may change the user, who is locked; the change then shares no transaction either. */
+  authorize?: ((user: Pick<UserRow, 'id' | 'role'>) => void) | undefined
   /** Runs in the transaction of the change, which then shares none. If it throws, nothing is changed. */
   inTransaction?: ((trx: Database, user: UserRow) => Promise<void>) | undefined
 }
@@ -58,7 +60,9 @@ export function createUserUpdates (
   }
 
   // Makes a change in a transaction of its own.
-  async function updateAlone (caller: Caller, { id, changes, match, inTransaction }: UserChange): Promise<UserRow> {
+  async function updateAlone (
+    caller: Caller, { id, changes, match, authorize, inTransaction }: UserChange
+  ): Promise<UserRow> {
     const context = {
       ...audit.contextOf(caller),
       membershipId: caller.actor?.organization?.membershipId ?? null,
@@ -66,7 +70,7 @@ export function createUserUpdates (
         ? { undo: null, mails: null }
         : undoLinks.forEmailChange(caller.actor?.id === id, caller.languageOf(id)),
     }
-    const options = { fields: userFields, inTransaction, match }
+    const options = { fields: userFields, authorize, inTransaction, match }
     const { user, ended } = await writeInTime(
       (until) => updateUser(db, id, changes, { ...context, until }, caller, options), caller
     )
@@ -79,8 +83,8 @@ export function createUserUpdates (
    * `InvalidToken`, and the errors of `inTransaction`.
    */
   return async function update (caller: Caller, change: UserChange): Promise<UserRow> {
-    const { id, changes, match, inTransaction } = change
-    if (inTransaction) return updateAlone(caller, change)
+    const { id, changes, match, authorize, inTransaction } = change
+    if (authorize || inTransaction) return updateAlone(caller, change)
     const actorId = caller.actor?.id ?? null
     const shareable = isShareable(changes)
     // What takes permissions away must not wait for whatever the user keeps sending.

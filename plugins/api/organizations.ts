@@ -98,7 +98,7 @@ export function createOrganizationOperations (
       perform(options, async (caller) => copyRow(await usherOrganizations.operations.get(caller, idOf(id)))),
 
     list: (query = {}, options) => perform(options, async (caller) => {
-      caller.authorize('organizations:read')
+      caller.requireIdentity()
       const { q, limit, after } = parseQuery(query)
       return show(limit, await usherOrganizations.operations.list(caller, {
         q, limit, after: after && decodeCursor(after),

@@ -2,7 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import fp from 'fastify-plugin'
 import { refusalOf } from '../../db/driver/circuit-breaker.ts'
 import {
-  DatabaseUnavailable, InternalError, InvalidInput, Overloaded, PayloadTooLarge, TooManyRequests,
+  DatabaseUnavailable, INVALID_INPUT, InternalError, InvalidInput, Overloaded, PayloadTooLarge, TooManyRequests,
   UnsupportedContentCoding, UnsupportedMediaType, UsherError,
 } from '../../schema/http/errors.ts'
 import { IdempotencyKeyInUse } from '../../schema/http/idempotency.ts'
@@ -11,7 +11,6 @@ import {
   SecondFactorMissing, SecondFactorRequired, StepUpRequired, stepUpChallengeOf, WrongSecondFactor,
 } from '../../schema/sign-in/second-factor.ts'
 import { ProviderUnavailable } from '../../schema/sign-in/providers.ts'
-import { PasswordRequired } from '../../schema/sign-in/passwords/passwords.ts'
 import { StorageFailed, StorageFull, StorageUnavailable } from '../../schema/uploads/upload.ts'
 import { challengeOf } from '../../schema/sign-in/login.ts'
 import { adviceFor, isExhausted } from '../support/exhausted.ts'
@@ -138,7 +137,7 @@ function respond (error: FastifyError | InvalidInput, request: FastifyRequest, r
   reportError(error, request, reply)
   reply.type('application/json')
   if (error.statusCode === 400) {
-    const code = error instanceof PasswordRequired ? { code: error.code } : {}
+    const code = error instanceof InvalidInput && error.code !== INVALID_INPUT ? { code: error.code } : {}
     return send({ errors: 'errors' in error ? error.errors : [error.message], ...code })
   }
   if (error instanceof SecondFactorRequired) {

@@ -6,7 +6,7 @@ import { findMembership, type MembershipRow } from '../../db/organizations/organ
 import { insertMail } from '../../db/outbox/mails.ts'
 import { storeEvent } from '../../db/outbox/store.ts'
 import type { Page } from '../../db/tables/page.ts'
-import type { Database } from '../../db/tables/index.ts'
+import type { Database, UserRow } from '../../db/tables/index.ts'
 import { findUsersByEmail, lockUser } from '../../db/users/users.ts'
 import { foldEmail } from '../../schema/strings/address.ts'
 import { invalidMailToken } from '../../schema/mail-links/mail-token.ts'
@@ -59,7 +59,7 @@ export type Invitations = ReturnType<typeof createInvitations>
 export function createInvitations (
   {
     database: { db }, organizations: settings, audit, hooks, operations, links, mails: { mailer, render }, newUsers,
-    throttle, options: { roles: rolesOfService },
+    throttle, options: { roles: rolesOfService, loginMail },
   }: Dependencies
 ) {
   const { roles, maxInvitations, invitationDays } = settings
@@ -70,9 +70,10 @@ export function createInvitations (
     if (!roles.has(role)) return false
     if (invitedBy === null) return true
     if (!inviter || inviter.isDisabled) return false
-    // Whoever has that permission in the whole service has no membership.
+    // Whoever has these permissions in the whole service needs no membership (`authorizeRole`).
     if (inviter.memberRole === null) {
-      return inviter.role === 'admin' || rolesOfService.get(inviter.role)?.has('members:invite') === true
+      const actions = rolesOfService.get(inviter.role)
+      return inviter.role === 'admin' || (actions?.has('members:invite') === true && actions.has('members:update'))
     }
     // The options may not have the role any more.
     const mayInvite = roles.get(inviter.memberRole)?.has('members:invite') ?? false
@@ -120,20 +121,36 @@ export function createInvitations (
   }
 
   async function acceptAsNewcomer (
-    caller: Caller, hash: Uint8Array, invitation: OpenInvitation, given: Omit<AcceptInvitation, 'token'>
+    caller: Caller, hash: Uint8Array, invitation: OpenInvitation, { name, password }: Omit<AcceptInvitation, 'token'>
   ): Promise<AcceptedInvitation> {
-    const { organizationId, email, role } = invitation
+    const { organizationId, email } = invitation
+    await rejectExisting(email)
+    // Without a password, the user logs in by mails.
+    if (name === undefined || (password === undefined && !loginMail)) throw new PasswordRequired()
+    let added: MembershipRow | undefined
+    const user = { name, password, email }
+    const { id: userId } = await createNewcomer(caller, hash, invitation, user, async (_, membership) => {
+      added = membership
+    })
+    return { ...added!, organizationId, userId }
+  }
+
+  async function rejectExisting (email: string): Promise<void> {
     const [existing] = await findUsersByEmail(db, [email])
     if (existing) throw new InvitationLoginRequired()
-    if (given.password === undefined || given.name === undefined) throw new PasswordRequired()
-    let accepted: AcceptedInvitation | undefined
-    await newUsers.createByInvitation(caller, { ...given, name: given.name, password: given.password, email }, {
+  }
+
+  // Creates a user who is a member, in one transaction.
+  function createNewcomer (
+    caller: Caller, hash: Uint8Array, invitation: OpenInvitation, user: Parameters<NewUsers['createByInvitation']>[1],
+    inTransaction: (trx: Database, membership: MembershipRow, created: UserRow) => Promise<void>
+  ): Promise<UserRow> {
+    const { organizationId, role } = invitation
+    return newUsers.createByInvitation(caller, user, {
       check: (userId) => hooks.check('beforeMemberAdd', { organizationId, userId, role }, caller),
-      inTransaction: async (trx, { id: userId }) => {
-        accepted = { ...await use(trx, caller, hash, userId, invitation), organizationId, userId }
-      },
+      inTransaction: async (trx, created) =>
+        inTransaction(trx, await use(trx, caller, hash, created.id, invitation), created),
     })
-    return accepted!
   }
 
   return {
@@ -228,6 +245,34 @@ export function createInvitations (
       return caller.actor
         ? acceptAsUser(caller, hash, invitation)
         : acceptAsNewcomer(caller, hash, invitation, given)
+    },
+
+    /**
+     * Returns the hash of the token of an invitation that a newcomer is about to accept by a provider. Throws
+     * `InvalidInput` if it is void, and `InvitationLoginRequired`.
+     */
+    async prepareJoin (token: string): Promise<Uint8Array> {
+      const hash = hashSecret(token)
+      const { email } = await open(db, hash)
+      await rejectExisting(email)
+      return hash
+    },
+
+    /**
+     * Creates the user of an invitation, to whose address a provider has authenticated its owner, without a password.
+     * Throws `InvalidInput` if the invitation is void by now, `OtherAddress`, `InvitationLoginRequired`, and what
+     * `accept` throws.
+     * @param inTransaction adds what belongs to the user
+     */
+    async acceptByProvider (
+      caller: Caller, hash: Uint8Array, { name, email: proven }: { name: string, email: string },
+      inTransaction: (trx: Database, created: UserRow) => Promise<void>
+    ): Promise<UserRow> {
+      const invitation = await open(db, hash)
+      const { email } = invitation
+      if (foldEmail(proven) !== foldEmail(email)) throw new OtherAddress()
+      await rejectExisting(email)
+      return createNewcomer(caller, hash, invitation, { name, email }, (trx, _, created) => inTransaction(trx, created))
     },
   }
 }

@@ -3,12 +3,16 @@ import { batchCalls } from '../../db/batching/batching.ts'
 import type { StoredResult } from '../../db/idempotency/idempotency.ts'
 import {
   deleteMembership, deleteOrganization, findMember, findStandings, hasRoom, insertMembership, insertOrganization,
-  isSlugFree, listMembers, listOrganizations, listOrganizationsOf, lockStanding, mayJoin, replaceMembership,
-  restoreOrganization, storeCreation, updateOrganization, type ListMembersQuery, type MemberRow, type MembershipRow,
+  isSlugFree, listOrganizations, listOrganizationsOf, lockStanding, mayJoin, replaceMembership,
+  restoreOrganization, storeCreation, updateOrganization, type MemberRow, type MembershipRow,
   type OrganizationRow, type OwnOrganizationRow, type Standing, type StandingKey,
 } from '../../db/organizations/organizations.ts'
 import { deleteInvitationsBeyond, deleteInvitationsFor } from '../../db/organizations/invitations.ts'
+import {
+  listMembersOf, membersKey, searchMembers, type ListMembersQuery, type MembersKey,
+} from '../../db/organizations/list-members.ts'
 import { requireOwner } from '../../db/organizations/owners.ts'
+import { isUuid } from '../../db/driver/postgres.ts'
 import { storeEvent } from '../../db/outbox/store.ts'
 import { toPage, type Page } from '../../db/tables/page.ts'
 import type { Database } from '../../db/tables/index.ts'
@@ -46,6 +50,8 @@ export interface OrganizationDependencies extends Core {
   stepUp: StepUp
 }
 
+interface ListQuery { q?: string | undefined, limit: number, after?: string | undefined }
+
 export type OrganizationOperations = ReturnType<typeof createOrganizations>
 
 /** A member as a reader sees it: without the members of the account if the reader may not see them. */
@@ -66,6 +72,9 @@ export function createOrganizations (
   const readStanding = batchCalls((keys: StandingKey[]) => findStandings(db, keys), {
     timeoutMs: deadlines.batch, telemetry: batch('organizations.read'),
   })
+  const readMembers = batchCalls((keys: MembersKey[]) => listMembersOf(db, keys), {
+    timeoutMs: deadlines.batch, telemetry: batch('members.list'),
+  })
   const readOwn = batchCalls((userIds: string[]) => listOrganizationsOf(db, userIds), {
     timeoutMs: deadlines.batch, telemetry: batch('organizations.list-own'),
   })
@@ -75,13 +84,18 @@ export function createOrganizations (
     return actor && (actor.organization === null || actor.organization.id === id) ? actor.id : undefined
   }
 
+  // Throws unless there is a caller whose API key, if it is one, permits an action.
+  function requireGranted (caller: Caller, action: OrganizationAction): void {
+    caller.requireIdentity()
+    if (caller.actor && !isGranted(caller.actor, action)) throw denialOf(caller.actor, action)
+  }
+
   /** Throws unless the caller may perform an action in an organisation. */
   function authorize (
     caller: Caller, action: OrganizationAction, standing: Standing | undefined
   ): asserts standing is Standing {
-    caller.requireIdentity()
     // What a key may do says nothing about an organisation, so it comes first.
-    if (caller.actor && !isGranted(caller.actor, action)) throw denialOf(caller.actor, action)
+    requireGranted(caller, action)
     if (!standing || (!standing.membership && !allows(caller, 'organizations:read', standing))) {
       throw new OrganizationNotFound()
     }
@@ -90,6 +104,15 @@ export function createOrganizations (
 
   const allows = (caller: Caller, action: OrganizationAction, standing: Standing): boolean =>
     caller.allows(action, { organizationId: standing.organization.id }, membershipOf(standing))
+
+  // Returns whether the caller has a permission in every organisation, as admins of the service have. A rule of the
+  // host may go by the organisation of the token, which says nothing about others.
+  const allowsEverywhere = (caller: Caller, action: OrganizationAction): boolean =>
+    caller.allows(action, undefined, null)
+
+  /** Throws unless the caller has a permission in every organisation. */
+  const authorizeEverywhere = (caller: Caller, action: OrganizationAction): void =>
+    caller.authorize(action, undefined, null)
 
   /** Returns an organisation with the membership of the caller. */
   async function read (caller: Caller, action: OrganizationAction, given: string): Promise<Standing> {
@@ -119,9 +142,9 @@ export function createOrganizations (
     caller: Caller, { membership }: Pick<Standing, 'membership'>, role: string, isGiven = true
   ): void {
     if (isGiven && !roles.has(role)) throw new InvalidInput(`role must be one of ${[...roles.keys()].join(', ')}`)
-    if (caller.isHost || (!membership && caller.allows('members:update'))) return
+    if (allowsEverywhere(caller, 'members:update')) return
     const may = membership && (isGiven || role === OWNER ? mayGrant(settings, membership.role, role) : true)
-    if (!may && !caller.allows('members:update')) throw new Forbidden()
+    if (!may) throw new Forbidden()
   }
 
   // Adds a user to an organisation that is locked, as is the user.
@@ -175,11 +198,21 @@ export function createOrganizations (
    */
   async function listOf (caller: Caller, userId: string): Promise<OwnOrganizationRow[]> {
     const isOwn = caller.actor?.id === userId
-    if (!isOwn) caller.authorize('organizations:read')
+    if (isOwn) requireGranted(caller, 'organizations:read')
+    else authorizeEverywhere(caller, 'organizations:read')
     const listed = await readOwn(userId, caller.client).catch(throwUnavailable)
     await caller.confirm()
     const only = isOwn ? caller.actor?.organization : null
     return only ? listed.filter(({ id }) => id === only.id) : listed
+  }
+
+  // Returns a page of the caller's own organisations, newest first. There are few of them.
+  async function listOwnPage (caller: Caller, { q, limit, after }: ListQuery): Promise<Page<OrganizationRow>> {
+    const begins = (text: string) => q === undefined || text.toLowerCase().startsWith(q.toLowerCase())
+    const own = (await listOf(caller, caller.getActor().id))
+      .filter(({ id, name, slug }) => (begins(name) || begins(slug)) && (after === undefined || id < after))
+      .sort((one, other) => one.id < other.id ? 1 : -1)
+    return toPage(own.slice(0, limit + 1), limit)
   }
 
   return {
@@ -190,31 +223,20 @@ export function createOrganizations (
     join,
     allows,
     authorizeRole,
+    authorizeEverywhere,
 
     /** Returns an organisation. */
     async get (caller: Caller, id: string): Promise<OrganizationRow> {
       return (await read(caller, 'organizations:read', id)).organization
     },
 
-    /** Returns a page of all organisations, newest first, for who may read each. */
-    async list (
-      caller: Caller, query: { q?: string | undefined, limit: number, after?: string | undefined }
-    ): Promise<Page<OrganizationRow>> {
-      caller.authorize('organizations:read')
+    /** Returns a page of all organisations for who may read each, otherwise of the caller's own, newest first. */
+    async list (caller: Caller, query: ListQuery): Promise<Page<OrganizationRow>> {
+      requireGranted(caller, 'organizations:read')
+      if (!allowsEverywhere(caller, 'organizations:read')) return listOwnPage(caller, query)
       const page = await listOrganizations(db, query)
       await caller.confirm()
       return page
-    },
-
-    /** Returns a page of the caller's own organisations, newest first. There are few of them. */
-    async listOwnPage (
-      caller: Caller, { q, limit, after }: { q?: string | undefined, limit: number, after?: string | undefined }
-    ): Promise<Page<OrganizationRow>> {
-      const begins = (text: string) => q === undefined || text.toLowerCase().startsWith(q.toLowerCase())
-      const own = (await listOf(caller, caller.getActor().id))
-        .filter(({ id, name, slug }) => (begins(name) || begins(slug)) && (after === undefined || id < after))
-        .sort((one, other) => one.id < other.id ? 1 : -1)
-      return toPage(own.slice(0, limit + 1), limit)
     },
 
     listOf,
@@ -231,7 +253,7 @@ export function createOrganizations (
       caller.authorize('organizations:create')
       if (ownerId === undefined) throw new InvalidInput('ownerId is required')
       // As for members who are added without an invitation.
-      if (ownerId !== caller.actor?.id) caller.authorize('members:invite')
+      if (ownerId !== caller.actor?.id) authorizeEverywhere(caller, 'members:invite')
       checkOrganization(given)
       const wanted = { name: given.name, slug: given.slug ?? await findSlug(given.name) }
       const { name, slug } = await hooks.change('beforeOrganizationCreate', wanted, caller, checkHooked)
@@ -241,7 +263,7 @@ export function createOrganizations (
         const user = await lockUser(trx, ownerId)
         if (!user) throw ownerId === caller.actor?.id ? new InvalidToken() : new UserNotFound()
         if (user.disabled) throw new UserDisabled()
-        if (!user.emailVerified && !caller.allows('members:invite')) throw new EmailNotVerified()
+        if (!user.emailVerified && !allowsEverywhere(caller, 'members:invite')) throw new EmailNotVerified()
         const created = await insertOrganization(trx, { id, name, slug })
         await audit.add(caller, { action: 'organization.create', userId: ownerId, organizationId: id }, trx)
         await storeEvent(trx, 'organization.created', id, eventOf(created, caller))
@@ -300,7 +322,11 @@ export function createOrganizations (
     /** Returns a page of members. */
     async listMembers (caller: Caller, id: string, query: ListMembersQuery): Promise<Page<ShownMember>> {
       const standing = await read(caller, 'members:list', id)
-      const { rows, next } = await listMembers(db, standing.organization.id, query)
+      const { organization: { id: organizationId } } = standing
+      const { q } = query
+      const { rows, next } = q === undefined
+        ? await readMembers(membersKey(organizationId, query), caller.client).catch(throwUnavailable)
+        : await searchMembers(db, organizationId, { ...query, q })
       await caller.confirm()
       return { rows: rows.map((member) => show(caller, standing, member)), next }
     },
@@ -323,7 +349,7 @@ export function createOrganizations (
     ): Promise<ShownMember> {
       const userId = given.toLowerCase()
       const standing = await read(caller, 'members:invite', id)
-      caller.authorize('members:invite')
+      authorizeEverywhere(caller, 'members:invite')
       authorizeRole(caller, standing, role)
       await hooks.check('beforeMemberAdd', { organizationId: standing.organization.id, userId, role }, caller)
       const member = await db.transaction().execute(async (trx) => {
@@ -345,6 +371,8 @@ export function createOrganizations (
      */
     async updateMember (caller: Caller, id: string, userId: string, role: string): Promise<ShownMember> {
       const { standing, member, former } = await db.transaction().execute(async (trx) => {
+        // Otherwise somebody who is being disabled or deleted could become the only owner.
+        if (role === OWNER && isUuid(userId)) await lockUser(trx, userId)
         const standing = await lock(trx, caller, 'members:update', id)
         const { organization: { id: organizationId } } = standing
         const member = await getMember(trx, organizationId, userId)

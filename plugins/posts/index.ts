@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
 import { coreOf } from '../core.ts'
-import type { PostEvents } from './events.ts'
+import { createEvents, type PostEvents } from './events.ts'
 import { createPostChanges } from './post-changes.ts'
 import { createPosts, type PostRecords } from './posts.ts'
 import { createReadPosts, type PostReads } from './read-posts.ts'
@@ -22,15 +22,14 @@ export interface Posts {
   readonly costlyReads: PostReads
   /** The changes that the policy permits. */
   readonly changes: ReturnType<typeof createPostChanges>
-  /** New posts, for subscriptions. Undefined without GraphQL. */
-  readonly events: PostEvents | undefined
+  /** New posts, for subscriptions and event streams. */
+  readonly events: PostEvents
 }
 
 /** Posts, and their delivery to subscribers (contract 7). */
 export default fp(async function posts (app) {
   const {
     usherIdempotency: idempotency, usherUsers: { records: users }, usherAccess: access, usherHooks: hooks,
-    usherOptions: { without },
   } = app
   const core = coreOf(app)
   const records = createPosts(core)
@@ -39,7 +38,7 @@ export default fp(async function posts (app) {
     reads: createReadPosts(records),
     costlyReads: createReadPosts(records.costly),
     changes: createPostChanges({ records, users, hooks, idempotency }),
-    events: without.includes('graphql') ? undefined : (await importEvents()).createEvents({ ...core, access }),
+    events: createEvents({ ...core, access }),
   })
 }, {
   name: 'usher-posts',
@@ -48,8 +47,3 @@ export default fp(async function posts (app) {
     'usher-hooks',
   ],
 })
-
-// Not in the default export: there the compiler does not change the extension of a dynamic import.
-function importEvents () {
-  return import('./events.ts')
-}

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { restorePost, type StoredResult } from '../../db/idempotency/idempotency.ts'
 import type { PostRow } from '../../db/posts/posts.ts'
-import { readIfMatch } from '../../schema/http/entity-tag.ts'
+import { readIfMatch, type Match } from '../../schema/http/entity-tag.ts'
 import { InvalidInput } from '../../schema/http/errors.ts'
 import type { HookPost } from '../../schema/options/hooks.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
@@ -23,11 +23,14 @@ export interface GivenPost { title: string, content: string, authorId?: string |
 
 /** How a post is changed. */
 export interface PostChangeOptions {
-  /** What the field `If-Match` would be. */
+  /** What the field `If-Match` would be, or the versions that it permits. */
   ifMatch?: string | null | undefined
+  match?: Match
   /** The key under which the result is stored. */
   once?: ResultKey | undefined
 }
+
+const matchOf = ({ ifMatch, match }: PostChangeOptions): Match => match ?? readIfMatch(ifMatch ?? undefined, 'ifMatch')
 
 // What the result of a change takes besides the content.
 const OTHER_BYTES = 1024
@@ -50,7 +53,7 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
     return post
   }
 
-  // Returns the id of the author of a new post.
+  /** Returns the id of the author of a new post. Throws `Unauthenticated`, `Forbidden`, `InvalidInput`. */
   function authorizeCreation (caller: Caller, author: string | null | undefined): string {
     caller.requireIdentity()
     const authorId = author?.toLowerCase() ?? caller.actor?.id
@@ -67,6 +70,17 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
   }
 
   return {
+    authorizeCreation,
+
+    /**
+     * Throws `Unauthenticated` or `Forbidden` if the caller may not change or delete a post. Does nothing if there is
+     * no such post, which the change reports later (contract 1.7).
+     */
+    async forbid (caller: Caller, action: 'posts:update' | 'posts:delete', id: string): Promise<void> {
+      const post = await posts.read(id, caller.client)
+      if (post) caller.authorize(action, { ownerId: post.authorId })
+    },
+
     /** Whether creating a post takes little more than a statement. */
     isQuick: !hooks.has('beforePostCreate') && !hooks.has('onPostCreate'),
 
@@ -95,10 +109,10 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
     async update (
       caller: Caller, id: string,
       { title, content }: { title?: string | null | undefined, content?: string | null | undefined },
-      { ifMatch, once }: PostChangeOptions = {}
+      { once, ...conditions }: PostChangeOptions = {}
     ): Promise<PostRow> {
       const post = await findOwn(caller, 'posts:update', id)
-      const match = readIfMatch(ifMatch ?? undefined, 'ifMatch')
+      const match = matchOf(conditions)
       const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
       if (!once) return posts.update(caller, post.id, changes, { match })
       budget.require(caller.getActor().id)
@@ -111,10 +125,9 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
      * Deletes a post. Returns its id. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidInput`,
      * `PreconditionFailed`, `InvalidToken`.
      */
-    async delete (caller: Caller, id: string, { ifMatch, once }: PostChangeOptions = {}): Promise<string> {
+    async delete (caller: Caller, id: string, { once, ...conditions }: PostChangeOptions = {}): Promise<string> {
       const post = await findOwn(caller, 'posts:delete', id)
-      const match = readIfMatch(ifMatch ?? undefined, 'ifMatch')
-      await posts.delete(caller, post.id, { match, once })
+      await posts.delete(caller, post.id, { match: matchOf(conditions), once })
       return post.id
     },
 

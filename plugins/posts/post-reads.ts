@@ -1,7 +1,7 @@
 import { batchLists, batchCalls, type Client } from '../../db/batching/batching.ts'
 import {
-  MAX_BYTES_PER_STATEMENT, findPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type ListedPost,
-  type ListPostsQuery,
+  MAX_BYTES_PER_STATEMENT, findPosts, listPosts, listPostsOfAuthors, listWholePosts, type AuthorPostsKey,
+  type ListedPost, type ListPostsQuery,
 } from '../../db/posts/posts.ts'
 import { searchPosts, type FoundPosts, type SearchPostsQuery } from '../../db/posts/search-posts.ts'
 import type { Database } from '../../db/tables/index.ts'
@@ -11,6 +11,9 @@ import { CONTENT_BYTES } from '../../schema/strings/text.ts'
 
 // The sizes of posts that are read by id are not known before.
 const MAX_POSTS_PER_READ = 8 * 1024 * 1024 / CONTENT_BYTES
+
+// The most content of a page of whole posts, in bytes.
+const MAX_BYTES_PER_PAGE = 4 * 1024 * 1024
 
 // The id and the size of a post with a content that a list has not read.
 type LargePost = `${string} ${number}`
@@ -46,6 +49,12 @@ export function createPostReads (db: Database, { batch, deadlines, listsInFlight
     list: batchLists((query: ListPostsQuery) => listPosts(db, query), {
       telemetry: batch('posts.list'), timeoutMs, ...listsInFlight !== undefined && { inFlight: listsInFlight },
     }),
+
+    /** Returns a page of whole posts, which requests that wait for the same page share. */
+    listWhole: batchLists(
+      (query: Omit<ListPostsQuery, 'fields'>) => listWholePosts(db, query, MAX_BYTES_PER_PAGE),
+      { telemetry: batch('posts.list-whole'), timeoutMs, ...listsInFlight !== undefined && { inFlight: listsInFlight } }
+    ),
 
     /** Returns a page of posts whose titles contain a text, with the beginnings of their contents. */
     search: (query: SearchPostsQuery): Promise<FoundPosts> => searchPosts(db, query),

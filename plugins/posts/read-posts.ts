@@ -1,4 +1,4 @@
-import type { AuthorPostsKey, ListedPost, ListPostsQuery, PostRow } from '../../db/posts/posts.ts'
+import type { AuthorPostsKey, ListedPost, ListPostsQuery, PostPage, PostRow } from '../../db/posts/posts.ts'
 import type { FoundPosts, SearchPostsQuery } from '../../db/posts/search-posts.ts'
 import type { Page } from '../../db/tables/page.ts'
 import type { Caller } from '../access/caller.ts'
@@ -24,6 +24,14 @@ export function createReadPosts (records: PostRecords['costly']) {
     async list (caller: Caller, query: ListPostsQuery): Promise<Page<ListedPost>> {
       caller.authorize('posts:read', { ownerId: query.authorId })
       const page = await records.list(query, caller.client)
+      await caller.confirm()
+      return page
+    },
+
+    /** Returns a page of whole posts. One with more than 4 MiB of content has fewer. Requests may share it. */
+    async listWhole (caller: Caller, query: Omit<ListPostsQuery, 'fields'>): Promise<PostPage> {
+      caller.authorize('posts:read', { ownerId: query.authorId })
+      const page = await records.listWhole(query, caller.client)
       await caller.confirm()
       return page
     },

@@ -182,6 +182,7 @@ export function createCredentials (
       const { ended, ...removed } = await db.transaction().execute(async (trx) => {
         const user = await lockUser(trx, userId)
         if (!user) throw new UserNotFound()
+        caller.authorizeOver(user, 'second-factor:reset')
         const factors = await findSecondFactors(trx, userId)
         const linked = options.identities === true ? await listIdentities(trx, userId) : []
         const passkeys = options.passkeys === true ? factors.passkeys : 0

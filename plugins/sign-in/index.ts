@@ -5,6 +5,7 @@ import { createCredentials, type Credentials } from './credentials.ts'
 import { createLogin, type LoginFunctions } from './login.ts'
 import { createLoginMails, type LoginMails } from './mails.ts'
 import { createPasskeys, type Passkeys } from './passkeys/passkeys.ts'
+import { openBreachedPasswords } from './passwords/breached.ts'
 import { createPasswords, type Passwords } from './passwords/passwords.ts'
 import { createProviders, type Providers } from './providers/index.ts'
 import { createSecondFactor, type SecondFactor } from './second-factor.ts'
@@ -39,7 +40,7 @@ export default fp(async function signIn (app) {
   } = app
   const core = coreOf(app)
   const { undoLinks } = links
-  const passwords = createPasswords(core)
+  const passwords = createPasswords(core, await openBreachedPasswords(core))
   const secondFactor = createSecondFactor(core)
   const login = createLogin({
     ...core, users, audit, hooks, sessions, tokens, claims, passwords, throttle, secondFactor,

@@ -7,9 +7,9 @@ import type { Caller } from '../../plugins/access/caller.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
 import { ConfirmationErrors } from '../../schema/sign-in/passwords/passwords.ts'
 import { CheckSignUp, ConfirmSignUp, SignUp, SignUpCheck, SignUpReply } from '../../schema/mail-links/sign-ups.ts'
-import { failures, HEADERS } from '../../schema/http/reply.ts'
+import { examples, FAILURES, failures, HEADERS } from '../../schema/http/reply.ts'
 import type { Options } from '../../schema/options/options.ts'
-import { User } from '../../schema/users/users.ts'
+import { User, EmailTaken } from '../../schema/users/users.ts'
 import { withoutProtected } from '../../schema/users/user-fields.ts'
 import type { ReplyOf, RequestOf } from '../http/route-types.ts'
 import { createSessionCookie, createSignUpCookie, type SignUpCookie } from '../access/cookies.ts'
@@ -35,6 +35,7 @@ const schemas = {
   confirm: {
     tags,
     operationId: 'confirmSignUp',
+    [FAILURES]: examples(new EmailTaken()),
     summary: 'Create the user of a sign-up with the token of the link',
     body: ConfirmSignUp,
     [HEADERS]: { 201: ['Set-Cookie'] },

@@ -5,10 +5,11 @@ import { getUndoTokenOwner } from '../../db/mail-links/undo-links.ts'
 import { hashSecret } from '../../plugins/access/secrets.ts'
 import { createSessionCookie } from '../access/cookies.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
-import { UseToken } from '../../schema/mail-links/mail-token.ts'
+import { UseToken, EmailVerified } from '../../schema/mail-links/mail-token.ts'
 import { IdParams } from '../../schema/http/params.ts'
 import { ConfirmationErrors, ConfirmEmail, MailReply } from '../../schema/sign-in/passwords/passwords.ts'
-import { failures, HEADERS, NoContent } from '../../schema/http/reply.ts'
+import { examples, FAILURES, failures, HEADERS, NoContent } from '../../schema/http/reply.ts'
+import { EmailTaken } from '../../schema/users/users.ts'
 import { idOf } from '../http/params.ts'
 import type { ReplyOf, RequestOf } from '../http/route-types.ts'
 
@@ -19,6 +20,7 @@ const schemas = {
     tags: ['users'],
     security: [{ bearer: [] }],
     operationId: 'requestEmailVerification',
+    [FAILURES]: examples(new EmailVerified()),
     summary: 'Send a link to verify the address of a user',
     params: IdParams,
     response: { 202: MailReply, ...failures(401, 403, 404, 409, 429) },
@@ -36,6 +38,7 @@ const schemas = {
     tags: ['auth'],
     security: optional,
     operationId: 'verifyEmail',
+    [FAILURES]: examples(new EmailTaken()),
     summary: 'Verify an address with the token of the link, or change it to that address',
     body: ConfirmEmail,
     response: { 204: NoContent, 400: ConfirmationErrors, ...failures(403, 409, 413, 415) },
@@ -50,6 +53,7 @@ const schemas = {
   undo: {
     tags: ['auth'],
     operationId: 'undoChange',
+    [FAILURES]: examples(new EmailTaken()),
     summary:
       'Undo a change of the address or the password with the token of the link, and end every session of the user',
     body: UseToken,

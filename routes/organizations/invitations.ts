@@ -4,12 +4,12 @@ import { addVary } from '../../plugins/http/vary.ts'
 import { decodeCursor, encodeCursor } from '../../schema/http/cursor.ts'
 import { pageTag } from '../../schema/http/entity-tag.ts'
 import { IdParams } from '../../schema/http/params.ts'
-import { failures, NoContent, NotModified } from '../../schema/http/reply.ts'
+import { examples, FAILURES, failures, NoContent, NotModified } from '../../schema/http/reply.ts'
 import { UseToken } from '../../schema/mail-links/mail-token.ts'
 import type { OrganizationAction } from '../../schema/options/organizations.ts'
 import {
   AcceptedInvitation, AcceptInvitation, CheckedInvitation, CreateInvitation, InvitationList, InvitationParams,
-  ListInvitations,
+  ListInvitations, AlreadyMember
 } from '../../schema/organizations/organizations.ts'
 import { ConfirmationErrors, MailReply } from '../../schema/sign-in/passwords/passwords.ts'
 import { revalidate, sendNotModified } from '../http/conditional-request.ts'
@@ -24,6 +24,7 @@ const schemas = {
   create: {
     ...ofOrganization,
     operationId: 'createInvitation',
+    [FAILURES]: examples(new AlreadyMember()),
     summary: 'Send an invitation to an organisation, which replaces the pending one for the address',
     params: IdParams,
     body: CreateInvitation,
@@ -55,6 +56,7 @@ const schemas = {
     tags: ['auth'],
     security: optional,
     operationId: 'acceptInvitation',
+    [FAILURES]: examples(new AlreadyMember()),
     summary: 'Accept an invitation: as the user of the token, or as a new one with a name and a password',
     body: AcceptInvitation,
     response: { 200: AcceptedInvitation, 400: ConfirmationErrors, ...failures(401, 403, 409, 413, 415) },

@@ -8,11 +8,11 @@ import { decodeCursor, encodeCursor } from '../../schema/http/cursor.ts'
 import { combinedTag, entityTag, pageTag, readIfMatch } from '../../schema/http/entity-tag.ts'
 import { IDEMPOTENT } from '../../schema/http/idempotency.ts'
 import { IdParams, PreconditionHeaders } from '../../schema/http/params.ts'
-import { failures, HEADERS, NoContent, NotModified, STEP_UP } from '../../schema/http/reply.ts'
+import { examples, FAILURES, failures, HEADERS, NoContent, NotModified, STEP_UP } from '../../schema/http/reply.ts'
 import type { OrganizationAction } from '../../schema/options/organizations.ts'
 import {
-  AddMember, CreateOrganization, ListMembers, ListOrganizations, Member, MemberList, MemberParams, Organization,
-  OrganizationList, OwnOrganizationList, PatchMember, PatchOrganization,
+  AddMember, AlreadyMember, CreateOrganization, ListMembers, ListOrganizations, Member, MemberList, MemberParams,
+  Organization, OrganizationInUse, OrganizationList, OwnOrganizationList, PatchMember, PatchOrganization, SlugTaken,
 } from '../../schema/organizations/organizations.ts'
 import { revalidate, sendNotModified } from '../http/conditional-request.ts'
 import { createOnce } from '../http/idempotency-key.ts'
@@ -44,6 +44,7 @@ const schemas = {
     tags,
     security,
     operationId: 'createOrganization',
+    [FAILURES]: examples(new SlugTaken()),
     summary: 'Found an organisation, of which the authenticated user is the owner',
     [IDEMPOTENT]: true,
     [HEADERS]: { 201: ['ETag'] },
@@ -62,6 +63,7 @@ const schemas = {
     tags,
     security,
     operationId: 'updateOrganization',
+    [FAILURES]: examples(new SlugTaken()),
     summary: 'Change an organisation: absent members stay as they are',
     consumes: PATCH_TYPES,
     [HEADERS]: { 200: ['ETag'], 415: ['Accept-Patch'] },
@@ -74,6 +76,7 @@ const schemas = {
     tags,
     security,
     operationId: 'deleteOrganization',
+    [FAILURES]: examples(new OrganizationInUse()),
     summary: 'Delete an organisation: its memberships end on every node',
     [HEADERS]: STEP_UP,
     params: IdParams,
@@ -101,6 +104,7 @@ const schemas = {
     tags,
     security,
     operationId: 'addMember',
+    [FAILURES]: examples(new AlreadyMember()),
     summary: 'Add a user to an organisation without an invitation, for admins of the service',
     params: IdParams,
     body: AddMember,
@@ -159,7 +163,10 @@ const organizationRoutes: FastifyPluginAsyncTypebox = async (app) => {
     schema: schemas.readMember, exposeHeadRoute: true, onRequest: authenticate,
   }, onReadMember)
   app.post('/organizations/:id/members', {
-    schema: schemas.addMember, onRequest: [...allowIn('members:invite'), async (request) => callerOf(request).authorize('members:invite')],
+    schema: schemas.addMember,
+    onRequest: [...allowIn('members:invite'), async (request) => {
+      organizations.authorizeEverywhere(callerOf(request), 'members:invite')
+    }],
   }, onAddMember)
   app.delete('/organizations/:id/members/:userId', { schema: schemas.removeMember, onRequest: authenticate }, onRemoveMember)
   await app.register(async (app) => {
@@ -182,11 +189,8 @@ const organizationRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onList (request: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
     const { q, limit, after } = request.query
-    const caller = callerOf(request)
-    const seesAll = caller.allows('organizations:read')
-    const { rows, next } = seesAll
-      ? await organizations.list(caller, { q, limit, after: after && decodeCursor(after) })
-      : await organizations.listOwnPage(caller, { q, limit, after: after && decodeCursor(after) })
+    const { rows, next } =
+      await organizations.list(callerOf(request), { q, limit, after: after && decodeCursor(after) })
     addVary(reply, 'Authorization')
     const isCurrent = revalidate(request, reply, tagOf(rows, `organizations ${next}`))
     linkNextPage(reply, path, { q, limit }, next && encodeCursor(next))

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { textColorOn } from '../../schema/options/color.ts'
+import { lineColorOn, textColorOn } from '../../schema/options/color.ts'
 import { attributes, html, type Html, type HtmlValue } from './html.ts'
 
 /**
@@ -7,10 +7,14 @@ import { attributes, html, type Html, type HtmlValue } from './html.ts'
  * the page, in the language of its reader. /console/design shows all of them in development.
  */
 
+// Of the backgrounds of design.css the ones on which a line has the least contrast, in light and dark.
+const SUNKEN = { light: '#eceef1', dark: '#22262d' }
+
 /** Returns the style of all pages, with a color for buttons (which needs no escaping, being hexadecimal). */
 export function readDesign (color: string): string {
   return readFileSync(new URL('design.css', import.meta.url), 'utf8')
     .replaceAll('{{color}}', color).replaceAll('{{textOnColor}}', textColorOn(color))
+    .replace('{{focusOnLight}}', lineColorOn(SUNKEN.light, color)).replace('{{focusOnDark}}', lineColorOn(SUNKEN.dark, color))
 }
 
 type Attributes = Parameters<typeof attributes>[0]
@@ -44,10 +48,16 @@ export interface PageShell {
   content: Html
 }
 
+// A character may be a pair of surrogates.
+const initialOf = (name: string, language: string): string =>
+  (Array.from(name.trim())[0] ?? '').toLocaleUpperCase(language)
+
 /** Returns a whole page. */
 export function page (shell: PageShell): Html {
   const { language, direction, title, productName, icon, stylesheets, scripts, skip, home, logo, content } = shell
-  const mark = logo === undefined ? html`<bdi>${productName}</bdi>` : html`<img src="${logo}" alt="${productName}">`
+  const mark = logo === undefined
+    ? html`<span class="monogram" aria-hidden="true">${initialOf(productName, language)}</span><bdi>${productName}</bdi>`
+    : html`<img src="${logo}" alt="${productName}">`
   return html`<!doctype html>
 <html lang="${language}" dir="${direction}">
 <head>

@@ -1,7 +1,13 @@
-import { attributes, html, type Html } from './html.ts'
+import { copyButton } from './docs-page.ts'
+import { attributes, html, trusted, type Html } from './html.ts'
 
 /** Turns the target of a link into an address, or into undefined if there is nothing to open. */
 export type ResolveLink = (target: string) => string | undefined
+
+/** Returns the HTML of a source in a language, or undefined if that is unknown. */
+export type Highlight = (source: string, language: string) => string | undefined
+
+interface Context { readonly resolve: ResolveLink, readonly highlight: Highlight }
 
 /** A part of a document, from one heading to the next. */
 export interface Section {
@@ -29,7 +35,7 @@ export function sectionsOf (markdown: string): Section[] {
   return parts.map((part) => {
     const [heading = '', ...lines] = part.split('\n')
     const title = heading.replace(/^#+ /, '')
-    const text = plainText(lines.join(' ')).replaceAll(/[|\s]+/g, ' ').trim()
+    const text = plainText(lines.join(' ')).replaceAll(/(?:[|\s]|-{3,})+/g, ' ').trim()
     return { id: slugOf(title), level: heading.indexOf(' '), title: plainText(title), text }
   })
 }
@@ -38,14 +44,15 @@ export function sectionsOf (markdown: string): Section[] {
  * Returns a document as HTML. It knows what the documents of Usher use of Markdown: headings, paragraphs, lists,
  * tables, blocks of code, code, emphasis, links, and images, of which it shows the text.
  */
-export const renderMarkdown = (markdown: string, resolve: ResolveLink): Html => blocks(markdown.split('\n'), resolve)
+export const renderMarkdown = (markdown: string, context: Context): Html => blocks(markdown.split('\n'), context)
 
-const FENCE = /^```/
+const FENCE = /^```(\w*)/
 const HEADING = /^(#{1,4}) (.+)$/
 const ITEM = /^(?:- |(\d+)\. )/
 const startsBlock = (line: string): boolean => [FENCE, HEADING, ITEM, /^\|/].some((start) => start.test(line))
 
-function blocks (lines: readonly string[], resolve: ResolveLink): Html {
+function blocks (lines: readonly string[], context: Context): Html {
+  const { resolve } = context
   const found: Html[] = []
   let at = 0
   // Returns the lines from here to the first one for which the condition is not true.
@@ -57,12 +64,13 @@ function blocks (lines: readonly string[], resolve: ResolveLink): Html {
   while (at < lines.length) {
     const line = lines[at]!
     const heading = HEADING.exec(line)
+    const fence = FENCE.exec(line)
     if (line.trim() === '') at++
-    else if (FENCE.test(line)) {
+    else if (fence) {
       at++
       const code = take((next) => !FENCE.test(next))
       at++
-      found.push(html`<pre tabindex="0"><code>${code.join('\n')}</code></pre>\n`)
+      found.push(codeBlock(code.join('\n'), fence[1]!, context))
     } else if (heading) {
       at++
       const [, { length: level }, text] = heading as unknown as [string, string, string]
@@ -72,7 +80,7 @@ function blocks (lines: readonly string[], resolve: ResolveLink): Html {
         ? html`<h1>${content}</h1>\n`
         : level === 2 ? html`<h2${id}>${content}</h2>\n` : level === 3 ? html`<h3${id}>${content}</h3>\n` : html`<h4${id}>${content}</h4>\n`)
     } else if (line.startsWith('|')) found.push(table(take((next) => next.startsWith('|')), resolve))
-    else if (ITEM.test(line)) found.push(list(take(isOfList(ITEM.exec(line)![1] !== undefined)), resolve))
+    else if (ITEM.test(line)) found.push(list(take(isOfList(ITEM.exec(line)![1] !== undefined)), context))
     else {
       at++
       const rest = take((next) => next.trim() !== '' && !startsBlock(next))
@@ -80,6 +88,12 @@ function blocks (lines: readonly string[], resolve: ResolveLink): Html {
     }
   }
   return html`${found}`
+}
+
+function codeBlock (code: string, language: string, { highlight }: Context): Html {
+  const highlighted = highlight(code, language)
+  return html`<div class="code">${copyButton}<pre tabindex="0"><code>${
+    highlighted === undefined ? code : trusted(highlighted)}</code></pre></div>\n`
 }
 
 // An item goes on with the lines that follow it, and after an empty line with those that are indented.
@@ -94,13 +108,13 @@ function isOfList (isNumbered: boolean): (line: string) => boolean {
   }
 }
 
-function list (lines: readonly string[], resolve: ResolveLink): Html {
+function list (lines: readonly string[], context: Context): Html {
   const items: string[][] = []
   for (const line of lines) {
     if (ITEM.test(line)) items.push([line.replace(ITEM, '')])
     else items.at(-1)!.push(line.replace(/^ {1,3}/, ''))
   }
-  const content = items.map((item) => html`<li>${blocks(item, resolve)}</li>\n`)
+  const content = items.map((item) => html`<li>${blocks(item, context)}</li>\n`)
   return ITEM.exec(lines[0]!)![1] === undefined ? html`<ul>${content}</ul>\n` : html`<ol>${content}</ol>\n`
 }
 

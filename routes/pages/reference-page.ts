@@ -1,29 +1,9 @@
+import { copyButton, docsPage, LENS, type DocsPlaces } from './docs-page.ts'
 import { attributes, html, trusted, type Html, type HtmlValue } from './html.ts'
+import { createSample, type Schema } from './samples.ts'
 
-interface Schema {
-  $ref?: string
-  type?: string | readonly string[]
-  title?: string
-  description?: string
-  required?: readonly string[]
-  properties?: Readonly<Record<string, Schema>>
-  additionalProperties?: Schema | boolean
-  items?: Schema
-  anyOf?: readonly Schema[]
-  enum?: readonly unknown[]
-  const?: unknown
-  format?: string
-  pattern?: string
-  default?: unknown
-  examples?: readonly unknown[]
-  contentMediaType?: string
-  minLength?: number
-  maxLength?: number
-  minimum?: number
-  maximum?: number
-  minItems?: number
-  maxItems?: number
-}
+/** The body of a failure. */
+interface Failure { error?: string, code?: string, errors?: readonly string[] }
 
 interface Media { schema?: Schema, example?: unknown }
 
@@ -45,6 +25,7 @@ interface Operation {
   parameters?: readonly Parameter[]
   requestBody?: { required?: boolean, content: Readonly<Record<string, Media>> }
   responses: Readonly<Record<string, Reply>>
+  'x-failures'?: Readonly<Record<string, Failure>>
 }
 
 /** An OpenAPI document, as far as the page shows it. */
@@ -52,126 +33,185 @@ export interface ReferenceDocument {
   info: { title: string, version: string, description?: string }
   tags: readonly { name: string, description?: string }[]
   paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-  components: { schemas: Readonly<Record<string, Schema>>, responses?: Readonly<Record<string, Reply>> }
+  components: Components
 }
 
-/** Where the page finds what it needs, relative to its own address. */
-export interface ReferencePlaces {
-  /** The folder of the documents and files. */
-  docs: string
-  /** What the paths of the document are relative to. */
-  base: string
-  /** The form with which a user signs in. */
-  signIn: string
-  hasGraphql: boolean
-  /** Whether the documents of Usher are beside it. */
-  hasGuide: boolean
-}
+interface Components { schemas: Readonly<Record<string, Schema>>, responses?: Readonly<Record<string, Reply>> }
+
+interface Given { path: string, method: string, operation: Operation }
 
 /**
- * Returns the page of the API reference (contract 15.3): every operation with its parameters, bodies and responses,
- * each with a form that docs.js sends. It can be read without scripts. Operations are collapsed below their tags.
+ * Returns the page of the API reference (contract 15.3): a list of all operations, and each of them with its
+ * parameters, bodies and responses beside the command that sends it, which is also a form that docs.js sends. It can be
+ * read without scripts. `signIn` is the form with which a user signs in.
  */
-export function renderReference (
-  document: ReferenceDocument, { docs, base, signIn, hasGraphql, hasGuide }: ReferencePlaces
-): Html {
+export function renderReference (document: ReferenceDocument, places: DocsPlaces & { signIn: string }): Html {
   const { info, tags, components } = document
+  const { docs, base, signIn, hasGraphql } = places
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })))
-  const file = (name: string) => `${docs}/static/${name}`
+  const groups = tags.map((tag) => ({
+    ...tag,
+    own: operations
+      .filter(({ operation }) => operation.tags.includes(tag.name))
+      .toSorted((one, other) => placeOf(one) - placeOf(other))
+  }))
   const title = `${info.title} API`
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title}</title>
-<link rel="icon" type="image/svg+xml" href="${file('favicon.svg')}">
-${['design.css', 'sign-in.css', 'docs.css'].map((name) => html`<link rel="stylesheet" href="${file(name)}">\n`)}</head>
-<body class="page wide" data-base="${base}">
-<a class="skip" href="#main">Skip to the content</a>
-${trusted(signIn)}
-<main class="page-main" id="main" tabindex="-1">
-<header class="intro"><h1>${title}</h1>
+  return docsPage({
+    title,
+    current: 'reference',
+    places,
+    data: { 'data-base': base },
+    scripts: ['sign-in.js', 'docs.js'],
+    end: html`<button type="button" class="bar-button bar-lens" data-find aria-label="Find an operation" hidden>${LENS}</button>
+${trusted(signIn)}`,
+    contents: {
+      label: 'Operations',
+      top: html`<div class="find" id="find" hidden><label class="visually-hidden" for="filter">Find an operation</label><input${attributes({
+        id: 'filter', type: 'search', autocomplete: 'off', placeholder: 'Find an operation', 'aria-describedby': 'found',
+      })}><kbd aria-hidden="true">/</kbd></div>`,
+      links: html`<p class="hint" id="found" role="status"></p>
+<ul class="index">
+${groups.map(({ name, own }) => html`<li><a class="group" href="#tag-${name}">${titleOf(name)}</a><ul>
+${own.map(renderLink)}</ul></li>
+`)}<li><a class="group" href="#schemas">Schemas</a></li>
+</ul>`,
+    },
+    content: html`<section class="intro">
+<h1>${title}</h1>
 <p class="muted">Version ${info.version} · <a href="${docs}/json">OpenAPI</a>${
-  hasGraphql && html` · <a href="${docs}/schema.graphql">GraphQL schema</a>`}${hasGuide && html` · <a href="${docs}/guide">Documents</a>`}</p></header>
+  hasGraphql && html` · <a href="${docs}/schema.graphql">GraphQL schema</a>`}</p>
 <p class="late" id="late">The scripts of this page have not loaded. It can be read, and sends no requests. Load it again, and if that does not help, allow them in the browser or its extensions.</p>
 <noscript><p>Without JavaScript, this page can be read, and sends no requests.</p></noscript>
-<div class="split">
-<nav class="tabs side" aria-label="Contents"><ul>
-${tags.map(({ name }) => html`<li><a href="#tag-${name}">${capitalize(name)}</a></li>\n`)}<li><a href="#schemas">Schemas</a></li>
-</ul></nav>
-<div>
 ${prose(info.description)}
-<div class="field" id="find" hidden><label for="filter">Find an operation</label><input${attributes({
-  id: 'filter', type: 'search', autocomplete: 'off', placeholder: 'users, passkey, DELETE …', 'aria-describedby': 'found',
-})}><p class="hint" id="found" role="status"></p></div>
-<details class="card" id="token">
+<details class="fold" id="token">
 <summary>Use a token or an API key</summary>
 <p class="hint">Requests carry the token of your session. Another one that is given here takes its place, until it is removed or the tab is closed.</p>
 <form id="token-form"><div class="field"><label for="pasted">Token</label><input${attributes({
   id: 'pasted', type: 'password', autocomplete: 'off', spellcheck: 'false', required: true,
 })}></div>
-<div class="actions"><button>Use this token</button><button type="button" class="plain" hidden>Remove the token</button></div></form>
+<div class="actions"><button class="small">Use this token</button><button type="button" class="plain small" hidden>Remove the token</button></div></form>
 </details>
 <p id="token-status" role="status"></p>
-${tags.map(({ name, description }) => {
-  const own = operations.filter(({ operation }) => operation.tags.includes(name))
-  return html`<details class="card tag" id="tag-${name}">
-<summary><h2>${capitalize(name)}</h2> <span class="muted">${description}</span> <span class="badge">${own.length}</span></summary>
+</section>
+${groups.map(({ name, description, own }) => html`<section class="tag" id="tag-${name}">
+<header><h2>${titleOf(name)}</h2><p>${description}</p></header>
 ${own.map((given) => renderOperation(given, components))}
-</details>
-`
-})}
-<details class="card" id="schemas">
-<summary><h2>Schemas</h2> <span class="muted">The objects that bodies consist of</span> <span class="badge">${
-  Object.keys(components.schemas).length}</span></summary>
-${Object.entries(components.schemas).map(([name, schema]) => html`<details class="schema" id="schema-${name}">
+</section>
+`)}
+<section class="tag" id="schemas">
+<header><h2>Schemas</h2><p>The objects that bodies consist of</p></header>
+${Object.entries(components.schemas).map(([name, schema]) => html`<details class="fold schema" id="schema-${name}">
 <summary><h3><code>${name}</code></h3></summary>
 ${schema.description && prose(schema.description)}
 ${renderSchema(schema)}
 </details>
 `)}
-</details>
-</div>
-</div>
-</main>
-<script src="${file('sign-in.js')}"></script>
-<script src="${file('docs.js')}"></script>
-</body>
-</html>
+</section>`,
+  })
+}
+
+// A resource is before what belongs to one, and what is outside of the API itself after both.
+const placeOf = ({ path }: Given): number => /^\/api\/\w+\/\{id\}\/./.test(path) ? 1 : path.startsWith('/api/') ? 0 : 2
+
+const INITIALS: Readonly<Record<string, string>> = { api: 'API', totp: 'TOTP' }
+
+/** Returns a name as people write it: `listApiKeys` and `api-keys` as "List API keys" and "API keys". */
+function titleOf (name: string): string {
+  const words = name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).split(/[ -]/)
+  const text = words.map((word) => INITIALS[word] ?? word).join(' ')
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`
+}
+
+// "Create a user" says no more than "Create user".
+const isTitle = (summary: string, id: string): boolean =>
+  summary.replaceAll(/ (?:an?|the)\b/g, '').toLowerCase() === titleOf(id).toLowerCase()
+
+const SHORT: Readonly<Record<string, string>> = { DELETE: 'DEL', OPTIONS: 'OPT' }
+
+function renderLink ({ method, path, operation: { operationId: id } }: Given): Html {
+  return html`<li><a href="#operation-${id}" data-words="${method} ${path} ${id}"><span class="method ${method.toLowerCase()}">${
+    SHORT[method] ?? method}</span> <span>${titleOf(id)}</span></a></li>
 `
 }
 
-function renderOperation (
-  { path, method, operation }: { path: string, method: string, operation: Operation },
-  components: ReferenceDocument['components']
-): Html {
+function renderOperation (given: Given, components: Components): Html {
+  const { path, method, operation } = given
   const { operationId: id, summary, description, parameters = [], requestBody, responses, security = [] } = operation
   const replies = Object.entries(responses).map(([status, reply]) => ({ status, ...resolve(reply, components) }))
   const accepted = Object.keys(replies.find(({ status }) => status.startsWith('2'))?.content ?? {})
   const media = Object.entries(requestBody?.content ?? {})
   const schemes = security.flatMap(Object.keys)
-  return html`<details class="operation" id="operation-${id}">
-<summary><h3><span class="badge method ${method.toLowerCase()}">${method}</span> <code>${path}</code> <span>${summary}</span></h3></summary>
+  return html`<article class="operation" id="operation-${id}">
+<form${attributes({ 'aria-label': `${method} ${path}`, 'data-method': method, 'data-path': path })}>
+<div class="words">
+<h3><a href="#operation-${id}">${titleOf(id)}</a></h3>
+<p class="path" tabindex="0"><span class="method ${method.toLowerCase()}">${method}</span> <code>${path}</code></p>
+${!isTitle(summary, id) && html`<p>${inline(summary)}.</p>`}
 ${description && prose(description)}
 <p class="muted">${schemes.length === 0
   ? 'Needs no login.'
-  : `Needs ${schemes.map((name) => name === 'bearer' ? 'a token or an API key' : 'the cookie of a session').join(', or ')}.`}
-Operation <code>${id}</code>.</p>
-<form${attributes({ 'aria-label': `${method} ${path}`, 'data-method': method, 'data-path': path })}>
-${parameters.map((parameter) => renderInput(id, parameter))}
-${accepted.length > 1 && renderChoice(`${id}-accept`, 'Accept', accepted, { 'data-in': 'header', 'data-name': 'Accept' })}
-${media.length > 1 && renderChoice(`${id}-type`, 'Content-Type', media.map(([type]) => type), { 'data-type': true })}
+  : `Needs ${schemes.map((name) => name === 'bearer' ? 'a token or an API key' : 'the cookie of a session').join(', or ')}.`}</p>
+${renderParameters(id, parameters, accepted, media.map(([type]) => type))}
 ${media[0] && renderBody(id, media[0], requestBody!.required === true, components)}
-<div class="actions" hidden><button>Send</button></div>
-</form>
-<div class="answer" aria-live="polite"></div>
 <h4>Responses</h4>
-<ul class="members">${replies.map(renderReply)}</ul>
-</details>
+${renderReplies(replies, operation)}
+</div>
+<div class="try">
+<div class="panel request"><div class="panel-head"><span>Request</span>${copyButton}</div>
+<pre tabindex="0" role="group" aria-label="curl"><code>${curlOf(given, accepted)}</code></pre>
+<div class="panel-foot" hidden><button class="small">Send</button><span class="muted">as nobody</span></div></div>
+<div class="answer" aria-live="polite">${renderSample(replies, components)}</div>
+</div>
+</form>
+</article>
 `
+}
+
+function renderParameters (
+  id: string, all: readonly Parameter[], accepted: readonly string[], types: readonly string[]
+): HtmlValue {
+  const acceptance = { 'data-in': 'header', 'data-name': 'Accept' }
+  const required = all.filter((parameter) => parameter.required === true)
+  const optional = [
+    ...all.filter((parameter) => parameter.required !== true).map((parameter) => renderInput(id, parameter)),
+    ...accepted.length > 1 ? [renderChoice(`${id}-accept`, 'Accept', accepted, acceptance)] : [],
+    ...types.length > 1 ? [renderChoice(`${id}-type`, 'Content-Type', types, { 'data-type': true })] : [],
+  ]
+  if (required.length + optional.length === 0) return undefined
+  return html`<h4>Parameters</h4>
+${required.length > 0 && html`<ul class="params">${required.map((parameter) => renderInput(id, parameter))}</ul>`}
+${optional.length > 0 && html`<details class="fold optional"><summary>${
+  optional.length === 1 ? '1 optional parameter' : `${optional.length} optional parameters`}</summary>
+<ul class="params">${optional}</ul></details>`}`
+}
+
+// The command as it can be shown without scripts, which know the address and what is typed.
+function curlOf (
+  { method, path, operation: { requestBody, security = [] } }: Given, accepted: readonly string[]
+): string {
+  const [type, { example }] = Object.entries(requestBody?.content ?? {})[0] ?? ['', {}]
+  return [
+    `curl -X ${method} "$BASE${path}"`,
+    ...accepted.length > 1 ? [`-H 'Accept: ${accepted[0]}'`] : [],
+    ...security.some((scheme) => 'bearer' in scheme) ? ['-H "Authorization: Bearer $TOKEN"'] : [],
+    ...example === undefined ? [] : [`-H 'Content-Type: ${type}'`, `--data-raw '${JSON.stringify(example)}'`],
+  ].join(' \\\n  ')
+}
+
+/** Returns what a response is like that says that the operation has succeeded. */
+function renderSample (replies: readonly (Reply & { status: string })[], components: Components): HtmlValue {
+  const reply = replies.find(({ status }) => status < '4' && status !== '304')
+  if (!reply) return undefined
+  const [type, media] = Object.entries(reply.content ?? {})[0] ?? []
+  const text = media?.schema && type!.endsWith('json')
+    ? JSON.stringify(createSample(media.schema, components.schemas), null, 2)
+    : undefined
+  return html`<div class="panel response"><div class="panel-head"><span>Response</span> <span class="badge ${
+    reply.status < '3' ? 'success' : 'info'}">${reply.status}</span></div>
+${text === undefined
+  ? html`<p class="muted">${type && type !== 'application/json' ? html`<code>${type}</code>` : 'No body'}</p>`
+  : html`<pre tabindex="0" role="group" aria-label="Example of a response"><code>${text}</code></pre>`}</div>`
 }
 
 function renderInput (id: string, { name, in: place, description, required = false, schema = {} }: Parameter): Html {
@@ -182,11 +222,10 @@ function renderInput (id: string, { name, in: place, description, required = fal
     required,
     'aria-describedby': `${id}-${place}-${name}-hint`,
   }
-  return html`<div class="field">
-<label for="${control.id}"><code>${name}</code> <span class="muted">${place}${!required && ', optional'}</span></label>
-<p class="hint" id="${control['aria-describedby']}">${description && html`${inline(description)}. `}${describe(schema)}</p>
-${renderControl(schema, control)}
-</div>
+  return html`<li><div class="about"><label for="${control.id}"><code>${name}</code></label> <span class="muted">${
+    place}</span>${required && html` <span class="required">required</span>`}
+<p class="hint" id="${control['aria-describedby']}">${describe(schema)}${description && html`. ${inline(description)}`}</p></div>
+${renderControl(schema, control)}</li>
 `
 }
 
@@ -201,59 +240,74 @@ function renderControl (schema: Schema, given: Parameters<typeof attributes>[0])
 function renderChoice (
   id: string, label: string, values: readonly string[], given: Parameters<typeof attributes>[0]
 ): Html {
-  return html`<div class="field"><label for="${id}"><code>${label}</code> <span class="muted">header</span></label>
-<select${attributes({ id, ...given })}>${values.map((value) => html`<option>${value}</option>`)}</select></div>
+  return html`<li><div class="about"><label for="${id}"><code>${label}</code></label> <span class="muted">header</span></div>
+<select${attributes({ id, ...given })}>${values.map((value) => html`<option>${value}</option>`)}</select></li>
 `
 }
 
 function renderBody (
-  id: string, [type, { schema = {}, example }]: [string, Media], required: boolean,
-  { schemas }: ReferenceDocument['components']
+  id: string, [type, { schema = {}, example }]: [string, Media], required: boolean, { schemas }: Components
 ): Html {
   const target = schema.$ref ? schemas[nameOf(schema.$ref)] ?? {} : schema
   const attributesOf = { id: `${id}-body`, 'data-body': type, autocomplete: 'off', spellcheck: 'false' }
-  const label = html`<label for="${id}-body">Body <span class="muted">${type}${!required && ', optional'}</span></label>`
+  const heading = html`<h4>Body <span class="muted">${type}${!required && ', optional'}</span></h4>
+`
   if (type === 'multipart/form-data' || type === 'application/x-www-form-urlencoded') {
-    return html`<fieldset data-body="${type}"><legend>Body <span class="muted">${type}</span></legend>
+    return html`${heading}<ul class="params" data-body="${type}">
 ${Object.entries(target.properties ?? {}).map(([name, member]) => {
+    const required = target.required?.includes(name)
     const control = {
       id: `${id}-body-${name}`,
       name,
-      required: target.required?.includes(name),
+      required,
       'aria-describedby': `${id}-body-${name}-hint`,
       ...member.contentMediaType ? { type: 'file' } : { value: member.examples?.[0] as string | undefined },
     }
-    return html`<div class="field"><label for="${control.id}"><code>${name}</code></label>
-<p class="hint" id="${control['aria-describedby']}">${member.description && html`${inline(member.description)}. `}${
-  describe(member)}</p>
-${renderControl(member, control)}</div>
+    return html`<li><div class="about"><label for="${control.id}"><code>${name}</code></label>${
+      required && html` <span class="required">required</span>`}
+<p class="hint" id="${control['aria-describedby']}">${describe(member)}${member.description && html`. ${inline(member.description)}`}</p></div>
+${renderControl(member, control)}</li>
 `
-  })}</fieldset>
+  })}</ul>
 `
   }
   if (!type.endsWith('json')) {
-    return html`<div class="field">${label}<input${attributes({ ...attributesOf, type: 'file' })}></div>\n`
+    return html`${heading}<div class="field"><label for="${id}-body">File to send</label><input${attributes({ ...attributesOf, type: 'file' })}></div>\n`
   }
   const text = example === undefined ? '' : JSON.stringify(example, null, 2)
-  return html`<div class="field">${label}
-<textarea${attributes({ ...attributesOf, class: 'code', rows: Math.min(16, Math.max(3, text.split('\n').length + 1)) })}>\n${text}</textarea></div>
-<details><summary>What the body may contain</summary>${renderSchema(schema)}</details>
+  return html`${heading}${renderSchema(target)}
+<div class="field"><label for="${id}-body">Body to send</label>
+<textarea${attributes({ ...attributesOf, class: 'code', rows: Math.min(16, Math.max(3, text.split('\n').length)) })}>\n${text}</textarea></div>
 `
 }
 
+// Failures that any operation may have, and that say the same in all of them.
+const COMMON = ['408', '413', '415', '500', '503']
+
+function renderReplies (replies: readonly (Reply & { status: string })[], operation: Operation): Html {
+  const common = replies.filter(({ status }) => COMMON.includes(status))
+  const own = replies.filter((reply) => !common.includes(reply))
+  return html`<ul class="replies">${own.map((reply) => renderReply(reply, operation))}</ul>
+<details class="fold"><summary>${common.length} failures that any operation may have</summary><ul class="replies">${
+    common.map((reply) => renderReply(reply, operation))}</ul></details>`
+}
+
 function renderReply (
-  { status, description, headers = {}, content = {} }: Reply & { status: string }
+  { status, description, headers = {}, content = {} }: Reply & { status: string }, operation: Operation
 ): Html {
   const names = Object.keys(headers)
   // A failure has one of three shapes, which its example shows.
-  const [failure] = status >= '4' ? Object.values(content) : []
-  const example = failure?.example as { error?: string, code?: string, errors?: string[] } | undefined
+  const [media] = status >= '4' ? Object.values(content) : []
+  // What the shared example of a conflict says is true of some operations only.
+  const shared = status === '409' ? undefined : media?.example as Failure | undefined
+  const failure = operation['x-failures']?.[status] ?? shared
   const tone = status < '3' ? 'success' : status < '4' ? 'info' : status < '5' ? 'warning' : 'error'
-  return html`<li><span class="badge ${tone}">${status}</span> ${example
-    ? html`${example.code && html`<code>${example.code}</code> `}${example.error ?? (example.errors ?? []).join('. ')}`
+  const bodies = media ? [] : Object.entries(content)
+  return html`<li><span class="badge ${tone}">${status}</span><div>${failure
+    ? html`${failure.code && html`<code>${failure.code}</code> `}<span class="says">${failure.error ?? (failure.errors ?? []).join('. ')}</span>`
     : inline(description ?? '')}${names.length > 0 && html` <span class="muted">with ${names.map((name, index) =>
-      html`${index > 0 && ', '}<code>${name}</code>`)}</span>`}${!failure && Object.entries(content).map(([type, { schema }]) =>
-    html`<div><span class="muted">${type}</span> ${schema && renderSchema(schema)}</div>`)}</li>
+      html`${index > 0 && ', '}<code>${name}</code>`)}</span>`}${bodies.map(([type, { schema }]) =>
+    html`<details class="fold"><summary><code>${type}</code></summary>${schema && renderSchema(schema)}</details>`)}</div></li>
 `
 }
 
@@ -296,11 +350,9 @@ function kind (schema: Schema): HtmlValue {
   return typeof type === 'object' ? type.join(' or ') : type ?? 'any value'
 }
 
-const capitalize = (name: string): string => `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`
-
 const nameOf = ($ref: string): string => $ref.slice($ref.lastIndexOf('/') + 1)
 
-function resolve (reply: Reply, { responses = {} }: ReferenceDocument['components']): Reply {
+function resolve (reply: Reply, { responses = {} }: Components): Reply {
   return reply.$ref ? responses[nameOf(reply.$ref)] ?? {} : reply
 }
 

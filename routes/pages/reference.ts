@@ -3,6 +3,7 @@ import Fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyRep
 import { NotFound } from '../../schema/http/errors.ts'
 import { revalidate, sendNotModified } from '../http/conditional-request.ts'
 import { readDesign } from './components.ts'
+import { FONT, FONT_POLICY, readFont } from './font.ts'
 import { readFileOfPage, readSignIn } from './pages.ts'
 import type { ReferenceDocument } from './reference-page.ts'
 
@@ -10,22 +11,22 @@ const PATH = '/docs'
 const GUIDE = `${PATH}/guide`
 // The files of the page, with their media types.
 const FILES = {
+  'bar.css': 'text/css',
   'docs.css': 'text/css',
   'docs.js': 'text/javascript',
   'search.js': 'text/javascript',
-  'sign-in.css': 'text/css',
   'sign-in.js': 'text/javascript',
   'favicon.svg': 'image/svg+xml',
 }
 const POLICY = [
-  "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
+  "default-src 'none'", "script-src 'self'", "style-src 'self'", FONT_POLICY, "img-src 'self'", "connect-src 'self'",
   "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
 ].join('; ')
 
 interface Document {
   readonly type: string
   readonly etag: string
-  readonly content: string
+  readonly content: string | Buffer
 }
 
 /**
@@ -35,7 +36,7 @@ interface Document {
 const docs: FastifyPluginAsync = async (app) => {
   const { prefix } = app.usherOptions
   const reference = createOnce(() => describeDocuments(app))
-  const guide = createOnce(createGuideDocuments)
+  const guide = createOnce(() => createGuideDocuments(!app.usherOptions.without.includes('graphql')))
 
   app.get(PATH, { schema: { hide: true }, exposeHeadRoute: true }, onReadReference)
   app.get(`${PATH}/*`, { schema: { hide: true }, exposeHeadRoute: true }, onReadReference)
@@ -69,21 +70,22 @@ function createOnce<Created> (create: () => Promise<Created>): () => Promise<Cre
   }
 }
 
-function toDocument (type: string, content: string): Document {
+function toDocument (type: string, content: string | Buffer): Document {
   return { type, etag: `"${createHash('sha256').update(content).digest('base64url')}"`, content }
 }
 
 /** Returns the documents of Usher, by path. */
-async function createGuideDocuments (): Promise<Map<string, Document>> {
+async function createGuideDocuments (hasGraphql: boolean): Promise<Map<string, Document>> {
   const { createGuide } = await import('./guide.ts')
-  return new Map((await createGuide()).map(({ path, type, content }) => [`${GUIDE}${path}`, toDocument(type, content)]))
+  return new Map((await createGuide(hasGraphql)).map(({ path, type, content }) => [`${GUIDE}${path}`, toDocument(type, content)]))
 }
 
 /** Returns what the reference consists of, by path. Throws if the OpenAPI document cannot be generated. */
 async function describeDocuments (app: FastifyInstance): Promise<Map<string, Document>> {
   const { usherOptions } = app
   const documents = new Map<string, Document>()
-  const add = (path: string, type: string, content: string) => documents.set(`${PATH}${path}`, toDocument(type, content))
+  const add = (path: string, type: string, content: string | Buffer) =>
+    documents.set(`${PATH}${path}`, toDocument(type, content))
 
   const hasGraphql = !usherOptions.without.includes('graphql')
   const [{ renderReference }, { hasGuide }] = await Promise.all([import('./reference-page.ts'), import('./guide.ts')])
@@ -98,6 +100,7 @@ async function describeDocuments (app: FastifyInstance): Promise<Map<string, Doc
     add(`/static/${name}`, `${type}; charset=utf-8`, await readFileOfPage(name))
   }
   add('/static/design.css', 'text/css; charset=utf-8', readDesign(usherOptions.pages.color))
+  add(`/static/${FONT}`, 'font/woff2', readFont())
   if (hasGraphql) {
     const [{ readSdl }, { extendSdl }] =
       await Promise.all([import('../../schema/graphql/sdl.ts'), import('../../schema/graphql/extend-graphql.ts')])

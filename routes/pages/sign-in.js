@@ -7,10 +7,10 @@
 // eslint-disable-next-line no-unused-vars
 function createSession (onToken) {
   const section = document.querySelector('#sign-in')
-  const [fold, account] = section.children
+  const [status, fold, account] = section.children
   const form = fold.querySelector('form')
   const { email, password, code } = form.elements
-  const status = section.querySelector('[role=status]')
+  const alert = form.querySelector('[role=alert]')
   const api = new URL(section.dataset.api, location.href).href
   let token
   let timer
@@ -18,12 +18,19 @@ function createSession (onToken) {
   let challenge
 
   form.addEventListener('submit', logIn)
-  // On a phone, the form is folded.
-  const isWide = matchMedia('(min-width: 641px)')
-  const unfold = () => { if (isWide.matches) fold.open = true }
-  isWide.addEventListener('change', unfold)
-  unfold()
+  fold.addEventListener('toggle', () => { if (fold.open) email.focus() })
   account.querySelector('button').addEventListener('click', end)
+  // What is open over the page closes as menus do.
+  document.addEventListener('click', ({ target }) => { if (!section.contains(target)) close() })
+  section.addEventListener('keydown', ({ key, target }) => {
+    if (key !== 'Escape') return
+    close()
+    target.closest('details')?.querySelector('summary').focus()
+  })
+
+  function close () {
+    fold.open = account.open = false
+  }
 
   async function logIn (event) {
     event.preventDefault()
@@ -70,6 +77,7 @@ function createSession (onToken) {
   /** Uses the response to a login or a refresh. */
   function accept ({ token: next, expiresIn, user }) {
     token = next
+    account.querySelector('bdi').textContent = user.name
     account.querySelector('b').textContent = user.email
     show()
     clearTimeout(timer)
@@ -91,10 +99,12 @@ function createSession (onToken) {
     show()
   }
 
-  function show (problem = '') {
+  function show () {
+    close()
     fold.hidden = token !== undefined
     account.hidden = token === undefined
-    status.textContent = problem
+    alert.textContent = ''
+    status.textContent = ''
   }
 
   // Returns the body of a response with status 200. Otherwise it shows why there is none.
@@ -107,18 +117,24 @@ function createSession (onToken) {
       const isOver = path === '/auth/refresh' && [401, 403].includes(response.status)
       if (isOver) forget()
       if (['SECOND_FACTOR_REQUIRED', 'INVALID_CHALLENGE'].includes(body.code)) askForCode(body.challenge)
-      status.textContent = isOver
-        ? 'Your session has ended. Log in again.'
-        : body.code === 'INVALID_CREDENTIALS'
-          ? 'The e-mail address or the password is wrong.'
-          : `${(body.errors ?? [body.error]).join('. ')}.`
+      if (isOver) return say('Your session has ended. Log in again.')
+      report(body.code === 'INVALID_CREDENTIALS'
+        ? 'The e-mail address or the password is wrong.'
+        : `${(body.errors ?? [body.error]).join('. ')}.`)
     } catch {
-      status.textContent = 'The service cannot be reached. Try again.'
+      report('The service cannot be reached. Try again.')
     }
   }
 
+  // What goes wrong is said in the form, if it is open.
+  function report (problem) {
+    (fold.open ? alert : status).textContent = problem
+  }
+
   /** Says something that the page has to tell, until something else is said. */
-  const say = (text) => { status.textContent = text }
+  function say (text) {
+    status.textContent = text
+  }
 
   return { api, accept, end, forget, restore, say }
 }

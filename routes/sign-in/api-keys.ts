@@ -1,41 +1,42 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { describeTag } from '../../plugins/http/docs.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
 import { addVary } from '../../plugins/http/vary.ts'
-import { ApiKey, ApiKeyList, CreateApiKey, CreatedApiKey, DeleteApiKeyQuery } from '../../schema/sign-in/api-keys.ts'
+import { ApiKey, ApiKeyList, CreateApiKey, CreatedApiKey, DeleteApiKeyQuery, TooManyApiKeys } from '../../schema/sign-in/api-keys.ts'
 import { pageTag } from '../../schema/http/entity-tag.ts'
 import { IdParams, UserKeyParams } from '../../schema/http/params.ts'
-import { failures, HEADERS, NoContent, NotModified, STEP_UP } from '../../schema/http/reply.ts'
+import { examples, FAILURES, failures, HEADERS, NoContent, NotModified, STEP_UP } from '../../schema/http/reply.ts'
 import { revalidate, sendNotModified } from '../http/conditional-request.ts'
 import { idOf } from '../http/params.ts'
 import type { ReplyOf, RequestOf } from '../http/route-types.ts'
 
-const own = { tags: ['auth'], security: [{ bearer: [] }] }
-const ofUser = { tags: ['users'], security: [{ bearer: [] }] }
+const route = { tags: ['api-keys'], security: [{ bearer: [] }] }
 const schemas = {
   create: {
-    ...own,
+    ...route,
     [HEADERS]: STEP_UP,
     operationId: 'createApiKey',
+    [FAILURES]: examples(new TooManyApiKeys()),
     summary: 'Create an API key of the authenticated user',
     body: CreateApiKey,
     response: { 201: CreatedApiKey, ...failures(400, 401, 403, 404, 409, 413, 415) },
   },
   list: {
-    ...own,
+    ...route,
     operationId: 'listApiKeys',
     summary: 'List the API keys of the authenticated user, newest first',
     response: { 200: ApiKeyList, 304: NotModified, ...failures(401, 403, 412) },
   },
   read: {
-    ...own,
+    ...route,
     operationId: 'getApiKey',
     summary: 'Read an API key of the authenticated user',
     params: IdParams,
     response: { 200: ApiKey, ...failures(401, 403, 404) },
   },
   delete: {
-    ...own,
+    ...route,
     operationId: 'deleteApiKey',
     summary: 'Delete an API key, which every node then rejects',
     params: IdParams,
@@ -43,30 +44,31 @@ const schemas = {
     response: { 204: NoContent, ...failures(400, 401, 403, 404) },
   },
   createOfUser: {
-    ...ofUser,
+    ...route,
     [HEADERS]: STEP_UP,
     operationId: 'createUserApiKey',
+    [FAILURES]: examples(new TooManyApiKeys()),
     summary: 'Create an API key of a service user',
     params: IdParams,
     body: CreateApiKey,
     response: { 201: CreatedApiKey, ...failures(400, 401, 403, 404, 409, 413, 415) },
   },
   listOfUser: {
-    ...ofUser,
+    ...route,
     operationId: 'listUserApiKeys',
     summary: 'List the API keys of a user, newest first',
     params: IdParams,
     response: { 200: ApiKeyList, 304: NotModified, ...failures(401, 403, 404, 412) },
   },
   readOfUser: {
-    ...ofUser,
+    ...route,
     operationId: 'getUserApiKey',
     summary: 'Read an API key of a user',
     params: UserKeyParams,
     response: { 200: ApiKey, ...failures(401, 403, 404) },
   },
   deleteOfUser: {
-    ...ofUser,
+    ...route,
     operationId: 'deleteUserApiKey',
     summary: 'Delete an API key of a user, which every node then rejects',
     params: UserKeyParams,
@@ -80,6 +82,7 @@ const schemas = {
  * idempotency key.
  */
 const apiKeyRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  describeTag(app, 'api-keys', 'Keys with which programs authenticate')
   const {
     usherOptions: { publicPath }, usherAccess: { actorOf, allow, callerOf }, usherSignIn: { apiKeys },
   } = app

@@ -4,11 +4,12 @@ import type { LoggedIn } from '../../plugins/sign-in/login.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
 import { LoginReply } from '../../schema/sign-in/login.ts'
 import {
-  CheckLoginMail, ConfirmLoginMail, LoginMailAccount, LoginMailReply, RequestLoginMail, StepUpMailReply,
+  CheckLoginMail, ConfirmLoginMail, EmailNotVerified, LoginMailAccount, LoginMailReply, RequestLoginMail,
+  StepUpMailReply,
 } from '../../schema/sign-in/mails.ts'
 import { LoginFailure } from '../../schema/sign-in/second-factor.ts'
 import { InvalidInput } from '../../schema/http/errors.ts'
-import { failures, HEADERS } from '../../schema/http/reply.ts'
+import { examples, FAILURES, failures, HEADERS } from '../../schema/http/reply.ts'
 import { createLogIn } from './password-login.ts'
 import { createLoginMailCookie, createSessionCookie } from '../access/cookies.ts'
 import type { ReplyOf, RequestOf } from '../http/route-types.ts'
@@ -42,6 +43,7 @@ const schemas = {
     tags,
     security: [{ bearer: [] }],
     operationId: 'requestStepUpMail',
+    [FAILURES]: examples(new EmailNotVerified()),
     summary: 'Request an e-mail with a code to confirm that it is you',
     response: { 202: StepUpMailReply, ...failures(401, 403, 409, 429) },
   },

@@ -1,18 +1,19 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { describeTag } from '../../plugins/http/docs.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
 import { addVary } from '../../plugins/http/vary.ts'
 import type { StoredResult } from '../../db/idempotency/idempotency.ts'
 import { LoginReply } from '../../schema/sign-in/login.ts'
 import {
   AddPasskey, CEREMONY_SECONDS, CreationOptions, Passkey, PasskeyList, PasskeyLogin, PasskeyNotFound, RenamePasskey,
-  RequestOptions,
+  RequestOptions, LastWayToSignIn, PasskeyExists, PasskeysUnavailable, TooManyPasskeys
 } from '../../schema/sign-in/passkeys.ts'
 import { pageTag } from '../../schema/http/entity-tag.ts'
 import { Gone, IDEMPOTENT } from '../../schema/http/idempotency.ts'
 import { IdParams, UserPasskeyParams } from '../../schema/http/params.ts'
-import { failures, HEADERS, NoContent, NotModified, STEP_UP } from '../../schema/http/reply.ts'
+import { examples, FAILURES, failures, HEADERS, NoContent, NotModified, STEP_UP } from '../../schema/http/reply.ts'
 import { revalidate, sendNotModified } from '../http/conditional-request.ts'
 import { createOnce } from '../http/idempotency-key.ts'
 import { createLogIn } from './password-login.ts'
@@ -23,7 +24,7 @@ import { createCeremonyCookie, createSessionCookie } from '../access/cookies.ts'
 /** The maximum size of a body with the response of an authenticator: more than the schemas of all members together. */
 export const BODY_BYTES = 64 * 1024
 
-const tags = ['auth']
+const tags = ['passkeys']
 const security = [{ bearer: [] }]
 const schemas = {
   creationOptions: {
@@ -31,6 +32,7 @@ const schemas = {
     security,
     [HEADERS]: STEP_UP,
     operationId: 'getPasskeyCreationOptions',
+    [FAILURES]: examples(new TooManyPasskeys()),
     summary: 'Get the options with which a browser creates a passkey',
     response: { 200: CreationOptions, ...failures(401, 403, 409) },
   },
@@ -39,6 +41,7 @@ const schemas = {
     security,
     [HEADERS]: STEP_UP,
     operationId: 'addPasskey',
+    [FAILURES]: examples(new PasskeyExists()),
     summary: 'Add the passkey that a browser has created',
     [IDEMPOTENT]: true,
     body: AddPasskey,
@@ -65,12 +68,13 @@ const schemas = {
     security,
     [HEADERS]: STEP_UP,
     operationId: 'removePasskey',
+    [FAILURES]: examples(new LastWayToSignIn()),
     summary: 'Remove a passkey',
     params: IdParams,
     response: { 204: NoContent, ...failures(401, 403, 404, 409) },
   },
   listOfUser: {
-    tags: ['users'],
+    tags,
     security,
     operationId: 'listUserPasskeys',
     summary: 'List the passkeys of a user, newest first',
@@ -78,10 +82,11 @@ const schemas = {
     response: { 200: PasskeyList, 304: NotModified, ...failures(401, 403, 404, 412) },
   },
   removeOfUser: {
-    tags: ['users'],
+    tags,
     security,
     [HEADERS]: STEP_UP,
     operationId: 'removeUserPasskey',
+    [FAILURES]: examples(new LastWayToSignIn()),
     summary: 'Remove a passkey of a user, and end all sessions of that user',
     params: UserPasskeyParams,
     response: { 204: NoContent, ...failures(401, 403, 404, 409) },
@@ -89,6 +94,7 @@ const schemas = {
   loginOptions: {
     tags,
     operationId: 'getPasskeyLoginOptions',
+    [FAILURES]: examples(new PasskeysUnavailable()),
     summary: 'Get the options with which a browser logs in by passkey',
     [HEADERS]: { 200: ['Set-Cookie'] },
     response: { 200: RequestOptions, ...failures(409, 429) },
@@ -96,6 +102,7 @@ const schemas = {
   login: {
     tags,
     operationId: 'logInByPasskey',
+    [FAILURES]: examples(new PasskeysUnavailable()),
     summary: 'Log in by passkey',
     body: PasskeyLogin,
     [HEADERS]: { 200: ['Set-Cookie'] },
@@ -105,6 +112,7 @@ const schemas = {
     tags,
     security,
     operationId: 'getStepUpOptions',
+    [FAILURES]: examples(new PasskeysUnavailable()),
     summary: 'Get the options with which a browser authenticates the user of the session once more by passkey',
     response: { 200: RequestOptions, ...failures(401, 403, 409) },
   },
@@ -112,6 +120,7 @@ const schemas = {
 
 /** Adds the routes for passkeys, and for logging in by one (contract 16.3). */
 const passkeyRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  describeTag(app, 'passkeys', 'Passkeys, which replace passwords')
   const {
     usherOptions: { publicPath },
     usherAccess: { actorOf, allow, authenticateAny, authenticateSession, callerOf },

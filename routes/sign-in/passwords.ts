@@ -8,9 +8,9 @@ import { hashingOf } from '../../plugins/sign-in/passwords/passwords.ts'
 import { IdParams } from '../../schema/http/params.ts'
 import { IDEMPOTENT } from '../../schema/http/idempotency.ts'
 import {
-  ChangePassword, CheckReset, ConfirmReset, MailReply, rejectPersonalWords, RequestReset, ResetCheck,
+  ChangePassword, CheckReset, ConfirmReset, MailReply, rejectPersonalWords, RequestReset, ResetCheck, PasswordIsSet
 } from '../../schema/sign-in/passwords/passwords.ts'
-import { failures, HEADERS, NoContent, STEP_UP } from '../../schema/http/reply.ts'
+import { examples, FAILURES, failures, HEADERS, NoContent, STEP_UP } from '../../schema/http/reply.ts'
 import { createOnce } from '../http/idempotency-key.ts'
 import type { ReplyOf, RequestOf } from '../http/route-types.ts'
 
@@ -50,6 +50,7 @@ const schemas = {
     tags: ['users'],
     security,
     operationId: 'inviteUser',
+    [FAILURES]: examples(new PasswordIsSet()),
     summary: 'Invite a user who has no password: send a link to set one',
     [IDEMPOTENT]: true,
     params: IdParams,
@@ -114,7 +115,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const user = await getTokenOwner(db, hash)
     // The password is checked before the token is consumed, so that the link still works after a password was rejected.
     rejectPersonalWords(password, user)
-    const passwordHash = await passwords.hash(password, { ...hashingOf(caller), isKnown: true })
+    const passwordHash = await passwords.hashChosen(password, { ...hashingOf(caller), isKnown: true })
     await accounts.resetPassword(caller, user, { hash, passwordHash, keep })
     return reply.code(204).send(null)
   }

@@ -5,19 +5,23 @@ import { CallbackFailure, type Completed } from '../../plugins/sign-in/providers
 import type { OpenedAttempt } from '../../plugins/sign-in/providers/attempts.ts'
 import { reasonOf } from '../../plugins/sign-in/providers/reasons.ts'
 import { createChallengeCookie, createProviderCookie, createSessionCookie, createSignUpCookie } from '../access/cookies.ts'
+import { describeTag } from '../../plugins/http/docs.ts'
 import { translate } from '../../plugins/http/errors.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
 import { addVary } from '../../plugins/http/vary.ts'
 import {
-  BackChannelLogout, BeginProvider, BegunProvider, EmailUnproven, IdentityList, InvalidState, LoggedOut, ProviderList,
-  ProviderNotFound, ProviderRejected, ProviderResponse, RETURN_TO_CHARACTERS, StartProvider, STATE_SECONDS,
-  type Provider,
+  BackChannelLogout, BeginProvider, BegunProvider, EmailUnproven, IdentityList, InvalidState, JoinByProvider,
+  LinkRequired, LoggedOut, ProviderList, ProviderNotFound, ProviderRejected, ProviderResponse, RETURN_TO_CHARACTERS,
+  StartProvider, STATE_SECONDS, type Provider,
 } from '../../schema/sign-in/providers.ts'
+import { LastWayToSignIn } from '../../schema/sign-in/passkeys.ts'
 import { SecondFactorRequired } from '../../schema/sign-in/second-factor.ts'
 import { combinedTag, pageTag } from '../../schema/http/entity-tag.ts'
 import { InvalidInput, TooManyRequests } from '../../schema/http/errors.ts'
 import { IdParams, UserIdentityParams } from '../../schema/http/params.ts'
-import { failures, HEADERS, NoContent, NotModified, Redirect, STEP_UP } from '../../schema/http/reply.ts'
+import {
+  examples, FAILURES, failures, HEADERS, NoContent, NotModified, Redirect, STEP_UP,
+} from '../../schema/http/reply.ts'
 import { REJECTED } from '../../schema/options/page-texts.ts'
 import { revalidate, sendNotModified } from '../http/conditional-request.ts'
 import { addFormParser, FORM, rejectOtherForms } from '../http/form-parser.ts'
@@ -37,7 +41,7 @@ const CLOCK_TOLERANCE_MS = 1000
 /** What is known about an attempt that has failed. */
 type Begun = Pick<OpenedAttempt, 'intent' | 'returnTo'>
 
-const tags = ['auth']
+const tags = ['providers']
 const security = [{ bearer: [] }]
 const schemas = {
   list: {
@@ -58,6 +62,7 @@ const schemas = {
   callback: {
     tags,
     operationId: 'completeProviderLogin',
+    [FAILURES]: examples(new InvalidState(), new LinkRequired()),
     summary: 'Take what a provider says about a login, and send the browser to where it began',
     params: IdParams,
     querystring: ProviderResponse,
@@ -82,6 +87,15 @@ const schemas = {
     params: IdParams,
     body: BeginProvider,
     response: { 200: BegunProvider, ...failures(400, 401, 403, 404, 413, 415) },
+  },
+  join: {
+    tags,
+    [HEADERS]: { 200: ['Set-Cookie'] },
+    operationId: 'startProviderJoin',
+    summary: 'Get the address at a provider that accepts an invitation to an organisation with a new account',
+    params: IdParams,
+    body: JoinByProvider,
+    response: { 200: BegunProvider, ...failures(400, 403, 404, 413, 415, 429) },
   },
   stepUp: {
     tags,
@@ -114,12 +128,13 @@ const schemas = {
     security,
     [HEADERS]: STEP_UP,
     operationId: 'removeIdentity',
+    [FAILURES]: examples(new LastWayToSignIn()),
     summary: 'Remove an identity at a provider',
     params: IdParams,
     response: { 204: NoContent, ...failures(401, 403, 404, 409) },
   },
   listOfUser: {
-    tags: ['users'],
+    tags,
     security,
     operationId: 'listUserIdentities',
     summary: 'List the identities of a user at providers, newest first',
@@ -127,10 +142,11 @@ const schemas = {
     response: { 200: IdentityList, 304: NotModified, ...failures(401, 403, 404, 412) },
   },
   removeOfUser: {
-    tags: ['users'],
+    tags,
     security,
     [HEADERS]: STEP_UP,
     operationId: 'removeUserIdentity',
+    [FAILURES]: examples(new LastWayToSignIn()),
     summary: 'Remove an identity of a user at a provider, and end all sessions of that user',
     params: UserIdentityParams,
     response: { 204: NoContent, ...failures(401, 403, 404, 409) },
@@ -139,6 +155,7 @@ const schemas = {
 
 /** Adds the routes for signing in by providers, and for the identities of users there (contract 16.5). */
 const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  describeTag(app, 'providers', 'Logins with the account of another service')
   const {
     usherOptions: options, usherAudit: audit, usherAccounts: { newUsers },
     usherAccess: { actorOf, allow, authenticateAny, authenticateSession, callerOf, sessions },
@@ -166,6 +183,9 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     ...silent, schema: schemas.callback, attachValidation: true, onRequest: rejectFlood,
   }, onCallback)
   app.post('/auth/providers/:id/link', { schema: schemas.link, onRequest: authenticateSession }, onLink)
+  if (options.organizations) {
+    app.post('/auth/providers/:id/join', { schema: schemas.join, onRequest: rejectFlood }, onJoin)
+  }
   app.post('/auth/providers/:id/step-up', { schema: schemas.stepUp, onRequest: authenticateAny }, onStepUp)
   app.get('/auth/identities', {
     schema: schemas.listIdentities, exposeHeadRoute: true, onRequest: allow('identities:list', ownId),
@@ -214,6 +234,15 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return begin('link', request, reply)
   }
 
+  async function onJoin (request: RequestOf<typeof schemas.join>, reply: ReplyOf<typeof schemas.join>) {
+    const { params: { id }, body: { token, returnTo } } = request
+    const browser = browserOf(request)
+    const hash = await app.usherOrganizations.invitations.prepareJoin(token)
+    const url = await providers.beginJoin(id, browser, returnToOf(returnTo), hash)
+    browsers.set(reply, browser, STATE_SECONDS)
+    return { url }
+  }
+
   async function onStepUp (request: RequestOf<typeof schemas.stepUp>, reply: ReplyOf<typeof schemas.stepUp>) {
     return begin('step-up', request, reply)
   }
@@ -256,6 +285,8 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
       const completed = await providers.complete(caller, callback, {
         create: (user, inTransaction) => newUsers.createByProvider(caller, user, inTransaction),
         signUp: (user, identity) => newUsers.signUpByProvider(caller, user, identity),
+        join: (hash, user, inTransaction) =>
+          app.usherOrganizations.invitations.acceptByProvider(caller, hash, user, inTransaction),
       })
       return succeed(reply, completed)
     } catch (error) {
@@ -275,7 +306,7 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const { intent, begunAt, sessionId } = attempt
     const cookie = cookies.read(request)
     const session = cookie && await sessions.find(cookie)
-    if (!session || (intent !== 'login' && session.sessionId !== sessionId)) return false
+    if (!session || (sessionId !== undefined && session.sessionId !== sessionId)) return false
     const since = begunAt - CLOCK_TOLERANCE_MS
     return intent === 'link' ? providers.hasLinked(attempt, since) : session.authTime.getTime() >= since
   }
@@ -380,6 +411,7 @@ const providerRoutes: FastifyPluginAsyncTypebox = async (app) => {
     }
     const code = codeOf(error)
     if (intent === 'login' && hasPages) return `${publicPath}/login${queryOf({ error: code, returnTo })}`
+    if (intent === 'join' && hasPages) return `${publicPath}/join${queryOf({ error: code })}`
     const target = returnTo ?? (hasPages ? `${publicPath}/account` : undefined)
     return target && withError(target, code)
   }

@@ -3,13 +3,15 @@ import type { FastifyRequest } from 'fastify'
 import { findAccount } from '../../db/mail-links/password-links.ts'
 import type { Caller } from '../../plugins/access/caller.ts'
 import type { SecondProof } from '../../plugins/sign-in/login.ts'
+import { describeTag } from '../../plugins/http/docs.ts'
 import { forbidStoring } from '../../plugins/http/requests.ts'
 import { InvalidToken, LoginReply } from '../../schema/sign-in/login.ts'
 import type { AuthenticationResponse } from '../../schema/sign-in/passkeys.ts'
 import {
   CompleteLogin, InvalidSecondFactor, SecondFactorMissing, StepUp, StepUpReply, WrongSecondFactor,
 } from '../../schema/sign-in/second-factor.ts'
-import { failures, HEADERS } from '../../schema/http/reply.ts'
+import { examples, FAILURES, failures, HEADERS } from '../../schema/http/reply.ts'
+import { PasskeysUnavailable } from '../../schema/sign-in/passkeys.ts'
 import { createLogIn } from './password-login.ts'
 import { BODY_BYTES } from './passkeys.ts'
 import type { ReplyOf, RequestOf } from '../http/route-types.ts'
@@ -18,17 +20,19 @@ import { createCeremonyCookie, createSessionCookie } from '../access/cookies.ts'
 const PASSWORD = ['pwd'] as const
 const schemas = {
   complete: {
-    tags: ['auth'],
+    tags: ['second-factor'],
     operationId: 'completeLogin',
+    [FAILURES]: examples(new PasskeysUnavailable()),
     summary: 'Complete a login with the second factor',
     body: CompleteLogin,
     [HEADERS]: { 200: ['Set-Cookie'] },
     response: { 200: LoginReply, ...failures(400, 401, 403, 409, 413, 415, 429) },
   },
   stepUp: {
-    tags: ['auth'],
+    tags: ['second-factor'],
     security: [{ bearer: [] }],
     operationId: 'stepUp',
+    [FAILURES]: examples(new PasskeysUnavailable()),
     summary: 'Confirm that it is you: authenticate the user of the session once more',
     body: StepUp,
     response: { 200: StepUpReply, ...failures(400, 401, 403, 409, 413, 415, 429) },
@@ -39,6 +43,7 @@ const schemas = {
  * Adds the routes that complete a login and that authenticate the user of a session once more (contract 16.2, 16.4).
  */
 const secondFactorRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  describeTag(app, 'second-factor', 'Authenticator apps, recovery codes and the confirmation that it is you')
   const {
     usherDatabase: { db }, usherAudit: audit,
     usherOptions: options, usherAccess: { authenticateAny, callerOf },

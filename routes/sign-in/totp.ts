@@ -1,11 +1,11 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { forbidStoring } from '../../plugins/http/requests.ts'
-import { ConfirmedTotp, ConfirmTotp, NewTotp, RecoveryCodes, SecondFactor } from '../../schema/sign-in/totp.ts'
-import { failures, HEADERS, NoContent, STEP_UP } from '../../schema/http/reply.ts'
+import { ConfirmedTotp, ConfirmTotp, NewTotp, RecoveryCodes, SecondFactor, TotpActive } from '../../schema/sign-in/totp.ts'
+import { examples, FAILURES, failures, HEADERS, NoContent, STEP_UP } from '../../schema/http/reply.ts'
 import type { ReplyOf, RequestOf } from '../http/route-types.ts'
 
-const route = { tags: ['auth'], security: [{ bearer: [] }] }
+const route = { tags: ['second-factor'], security: [{ bearer: [] }] }
 const schemas = {
   read: {
     ...route,
@@ -17,6 +17,7 @@ const schemas = {
     ...route,
     [HEADERS]: STEP_UP,
     operationId: 'createTotp',
+    [FAILURES]: examples(new TotpActive()),
     summary: 'Create a secret for an authenticator app, which has no effect until it is confirmed',
     response: { 200: NewTotp, ...failures(401, 403, 409) },
   },
@@ -24,6 +25,7 @@ const schemas = {
     ...route,
     [HEADERS]: STEP_UP,
     operationId: 'confirmTotp',
+    [FAILURES]: examples(new TotpActive()),
     summary: 'Activate the authenticator app with its first code, and end every other session',
     body: ConfirmTotp,
     response: { 200: ConfirmedTotp, ...failures(400, 401, 403, 404, 409, 413, 415) },

@@ -11,13 +11,14 @@ import { forbidStoring } from '../../plugins/http/requests.ts'
 import { showUpload } from '../../plugins/uploads/show-upload.ts'
 import { InvalidToken } from '../../schema/sign-in/login.ts'
 import { BodyStalled, InvalidInput, PayloadTooLarge, UnsupportedMediaType } from '../../schema/http/errors.ts'
-import { IDEMPOTENT } from '../../schema/http/idempotency.ts'
+import { IDEMPOTENT, IdempotencyKeyInUse } from '../../schema/http/idempotency.ts'
 import { IdParams } from '../../schema/http/params.ts'
-import { failures, HEADERS, NoContent } from '../../schema/http/reply.ts'
+import { examples, FAILURES, failures, HEADERS, NoContent } from '../../schema/http/reply.ts'
 import { baseUrlOf } from '../../schema/options/public-url.ts'
 import {
   AppendHeaders, CHECKSUM_ALGORITHMS, CreationHeaders, OFFSET_TYPE, readChecksum, readMetadata, readNumber,
   ResumableHeaders, ResumableUpload, ResumableUploadList, TUS_EXTENSIONS, TUS_VERSION, TusVersionUnsupported,
+  UploadOffsetConflict,
 } from '../../schema/uploads/resumable-upload.ts'
 import { Upload, UploadFile } from '../../schema/uploads/upload.ts'
 import { createOnce, keyOf } from '../http/idempotency-key.ts'
@@ -49,6 +50,7 @@ const schemas = {
     tags,
     security,
     operationId: 'createResumableUpload',
+    [FAILURES]: examples(new IdempotencyKeyInUse()),
     summary: 'Begin a resumable upload (tus 1.0)',
     description: 'The bytes follow with PATCH. The first of them may be the body of this request.',
     [IDEMPOTENT]: true,
@@ -83,6 +85,7 @@ const schemas = {
     tags,
     security,
     operationId: 'continueResumableUpload',
+    [FAILURES]: examples(new UploadOffsetConflict()),
     summary: 'Add bytes to a resumable upload; the response to the last of them is that of an upload',
     consumes: [OFFSET_TYPE],
     params: IdParams,

@@ -3,10 +3,10 @@ import type { FastifyRequest } from 'fastify'
 import { forbidStoring } from '../../plugins/http/requests.ts'
 import { showLink, urlOfLink } from '../../plugins/uploads/show-upload.ts'
 import { IdParams } from '../../schema/http/params.ts'
-import { failures, NoContent } from '../../schema/http/reply.ts'
+import { examples, FAILURES, failures, NoContent } from '../../schema/http/reply.ts'
 import { baseUrlOf } from '../../schema/options/public-url.ts'
 import {
-  CreateUploadLink, NewUploadLink, UploadLinkList, UploadLinkParams,
+  CreateUploadLink, NewUploadLink, UploadLinkList, UploadLinkParams, TooManyLinks
 } from '../../schema/uploads/upload-link.ts'
 import { idOf } from '../http/params.ts'
 import type { ReplyOf, RequestOf } from '../http/route-types.ts'
@@ -18,6 +18,7 @@ const schemas = {
     tags,
     security,
     operationId: 'createUploadLink',
+    [FAILURES]: examples(new TooManyLinks()),
     summary: 'Create a link that serves an upload without a token',
     params: IdParams,
     body: CreateUploadLink,

@@ -18,13 +18,13 @@ import type { TemporaryFile } from '../../plugins/uploads/storage.ts'
 import { showUpload, tagOfUpload, visibilityOf } from '../../plugins/uploads/show-upload.ts'
 import { decodeCursor, encodeCursor } from '../../schema/http/cursor.ts'
 import { combinedTag, permits, readIfMatch, readIfNoneMatch, type Match } from '../../schema/http/entity-tag.ts'
-import { IDEMPOTENT } from '../../schema/http/idempotency.ts'
+import { IDEMPOTENT, IdempotencyKeyInUse } from '../../schema/http/idempotency.ts'
 import { IdParams, PreconditionHeaders } from '../../schema/http/params.ts'
 import {
   BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType,
 } from '../../schema/http/errors.ts'
 import { baseUrlOf } from '../../schema/options/public-url.ts'
-import { failures, HEADERS, NoContent, NotModified } from '../../schema/http/reply.ts'
+import { examples, FAILURES, failures, HEADERS, NoContent, NotModified } from '../../schema/http/reply.ts'
 import {
   isShown, ListUploads, PatchUpload, QuotaExceeded, Upload, UploadBytes, UploadElsewhere, UploadForm, UploadList,
   UploadNotFound, UploadRange, UploadRecord, UploadUsage,
@@ -56,6 +56,7 @@ const schemas = {
     tags,
     security: [{ bearer: [] }],
     operationId: 'createUpload',
+    [FAILURES]: examples(new IdempotencyKeyInUse()),
     summary: 'Upload a file',
     [IDEMPOTENT]: true,
     consumes: ['multipart/form-data'],

@@ -12,6 +12,7 @@ import { accountFilters, ListUsers } from '../../schema/users/user-list.ts'
 import { represent, type MediaType } from '../../schema/runtime/version.ts'
 import { revalidate, sendNotModified } from '../http/conditional-request.ts'
 import { negotiateVersion } from '../http/negotiate-version.ts'
+import { encodeLarge } from '../http/large-page.ts'
 import { linkNextPage } from '../http/next-page.ts'
 import type { ReplyOf, RequestOf } from '../http/route-types.ts'
 import { strictParameters } from '../http/strict-parameters.ts'
@@ -28,12 +29,6 @@ const schema = {
   [HEADERS]: Object.fromEntries([200, 304, 400, 401, 412, 500, 503].map((status) => [status, ['Preference-Applied']])),
   response: { 200: UserList, 304: NotModified, ...failures(400, 401, 403, 406, 412) },
 }
-
-// In characters. A larger page is encoded once it is sent a second time, and then sent to all as the same bytes. Node
-// would encode its text again for each response, and hundreds of them for a batch, which are sent in the same turn
-// of the event loop, would stall the node. A smaller page is cheaper as text, because Node writes it together with the
-// head.
-const LARGE = 2 * 1024
 
 /** A page as it is sent to all who see the same of it. */
 interface Rendered { readonly etag: string, payload?: string | Buffer }
@@ -74,9 +69,9 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
     }
     const { list, view, isCurrent } = await read()
     if (isCurrent) return notModified()
-    view.payload = typeof view.payload === 'string'
-      ? encode(view.payload)
-      : view.payload ?? serialize(list, limit, type, reader, reply)
+    view.payload = view.payload === undefined
+      ? serialize(list, limit, type, reader, reply)
+      : encodeLarge(view.payload)
     // Fastify would add the charset to text only.
     return reply.type(`${type}; charset=utf-8`).send(view.payload as never)
 
@@ -122,10 +117,6 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
       Object.fromEntries(members.filter((name) => name in row).map((name) => [name, row[name as 'id']])))
     return JSON.stringify(represent(type, chosen, { next, limit }))
   }
-}
-
-function encode (text: string): string | Buffer {
-  return text.length > LARGE ? Buffer.from(text) : text
 }
 
 export default userListRoute

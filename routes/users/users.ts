@@ -15,9 +15,9 @@ import { permits, readIfMatch, readIfNoneMatch, type Match } from '../../schema/
 import { IDEMPOTENT } from '../../schema/http/idempotency.ts'
 import { IdParams, PreconditionHeaders } from '../../schema/http/params.ts'
 import type { ReadAction } from '../../schema/options/policy.ts'
-import { failures, HEADERS, NoContent, NotModified, STEP_UP } from '../../schema/http/reply.ts'
+import { examples, FAILURES, failures, HEADERS, NoContent, NotModified, STEP_UP } from '../../schema/http/reply.ts'
 import { UserExport } from '../../schema/users/user-export.ts'
-import { CreateUser, PatchUser, ReplaceUser, User } from '../../schema/users/users.ts'
+import { CreateUser, PatchUser, ReplaceUser, User, EmailTaken, LastAdmin } from '../../schema/users/users.ts'
 import { writableFields } from '../../schema/users/user-fields.ts'
 import { revalidate, sendNotModified } from '../http/conditional-request.ts'
 import { createOnce } from '../http/idempotency-key.ts'
@@ -43,6 +43,7 @@ const schemas = {
     tags,
     security,
     operationId: 'createUser',
+    [FAILURES]: examples(new EmailTaken()),
     summary: 'Create a user',
     [IDEMPOTENT]: true,
     body: CreateUser,
@@ -52,6 +53,7 @@ const schemas = {
     tags,
     security,
     operationId: 'replaceUser',
+    [FAILURES]: examples(new EmailTaken()),
     summary: 'Replace a user',
     [HEADERS]: STEP_UP,
     params: IdParams,
@@ -63,6 +65,7 @@ const schemas = {
     tags,
     security,
     operationId: 'updateUser',
+    [FAILURES]: examples(new EmailTaken()),
     summary: 'Change a user: absent members stay as they are',
     consumes: PATCH_TYPES,
     [HEADERS]: { ...STEP_UP, 415: ['Accept-Patch'] },
@@ -75,6 +78,7 @@ const schemas = {
     tags,
     security,
     operationId: 'deleteUser',
+    [FAILURES]: examples(new LastAdmin()),
     summary: 'Delete a user with their sessions, posts and uploads',
     [HEADERS]: STEP_UP,
     params: IdParams,

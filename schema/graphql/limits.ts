@@ -16,8 +16,6 @@ export const TooManyErrors = defineError(
 export const TooManyDocuments = defineError(
   'TOO_MANY_DOCUMENTS', 'Too many new GraphQL documents: use variables, or try again later', 429
 )
-export const TooManyConnections =
-  defineError('TOO_MANY_CONNECTIONS', 'This network has too many sockets and event streams open: close some first', 429)
 export const TooManySubscriptions =
   defineError('TOO_MANY_SUBSCRIPTIONS', 'This network runs too many different subscriptions: stop some first', 429)
 

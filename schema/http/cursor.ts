@@ -17,7 +17,8 @@ export function decodeCursor (cursor: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }
 
-const LAST_POSITION = 2n ** 63n - 1n
+/** The largest position that a post can have. */
+export const LAST_POSITION = 2n ** 63n - 1n
 
 /** The position of a post in commit order, and the epoch in which it was assigned. */
 export interface Place {
@@ -35,11 +36,14 @@ export function encodePlace ({ position, epoch }: Place): string {
   return bytes.toString('base64url')
 }
 
+/** Returns whether a text is the cursor of a post. */
+export function isPlace (cursor: string): boolean {
+  return /^[\w-]{16}$/.test(cursor) && Buffer.from(cursor, 'base64url').readBigUInt64BE() <= LAST_POSITION
+}
+
 /** Returns the position and epoch in the cursor of a post. Throws `InvalidInput` if the text is not such a cursor. */
 export function decodePlace (cursor: string): Place {
+  if (!isPlace(cursor)) throw new InvalidInput('after must be the cursor of a post')
   const bytes = Buffer.from(cursor, 'base64url')
-  if (!/^[\w-]{16}$/.test(cursor) || bytes.readBigUInt64BE() > LAST_POSITION) {
-    throw new InvalidInput('after must be the cursor of a post')
-  }
   return { position: String(bytes.readBigUInt64BE()), epoch: bytes.readUInt32BE(8) }
 }

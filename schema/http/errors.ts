@@ -61,12 +61,23 @@ export const InternalError = defineError('INTERNAL_ERROR', 'The server failed', 
 export const DatabaseUnavailable = defineError('DATABASE_UNAVAILABLE', 'The database is unavailable, try again', 503)
 export const Overloaded = defineError('OVERLOADED', 'The server is busy, try again', 503)
 
+/** The code of an invalid input, if its problems have no other. Only GraphQL shows it. */
+export const INVALID_INPUT = 'INVALID_INPUT'
+
+/** Returns whether an error is temporary: the database is unavailable or the node overloaded. */
+export function isOutage (error: unknown): error is Error {
+  return error instanceof DatabaseUnavailable || error instanceof Overloaded
+}
+
+export const TooManyConnections =
+  defineError('TOO_MANY_CONNECTIONS', 'This network has too many sockets and event streams open: close some first', 429)
+
 /**
  * The input of a request is invalid (contract 1.2). The 400 response lists all problems at once, in schema order, with
  * one sentence for each.
  */
 export class InvalidInput extends Error {
-  readonly code: string = 'INVALID_INPUT'
+  readonly code: string = INVALID_INPUT
   readonly statusCode = 400
   readonly errors: readonly string[]
 

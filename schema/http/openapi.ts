@@ -12,20 +12,33 @@ import { StorageFull } from '../uploads/upload.ts'
 import { EmailTaken } from '../users/users.ts'
 import type { Options } from '../options/options.ts'
 import type { Part } from '../options/parts.ts'
-import { HEADERS, OPTIONAL_BODY } from './reply.ts'
+import { FAILURES, HEADERS, OPTIONAL_BODY } from './reply.ts'
+import { problemsIn } from './validator.ts'
 
 type Json = Record<string, unknown>
 
 interface Tag { name: string, description: string }
 
+// What most readers come for is first. The others follow in this order, too, and those that are not listed at the end.
+const ORDER = [
+  'auth', 'users', 'uploads', 'organizations', 'passkeys', 'second-factor', 'api-keys', 'providers', 'audit', 'admin', 'health',
+]
+function placeOf ({ name }: Tag): number {
+  const place = ORDER.indexOf(name)
+  return place === -1 ? ORDER.length : place
+}
+
 type Response = Json & { headers?: Json, content?: Record<string, { schema?: Json, example?: Json }> }
 
+type Body = Json & { properties?: Record<string, Json> }
+
 interface Operation {
-  parameters?: (Json & { required: boolean, schema: Json })[]
+  parameters?: (Json & { name: string, in: string, required: boolean, schema: Json })[]
   [IDEMPOTENT]?: boolean
   [HEADERS]?: Record<string, string[]>
   [OPTIONAL_BODY]?: boolean
-  requestBody?: { required?: boolean }
+  [FAILURES]?: Readonly<Record<string, Json>>
+  requestBody?: { required?: boolean, content?: Record<string, { schema?: Body }> }
   security?: object[]
   responses: Record<string, Response>
 }
@@ -49,7 +62,7 @@ export function describeApi (
     // The first server is the default of the API reference. It is the page's own origin, because browsers let the page
     // send requests to it without CORS.
     servers: [{ url: base || '/' }, ...origin ? [{ url: `${origin}${base}`, description: 'The public URL' }] : []],
-    tags,
+    tags: tags.toSorted((one, other) => placeOf(one) - placeOf(other)),
     components: {
       securitySchemes: {
         bearer: {
@@ -205,7 +218,7 @@ const PREFER = parameter('Prefer', '`handling=strict` rejects unknown parameters
 // The records that have an entity tag, by the titles of their schemas.
 const TAGGED = new Set(['User', 'Upload', 'UploadRecord'])
 
-// A failure with each status. The response to a failed login is the only 401 of an operation without authentication.
+// A failure with each status.
 const failures = [
   new Unauthenticated(), new Forbidden(), new NotFound(), new NotAcceptable('application/json'), new BodyStalled(),
   new EmailTaken(), new PreconditionFailed(), new PayloadTooLarge(), new UnsupportedMediaType('application/json'),
@@ -213,12 +226,31 @@ const failures = [
   new DatabaseUnavailable(), new StorageFull(), new UploadTakenOver(), new ChecksumMismatch(),
 ]
 
-function exampleOf (status: number, isPublic: boolean): Json | undefined {
+function exampleOf (status: number, isLogin: boolean): Json | undefined {
   if (status === 400) return { errors: ['name is required', 'email must be an email address'] }
-  const failure = status === 401 && isPublic
+  const failure = status === 401 && isLogin
     ? new InvalidCredentials()
     : failures.find(({ statusCode }) => statusCode === status)
   return failure && { error: failure.message, code: failure.code }
+}
+
+/** Returns what the validator says about a request that lacks what is required, or that has what is not allowed. */
+function mistakesIn ({ parameters = [], requestBody }: Operation): string[] {
+  const [{ schema } = {}] = Object.values(requestBody?.content ?? {})
+  const members = Object.entries(schema?.properties ?? {})
+  const body = schema?.properties ? schema : { type: 'object', properties: {} }
+  const ofOtherType = Object.fromEntries(members.map(([name, { type }]) => [name, type === 'object' ? 1 : {}]))
+  const query = parameters.filter((parameter) => parameter.in === 'query').map(({ name, schema }) => [name, schema] as const)
+  const ofQuery = { type: 'object', properties: Object.fromEntries(query) }
+  const mistakes = [
+    () => problemsIn(body, {}, 'body'), () => problemsIn(body, ofOtherType, 'body'),
+    () => problemsIn(ofQuery, Object.fromEntries(query.map(([name]) => [name, '?'])), 'querystring'),
+  ]
+  for (const find of mistakes) {
+    const found = find()
+    if (found.length > 0) return found.slice(0, 2)
+  }
+  return ['body is not valid JSON']
 }
 
 function finishOperation (operation: Operation): void {
@@ -226,7 +258,10 @@ function finishOperation (operation: Operation): void {
   delete operation[HEADERS]
   if (operation[OPTIONAL_BODY] && operation.requestBody) operation.requestBody.required = false
   delete operation[OPTIONAL_BODY]
+  if ('400' in responses) operation[FAILURES] = { 400: { errors: mistakesIn(operation) }, ...operation[FAILURES] }
   const takes = (name: string) => parameters.some((parameter) => parameter.name === name)
+  // A read that needs no login rejects a token that is not valid.
+  const isLogin = (operation.security ?? []).length === 0 && operation.requestBody !== undefined
   // Without this, generated clients and the reference could not tell public operations from undocumented ones.
   operation.security ??= []
   // A parameter with a default may be left out, although the schema lists it as required.
@@ -241,7 +276,7 @@ function finishOperation (operation: Operation): void {
     // All failures have the same schema and thus its description, so the text of the status replaces it.
     if (!(Number(status) >= 400)) continue
     response.description = reasonOf(status)
-    const example = exampleOf(Number(status), operation.security.length === 0)
+    const example = exampleOf(Number(status), isLogin)
     for (const media of Object.values(response.content ?? {})) if (example) media.example = example
   }
   const isStrict = Object.values(headers).flat().includes('Preference-Applied')

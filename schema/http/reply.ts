@@ -9,6 +9,9 @@ export const ErrorReply = Type.Object({
 /** The body of a 400 response: all problems at once (contract 1.2). */
 export const ErrorsReply = Type.Object({
   errors: Type.Array(Type.String(), { description: 'One sentence per problem, in the order of the schema' }),
+  code: Type.Optional(Type.String({
+    description: 'A stable identifier of a problem that the schema does not describe, such as `BREACHED_PASSWORD`',
+  })),
 }, { title: 'Errors', description: 'The input is invalid' })
 
 /** A 204 response, which has no body. */
@@ -48,6 +51,16 @@ export function content<Types extends Record<string, TSchema>> (description: str
  * from the rest of the schema.
  */
 export const HEADERS = 'x-headers'
+
+/**
+ * The member of a route's schema, and of its operation in the OpenAPI document, that has an example for statuses which
+ * mean something else for each operation. The responses that operations share have one example for all.
+ */
+export const FAILURES = 'x-failures'
+
+/** Returns failures as examples, for `FAILURES`. */
+export const examples = (...failures: readonly { statusCode?: number, message: string, code: string }[]) =>
+  Object.fromEntries(failures.map(({ statusCode, message, code }) => [`${statusCode}`, { error: message, code }]))
 
 /** The member of a route's schema that says that a request may have no body, although the schema describes one. */
 export const OPTIONAL_BODY = 'x-optional-body'

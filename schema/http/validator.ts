@@ -6,7 +6,7 @@ import type { FastifySchemaCompiler } from 'fastify'
 import { isAsciiAddress, toAsciiAddress } from '../strings/address.ts'
 import { isColor } from '../options/color.ts'
 import { isCommonPassword } from '../sign-in/passwords/common-passwords.ts'
-import { isCursor } from './cursor.ts'
+import { isCursor, isPlace } from './cursor.ts'
 import { InvalidInput } from './errors.ts'
 import { isBlank } from '../strings/text.ts'
 import { problemOfJson } from '../strings/json.ts'
@@ -41,6 +41,12 @@ export const validatorCompiler: FastifySchemaCompiler<object> = ({ schema, httpP
     validate ??= (httpPart === 'body' ? bodies : texts).compile(schema)
     return validate(data) ? { value: data } : { error: new InvalidInput(...describe(schema, validate.errors!)) }
   }
+}
+
+/** Returns what is wrong with a part of a request, for examples. */
+export function problemsIn (schema: object, data: object, part: 'body' | 'querystring'): string[] {
+  const validate = (part === 'body' ? bodies : texts).compile(schema)
+  return validate(data) ? [] : describe(schema, validate.errors!)
 }
 
 /**
@@ -90,6 +96,7 @@ function createAjv (options: object): Ajv {
     mode: 'fast', formats: ['date-time', 'uri', 'date', 'time', 'uuid', 'ipv4', 'ipv6', 'hostname'],
   })
   ajv.addFormat('cursor', isCursor)
+  ajv.addFormat('post-cursor', isPlace)
   ajv.addFormat('user-cursor', /^[\w-]{30,1400}$/)
   ajv.addFormat('color', isColor)
   ajv.addFormat('base64url', /^[\w-]+$/)
@@ -203,6 +210,7 @@ function rangeOf ({ minimum = -Infinity, maximum = Infinity }: Range): string {
 const formats: Readonly<Record<string, string>> = {
   email: 'an email address',
   cursor: 'a cursor from a previous page',
+  'post-cursor': 'the cursor of a post',
   'user-cursor': 'a cursor from a previous page',
   uri: 'an absolute URL',
   color: 'a color such as #1d4ed8',

@@ -39,6 +39,7 @@ export const Deadlines = Type.Object({
   userPurge: ms(3000, 'The deletion of a user waits for the removal of its rows'),
   claims: ms(5000, 'The function `claims` of the host'),
   passkey: ms(5000, 'The thread that verifies passkeys answers'),
+  breachedPassword: ms(500, 'A new password is looked up among the breached ones, and accepted after it'),
   provider: ms(10_000, 'A request to a provider with which users sign in'),
   providerConnect: ms(3000, 'The connection of such a request'),
   exportStall: ms(60_000, 'The client of an export takes its next piece'),

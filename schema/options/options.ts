@@ -1,6 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
+import { BreachedPasswords, type GivenBreachedPasswords } from './breached-passwords.ts'
 import { Deadlines } from './deadlines.ts'
 import type { GivenGraphql, HostGraphql } from '../graphql/host-graphql.ts'
 import type { Hooks } from './hooks.ts'
@@ -95,6 +96,7 @@ export const Settings = Type.Object({
     format: 'uri', pattern: '^https?:[^#]*$', description: 'The page on which users set a password; `#token=…` follows',
   })),
   passwordHash: PasswordHash,
+  breachedPasswords: Type.Optional(BreachedPasswords),
   signUp: Type.Boolean({ default: false, description: 'Whether anyone may sign up; needs a mailer' }),
   loginMail: Type.Boolean({
     default: false, description: 'Whether users can log in by a link or a code of a mail; needs a mailer',
@@ -182,12 +184,15 @@ export const Settings = Type.Object({
 
 export type Given = Static<typeof Settings>
 
-type GroupName = StoreName | 'throttle' | 'live' | 'graphql' | 'pages' | 'passwordHash' | 'deadlines'
+type GroupName =
+  StoreName | 'throttle' | 'live' | 'graphql' | 'pages' | 'passwordHash' | 'breachedPasswords' | 'deadlines'
 
 /** The options of the plugin. Registering it with an unknown option fails. */
 export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>, GivenStores, RegisterOptions {
   /** The cost of password hashes. A member that is absent keeps its default, which OWASP recommends. */
   passwordHash?: GivenPasswordHash | undefined
+  /** Where new passwords are looked up among those of breaches: a file, a service, or both, in this order. */
+  breachedPasswords?: GivenBreachedPasswords | undefined
   /** Limits of logins, refreshes and password links. A limit that is absent keeps its default. */
   throttle?: GivenLimits<typeof ThrottleLimits> | undefined
   /** Limits of sockets, event streams and subscriptions of one node. A limit that is absent keeps its default. */

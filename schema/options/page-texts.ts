@@ -69,6 +69,7 @@ export const failureTexts: Readonly<Record<string, PageText>> = {
   OVERLOADED: 'unavailable',
   INTERNAL_ERROR: 'failed',
   'password is too common': 'commonPassword',
+  'password has appeared in a data breach': 'breachedPassword',
   'password must be at least 8 characters': 'shortPassword',
   'password must be at most 256 characters': 'longPassword',
   'password must differ from the current one': 'samePassword',

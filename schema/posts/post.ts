@@ -1,5 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import { Content, Title } from '../strings/text.ts'
+import { content } from '../http/reply.ts'
+import { pageQuery } from '../http/params.ts'
+import { Content, Id, Instant, line, notNull, Title } from '../strings/text.ts'
 import { defineError, TooManyRequests } from '../http/errors.ts'
 
 export const PostNotFound = defineError('POST_NOT_FOUND', 'Post not found', 404)
@@ -22,6 +24,67 @@ export class TooManyPosts extends TooManyRequests {
 
 /** The rules for `createPost(input:)` that the SDL cannot express (contract 7.6). */
 export const CreatePost = Type.Object({ title: Title, content: Content })
+
+const AuthorId = line({ description: 'The id of the author. By default your own; only an admin may name another user' })
+
+/** The body of POST /api/posts (contract 22.2). */
+export const NewPost = Type.Object(
+  { ...CreatePost.properties, authorId: Type.Optional(AuthorId) },
+  { title: 'CreatePost', examples: [{ title: 'Notes', content: 'The engine weaves algebraic patterns.' }] }
+)
+
+/** The body of PATCH /api/posts/{id}: the members to change. Null is not a value of any of them. */
+export const PatchPost = Type.Partial(
+  Type.Object({ title: notNull(Title), content: notNull(Content) }),
+  { title: 'PatchPost', examples: [{ title: 'Notes on the engine' }] }
+)
+
+/** A post, as REST returns it. */
+export const Post = Type.Object({
+  id: Id,
+  authorId: Type.String({ description: 'The id of the author' }),
+  title: Type.String(),
+  content: Type.String(),
+  createdAt: Instant,
+  cursor: Type.String({
+    description: 'The place of the post in commit order. Events after it are those of the posts that follow',
+  }),
+}, { title: 'Post', description: 'A post' })
+
+/** What a list of posts may be sorted by; `-` is for descending. */
+export const postSorts = ['createdAt', '-createdAt'] as const
+
+export type PostSort = typeof postSorts[number]
+
+const After = Type.String({ format: 'post-cursor', description: 'The cursor of a post, after which the list goes on' })
+
+const OfAuthor = Type.Optional(line({ description: 'Only posts of this user' }))
+
+/** The query of GET /api/posts (contract 22.2). */
+export const ListPosts = Type.Object({
+  authorId: OfAuthor,
+  since: Type.Optional(Type.String({
+    format: 'date-time', description: 'Only posts that were created at this time (RFC 3339) or later',
+  })),
+  sort: Type.Optional(Type.Unsafe<PostSort>({
+    type: 'string', enum: postSorts, description: 'The order; `-` is for descending. By default -createdAt',
+  })),
+  limit: pageQuery('Posts').limit,
+  after: Type.Optional(After),
+})
+
+/** The response of GET /api/posts. */
+export const PostList = Type.Array(Post, { description: 'Posts, by default newest first' })
+
+/** The query of GET /api/posts/events. */
+export const FollowPosts = Type.Object({ authorId: OfAuthor, after: Type.Optional(After) })
+
+/** The response of GET /api/posts/events. */
+export const PostEventStream = content('Server-sent events, without end', {
+  'text/event-stream': Type.String({
+    description: 'The events `post.created` and `post.updated` have a post as JSON in `data`, and `post.deleted` its id. The `id` of each is its cursor',
+  }),
+})
 
 /** The rules for `updatePost(input:)`. A field that is null keeps its value and is removed before this check. */
 export const UpdatePost = Type.Object({

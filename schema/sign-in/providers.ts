@@ -1,5 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { defineError } from '../http/errors.ts'
+import { MailToken } from '../mail-links/mail-token.ts'
 import { Id, Instant, nullable } from '../strings/text.ts'
 
 export const ProviderNotFound = defineError('PROVIDER_NOT_FOUND', 'There is no such provider', 404)
@@ -113,6 +114,11 @@ export const StartProvider = Type.Object({ returnTo: ReturnTo })
 /** The body of POST /api/auth/providers/{id}/link and of …/step-up. */
 export const BeginProvider = Type.Object({ returnTo: ReturnTo }, {
   title: 'BeginProvider', examples: [{ returnTo: '/notes' }],
+})
+
+/** The body of POST /api/auth/providers/{id}/join. */
+export const JoinByProvider = Type.Object({ token: MailToken, returnTo: ReturnTo }, {
+  title: 'JoinByProvider', examples: [{ token: 'the-token-of-the-link', returnTo: '/notes' }],
 })
 
 /** The response: where the page sends the browser. */

@@ -1,4 +1,4 @@
-import { Type, type StringOptions } from '@sinclair/typebox'
+import { Type, type StringOptions, type TSchema } from '@sinclair/typebox'
 
 /**
  * Creates the schema of a text (contract 1.8). `schema/http/validator.ts` defines these keywords:
@@ -12,6 +12,9 @@ import { Type, type StringOptions } from '@sinclair/typebox'
  */
 export const line = (options: StringOptions = {}) => Type.String({ ...options, text: 'line' })
 export const block = (options: StringOptions = {}) => Type.String({ ...options, text: 'block' })
+
+/** Returns a schema of a member that may be absent, and whose value is never null. */
+export const notNull = <Schema extends TSchema>(schema: Schema): Schema => ({ ...schema, notNull: true })
 
 /** A person's name: 1 to 200 characters, trimmed. */
 export const Name = line({ trim: true, minLength: 1, maxLength: 200 })

@@ -1,7 +1,7 @@
-import { Type, type Static, type TSchema } from '@sinclair/typebox'
+import { Type, type Static } from '@sinclair/typebox'
 import { content } from '../http/reply.ts'
 import { pageQuery } from '../http/params.ts'
-import { block, Id, Instant, line } from '../strings/text.ts'
+import { block, Id, Instant, line, notNull } from '../strings/text.ts'
 import { defineError } from '../http/errors.ts'
 
 export const UploadNotFound = defineError('UPLOAD_NOT_FOUND', 'Upload not found', 404)
@@ -68,8 +68,6 @@ export const UploadRecord = Type.Object({
   userId: Type.String({ description: 'The id of the owner' }),
   createdAt: Instant,
 }, { title: 'UploadRecord', description: 'An upload, without its bytes' })
-
-const notNull = <Schema extends TSchema>(schema: Schema): Schema => ({ ...schema, notNull: true })
 
 /** The body of PATCH /api/uploads/{id} (contract 13.1): the members to change. Null is not a value of any of them. */
 export const PatchUpload = Type.Partial(Type.Object({

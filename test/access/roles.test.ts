@@ -1,10 +1,12 @@
+import Fastify, { type FastifyRequest } from 'fastify'
 import t from 'tap'
-import { audiences, type Actor, type Resource, type UsherOptions } from '../../app.ts'
+import usherPlugin, { audiences, type Actor, type Resource, type UsherOptions } from '../../app.ts'
+import { actorOf } from '../helpers/actor.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { withConsole } from '../helpers/console.ts'
 import { createPost, post } from '../helpers/graphql.ts'
 import { createMailer } from '../helpers/mail.ts'
-import { openSql } from '../helpers/sql.ts'
+import { createEndDuring } from '../helpers/end-during.ts'
 import { until } from '../helpers/until.ts'
 
 // What a host adds, which the types of this test do not know.
@@ -13,6 +15,7 @@ const roles = {
   granter: ['users:grant-role', 'users:disable', 'users:list', 'posts:delete'],
   'content-editor': ['posts:update', 'bookmarks:delete', 'users:read-email', 'uploads:list'],
   manager: ['users:replace', 'users:delete', 'api-keys:create', 'users:list'],
+  warden: ['sessions:end', 'second-factor:reset', 'passkeys:remove', 'identities:remove', 'api-keys:delete'],
 } as UsherOptions['roles']
 const policy = {
   'bookmarks:delete': (actor: Actor, { ownerId }: Resource) => actor.id === ownerId,
@@ -23,17 +26,24 @@ const policy = {
 const inbox = createMailer()
 const usher = await createUsher(t, { roles, policy, console: true, mailer: inbox.mailer })
 const { inject, admin, createUser, login } = usher
-const sql = openSql(t, usher)
+const { sql, endDuring } = createEndDuring(t, usher)
 
-const [moderator, granter, editor, manager, user] = await Promise.all(
-  ['moderator', 'granter', 'content-editor', 'manager', 'user'].map((role) => createUser({ role }))
-) as [LoggedIn, LoggedIn, LoggedIn, LoggedIn, LoggedIn]
+const [moderator, granter, editor, manager, warden, user] = await Promise.all(
+  ['moderator', 'granter', 'content-editor', 'manager', 'warden', 'user'].map((role) => createUser({ role }))
+) as [LoggedIn, LoggedIn, LoggedIn, LoggedIn, LoggedIn, LoggedIn]
 
 const patch = (id: string, payload: object, { headers }: LoggedIn) =>
   inject('PATCH', `/api/users/${id}`, { headers, payload })
 const statusOf = async (id: string, payload: object, by: LoggedIn) => (await patch(id, payload, by)).statusCode
 const works = async ({ headers }: LoggedIn) => (await inject('GET', '/api/protected', { headers })).statusCode === 200
 const roleOf = async (id: string) => (await inject('GET', `/api/users/${id}`)).json().role as string
+
+// Resets the second factor of a user as a host does it on behalf of the warden.
+const reset = async (id: string): Promise<{ statusCode: number }> => {
+  const actor = await actorOf(usher, warden)
+  return usher.app.usher.credentials.resetSecondFactor(id, { actor })
+    .then(() => ({ statusCode: 204 }), (error: { statusCode: number }) => ({ statusCode: error.statusCode }))
+}
 
 t.test('20.1 a moderator does by REST what the role lists and what everybody may do, and nothing else', async (t) => {
   const other = await createUser()
@@ -85,7 +95,7 @@ t.test('20.1 a moderator deletes posts of others by GraphQL and changes none; ro
   }
   const { data } = await send('{ __type(name: "Role") { enumValues { name } } }', user)
   t.same(data.__type.enumValues.map(({ name }: { name: string }) => name), [
-    'admin', 'user', 'moderator', 'granter', 'content_editor', 'manager',
+    'admin', 'user', 'moderator', 'granter', 'content_editor', 'manager', 'warden',
   ])
 })
 
@@ -151,6 +161,76 @@ t.test('20.1 a role of the host has no power over users who may do more', async 
   const other = await createUser()
   t.equal(await statusOf(other.id, { name: 'Renamed' }, manager), 200)
   t.equal((await inject('DELETE', `/api/users/${other.id}`, { headers: manager.headers })).statusCode, 204)
+})
+
+t.test('20.1 a role ends no sessions and removes no ways to sign in of users who may do more', async (t) => {
+  const [second, other] = [await createUser({ role: 'admin' }), await createUser()]
+  const sessionOf = async ({ id }: LoggedIn) =>
+    (await inject('GET', `/api/users/${id}/sessions`, { headers: admin.headers })).json()[0].id as string
+  const keyOf = async ({ headers }: LoggedIn) =>
+    (await inject('POST', '/api/auth/keys', { headers, payload: { name: 'K' } })).json().id as string
+  const passkeyOf = async ({ id }: LoggedIn) => {
+    const [row] = await sql`insert into passkeys (id, user_id, credential_id, public_key, counter, transports, name, backed_up)
+      values (gen_random_uuid(), ${id}, ${Buffer.from(id)}, '', 0, '{}', 'P', false) returning id`
+    return row!.id as string
+  }
+  const identityOf = async ({ id }: LoggedIn) => {
+    const [row] = await sql`insert into identities (id, user_id, provider, issuer, subject)
+      values (gen_random_uuid(), ${id}, 'corp', 'https://corp.example.com', ${id}) returning id`
+    return row!.id as string
+  }
+  const statuses = async (one: LoggedIn) => {
+    const all: number[] = []
+    for (const pathOf of [
+      async () => `keys/${await keyOf(one)}`, async () => `identities/${await identityOf(one)}`,
+      async () => `passkeys/${await passkeyOf(one)}`, async () => `sessions/${await sessionOf(one)}`, async () => 'sessions',
+    ]) {
+      const path = `/api/users/${one.id}/${await pathOf()}`
+      all.push((await inject('DELETE', path, { headers: warden.headers })).statusCode)
+      // Some of them end the sessions.
+      Object.assign(one, await login(one))
+    }
+    return [...all, (await reset(one.id)).statusCode]
+  }
+  t.same(await statuses(second), [403, 403, 403, 403, 403, 403])
+  t.same(await statuses(other), [204, 204, 204, 204, 204, 204])
+  const named = await inject('DELETE', `/api/auth/sessions/${await sessionOf(second)}`, { headers: warden.headers })
+  t.match([named.statusCode, named.json()], [404, { code: 'SESSION_NOT_FOUND' }])
+  t.ok(await works(second))
+})
+
+t.test('20.1 a role has no power over a user who gets more rights at that moment', async (t) => {
+  const attempts: Record<string, [by: LoggedIn, (id: string) => Promise<{ statusCode: number }>]> = {
+    change: [manager, (id) => patch(id, { name: 'Late' }, manager)],
+    disabling: [moderator, (id) => patch(id, { disabled: true }, moderator)],
+    demotion: [granter, (id) => patch(id, { role: 'user' }, granter)],
+    deletion: [manager, (id) => inject('DELETE', `/api/users/${id}`, { headers: manager.headers })],
+    'end of sessions': [warden, (id) => inject('DELETE', `/api/users/${id}/sessions`, { headers: warden.headers })],
+    reset: [warden, reset],
+  }
+  for (const [what, [by, attempt]] of Object.entries(attempts)) {
+    const other = await createUser({ name: 'Other' })
+    const { statusCode } = await endDuring(by, (trx) => trx`update users set role = 'admin' where id = ${other.id}`,
+      () => attempt(other.id), async () => {})
+    t.equal(statusCode, 403, what)
+    const rows = await sql`select name, role, disabled from users where id = ${other.id}`
+    t.same(rows, [{ name: 'Other', role: 'admin', disabled: false }], what)
+  }
+})
+
+t.test('20.1 a role has an action of the host by app.usher.allow, whoever owns what it is about', async (t) => {
+  const host = Fastify({ pluginTimeout: 0 })
+  t.teardown(() => host.close())
+  await host.register(usherPlugin, usher.options)
+  const ownerOf = ({ params }: FastifyRequest) => ({ ownerId: (params as { owner: string }).owner })
+  host.delete('/bookmarks/:owner', {
+    onRequest: host.usher.allow('bookmarks:delete' as never, ownerOf),
+  }, async ({ actor }) => actor!.role)
+  const statusFor = async ({ headers }: LoggedIn, owner: LoggedIn) =>
+    (await host.inject({ method: 'DELETE', url: `/bookmarks/${owner.id}`, headers })).statusCode
+  t.same(await Promise.all([
+    statusFor(editor, user), statusFor(user, user), statusFor(moderator, user), statusFor(user, editor),
+  ]), [200, 200, 403, 403])
 })
 
 t.test('20.1 another role ends sessions, API keys and links, and more rights than before are told by mail', async (t) => {
@@ -298,7 +378,9 @@ t.test('20.1 a wrong option stops the start in a sentence with the role and the 
 t.test('20.1 the description of the API has the roles', async (t) => {
   const { components: { schemas } } = (await inject('GET', '/docs/json')).json()
   for (const name of ['User', 'CreateUser', 'ReplaceUser', 'PatchUser']) {
-    t.same(schemas[name].properties.role.enum, ['admin', 'user', 'moderator', 'granter', 'content-editor', 'manager'], name)
+    t.same(schemas[name].properties.role.enum, [
+      'admin', 'user', 'moderator', 'granter', 'content-editor', 'manager', 'warden',
+    ], name)
   }
 })
 

@@ -97,7 +97,7 @@ t.test('15.4 three tabs of a browser share a session', async (t) => {
     await status('Log in')
     await tab.bringToFront()
     await tab.getByLabel('E-mail address').fill(member.email)
-    await tab.getByLabel('Password').fill(member.password)
+    await tab.getByLabel('Password', { exact: true }).fill(member.password)
     await tab.getByRole('button', { name: 'Log in' }).click()
     await status('Logged in as Ada')
     await openTab()
@@ -157,7 +157,7 @@ t.test('15.4 three tabs of a browser share a session', async (t) => {
 
   await t.test('15.4 a logout ends the session in all tabs', async () => {
     await tab.getByLabel('E-mail address').fill(member.email)
-    await tab.getByLabel('Password').fill(member.password)
+    await tab.getByLabel('Password', { exact: true }).fill(member.password)
     await tab.getByRole('button', { name: 'Log in' }).click()
     await status('Logged in as Ada')
     await tab.getByRole('button', { name: 'Log out' }).click()

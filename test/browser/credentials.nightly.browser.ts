@@ -3,7 +3,7 @@ import { build } from 'esbuild'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { createUsher } from '../helpers/app.ts'
-import { addAuthenticator, openPage, withoutOffers } from '../helpers/browser.ts'
+import { addAuthenticator, openPage, openRow, withoutOffers } from '../helpers/browser.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const root = new URL('../..', import.meta.url).pathname
@@ -79,6 +79,7 @@ for (const [name, shape] of Object.entries(shapes)) {
     await button(page, 'Log in').first().click()
     await page.waitForURL(`${url}/account`)
     await page.goto(`${url}/account/security`)
+    await openRow(page, 'passkeys')
     await button(page, 'Add a passkey').click()
     await page.getByText('The passkey is added.').waitFor()
     await button(page, 'Log out').click()
@@ -87,6 +88,8 @@ for (const [name, shape] of Object.entries(shapes)) {
     await page.goto(`${url}/account/security`)
 
     await sql`update sessions set auth_time = now() - interval '1 day' where user_id = ${user.id}`
+    await openRow(page, 'passkeys')
+    await page.locator('#passkeys [data-menu]').click()
     await page.getByRole('button', { name: /^Remove / }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
     await page.getByRole('dialog', { name: 'Confirm that it is you' }).getByRole('button', { name: 'Use a passkey' }).click()

@@ -23,9 +23,12 @@ t.test('15.2 /account/files lists files in pages, changes who may open them, sha
   t.notOk(await page.getByRole('button', { name: 'Show more' }).isVisible())
 
   const first = files.first()
+  const openMenu = () => first.locator('[data-menu]').click()
+  await openMenu()
   await first.getByRole('button', { name: 'Make private' }).click()
   await first.locator('[data-visibility]', { hasText: /^Private$/ }).waitFor()
   t.equal(await first.getByRole('link').count(), 0, 'a private file has no link that nobody could follow')
+  await openMenu()
   await first.getByRole('button', { name: 'Links' }).click()
   await first.getByText('There is no link to this file.').waitFor()
   await first.getByLabel('For whom').fill('Grace')
@@ -40,6 +43,7 @@ t.test('15.2 /account/files lists files in pages, changes who may open them, sha
   await page.getByText('The link is revoked.').waitFor()
   t.equal((await fetch(url!)).status, 404)
 
+  await openMenu()
   await first.getByRole('button', { name: 'Delete' }).click()
   await page.locator('#confirmation-yes').click()
   await page.getByText('The file is deleted.').waitFor()

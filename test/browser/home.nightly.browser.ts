@@ -36,7 +36,7 @@ t.test('15.1 / of the node is accessible and fits, and leads to the other pages'
   // test/release/docs.release.ts and graphiql.release.ts use these pages.
   const { page, foreign, problems } = await openPage(t, `${url}/`)
   for (const [link, path, content] of [
-    ['API reference', '/docs', '#find'], ['GraphiQL', '/graphql', '.graphiql-query-editor'],
+    ['API reference', '/docs', '.operation'], ['GraphiQL', '/graphql', '.graphiql-query-editor'],
     ['Log in', '/login', '#password-form'],
   ] as const) {
     await page.getByRole('link', { name: link }).click()

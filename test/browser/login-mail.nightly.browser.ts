@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
 import type { Mail } from '../../schema/options/options.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
-import { checkLooks, openPage, type Watched } from '../helpers/browser.ts'
+import { checkLooks, openPage, openRow, type Watched } from '../helpers/browser.ts'
 import { createMailer } from '../helpers/mail.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
@@ -138,6 +138,7 @@ t.test('16.6 an account that nobody has verified: the page says what is removed'
   await button(watched.page, 'Log in').click()
   await watched.page.waitForURL(`${url}/account`)
   await watched.page.goto(`${url}/account/security`)
+  await openRow(watched.page, 'password')
   await watched.page.getByText('You have no password.').waitFor()
   t.notOk(await watched.page.getByLabel('Current password').isVisible())
   await checkLooks(t, watched.page, 'account-without-password')
@@ -154,6 +155,7 @@ t.test('16.2 a user without a password confirms by a code of a mail; who has one
   await watched.page.keyboard.press('Enter')
   await watched.page.waitForURL(`${url}/account`)
   await watched.page.goto(`${url}/account/security`)
+  await openRow(watched.page, 'totp')
   const setUp = button(watched.page, 'Set up an authenticator app')
   await setUp.waitFor()
   await sql`update sessions set auth_time = now() - interval '1 day'`
@@ -191,6 +193,7 @@ t.test('16.2 a user who has nothing to confirm with is led to the login', async 
   await button(page, 'Log in').click()
   await page.waitForURL(`${url}/account`)
   await page.goto(`${url}/account/security`)
+  await openRow(page, 'totp')
   await button(page, 'Set up an authenticator app').waitFor()
   await sql`update users set password_hash = null where id = ${user.id}`
   await sql`update sessions set auth_time = now() - interval '1 day'`

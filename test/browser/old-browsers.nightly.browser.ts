@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import t from 'tap'
 import { newFeatures as removed } from '../../scripts/new-features.ts'
 import { createUsher } from '../helpers/app.ts'
-import { addAuthenticator, openProfile } from '../helpers/browser.ts'
+import { addAuthenticator, openProfile, openRow } from '../helpers/browser.ts'
 import { createMailer } from '../helpers/mail.ts'
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
@@ -60,13 +60,14 @@ t.test('15.5 the pages work in the oldest browsers: sign-up, its link, login, ac
   await button(page, 'Create account').click()
   await page.getByText('An e-mail is on its way to ada@example.com.').waitFor()
   await page.goto(/^http:\S+#token=\S+$/m.exec((await inbox.of('ada@example.com', 1)).at(-1)!.text)![0].replace('127.0.0.1', 'localhost'))
-  await page.locator('form button').click()
+  await page.locator('form button:not([type=button])').click()
   await page.waitForURL(`${url}/account`)
   for (const path of ['sessions', 'keys', 'files', 'data']) {
     await page.goto(`${url}/account/${path}`)
     await page.locator('#account').waitFor()
   }
   await page.goto(`${url}/account/security`)
+  await openRow(page, 'passkeys')
   await button(page, 'Add a passkey').click()
   await page.getByText('The passkey is added.').waitFor()
   t.notOk(await page.locator('#scripts-missing').count())

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
-import { openPage, violationsIn } from '../helpers/browser.ts'
+import { openPage, openRow, violationsIn } from '../helpers/browser.ts'
 import { findPort } from '../helpers/port.ts'
 import { startProvider } from '../helpers/provider.ts'
 
@@ -30,10 +30,13 @@ t.test('16.5 in a browser: a login by a link and one by a form of another site, 
   await page.waitForURL(`${url}/account`)
   await page.waitForFunction(() => document.querySelector<HTMLInputElement>('#email')!.value === 'ada@example.com')
   await page.goto(`${url}/account/security`)
+  await openRow(page, 'identities')
   await page.getByText('Fake: ada@example.com').waitFor()
   t.strictSame(await violationsIn(page), [])
 
   await button(page, 'Link Apple').click()
+  await page.waitForURL(`${url}/account/security`)
+  await openRow(page, 'identities')
   await page.getByText('Apple: grace@example.com').waitFor()
   await page.locator('li', { hasText: 'Apple: grace@example.com' }).getByRole('button').click()
   await page.locator('#confirmation-yes').click()
@@ -44,6 +47,7 @@ t.test('16.5 in a browser: a login by a link and one by a form of another site, 
   await second.page.getByRole('link', { name: 'Continue with Apple' }).click()
   await second.page.waitForURL(`${url}/account`)
   await second.page.goto(`${url}/account/security`)
+  await openRow(second.page, 'identities')
   await second.page.getByText('Apple: grace@example.com').waitFor()
   await button(second.page, 'Link Fake').click()
   await second.page.getByText('This is linked to another account already.').waitFor()

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { codeOf } from '../../plugins/sign-in/totp/codes.ts'
 import { createUsher } from '../helpers/app.ts'
-import { addAuthenticator, checkLooks, openPage, withoutOffers, type Watched } from '../helpers/browser.ts'
+import { addAuthenticator, checkLooks, openPage, openRow, type Watched, withoutOffers } from '../helpers/browser.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
@@ -32,6 +32,7 @@ const step = () => Math.floor(Date.now() / 30_000)
 async function enrol (t: Test, page: Page) {
   await page.waitForURL('**/account**')
   await open(page, 'Security')
+  await openRow(page, 'totp')
   await button(page, 'Set up an authenticator app').click()
   await page.getByRole('img', { name: 'QR code for the authenticator app' }).waitFor()
   const secret = (await page.locator('#totp-secret').textContent())!.replaceAll(' ', '')
@@ -83,6 +84,7 @@ t.test('16.4 an authenticator app: set up, log in with it, confirm with it, remo
   await page.waitForURL(`${url}/account`)
 
   await open(page, 'Security')
+  await openRow(page, 'totp')
   await button(page, 'Remove the app').waitFor()
   await sql`update sessions set auth_time = now() - interval '1 day' where user_id = ${user.id}`
   await button(page, 'Remove the app').click()
@@ -141,6 +143,7 @@ t.test('16.3 a passkey: add, rename, log in by button, by the list of the field,
   await logIn(page, user)
   await page.waitForURL(`${url}/account`)
   await open(page, 'Security')
+  await openRow(page, 'passkeys')
   await page.getByText('You have no passkey yet.').waitFor()
   await authenticator.verify(false)
   await button(page, 'Add a passkey').click()
@@ -151,6 +154,7 @@ t.test('16.3 a passkey: add, rename, log in by button, by the list of the field,
   t.equal(await authenticator.count(), 1)
   await button(page, 'Add a passkey').click()
   await page.getByText('This device has a passkey for your account already.').waitFor()
+  await page.locator('#passkeys [data-menu]').click()
   await page.getByRole('button', { name: /^Rename / }).click()
   const name = page.getByLabel('Name of the passkey')
   await checkLooks(t, page, 'passkey-rename')
@@ -167,7 +171,8 @@ t.test('16.3 a passkey: add, rename, log in by button, by the list of the field,
   t.equal((await loggedIn).status(), 200)
   await page.waitForURL(`${url}/account`)
   await open(page, 'Security')
-  await button(page, 'Remove <b>Key</b>').waitFor()
+  await openRow(page, 'passkeys')
+  await page.getByText('<b>Key</b>', { exact: true }).waitFor()
   t.notOk(await page.getByText('Last used: never').isVisible())
 
   await withoutOffers(page)
@@ -180,9 +185,11 @@ t.test('16.3 a passkey: add, rename, log in by button, by the list of the field,
   await button(page, 'Log in with a passkey').click()
   await page.waitForURL(`${url}/account`)
   await open(page, 'Security')
-  await button(page, 'Remove <b>Key</b>').waitFor()
+  await openRow(page, 'passkeys')
+  await page.getByText('<b>Key</b>', { exact: true }).waitFor()
 
   await sql`update sessions set auth_time = now() - interval '1 day' where user_id = ${user.id}`
+  await page.locator('#passkeys [data-menu]').click()
   await button(page, 'Remove <b>Key</b>').click()
   await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
   const dialog = page.getByRole('dialog', { name: 'Confirm that it is you' })
@@ -212,6 +219,7 @@ t.test('16.4 a passkey completes a login with a password, and who abandons it ca
   await withoutOffers(page)
   await logIn(page, user)
   const { next } = await enrol(t, page)
+  await openRow(page, 'passkeys')
   await button(page, 'Add a passkey').click()
   await page.getByText('The passkey is added.').waitFor()
   for (const isVerified of [false, true]) {
@@ -282,7 +290,7 @@ t.test('17.1 an API key on the account page: create it with step-up, see it once
   t.equal(await page.getByLabel('passwords:change').count(), 0, 'no key can have it')
   await button(page, 'Create').click()
   const dialog = page.getByRole('dialog', { name: 'Confirm that it is you' })
-  await dialog.getByLabel('Password').fill(user.password)
+  await dialog.getByLabel('Password', { exact: true }).fill(user.password)
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'Your new API key' }).waitFor()
   t.equal(await page.evaluate(() => document.activeElement?.id), 'key-title')
@@ -297,6 +305,7 @@ t.test('17.1 an API key on the account page: create it with step-up, see it once
 
   const item = page.getByRole('listitem').filter({ hasText: 'Deployment <b>' })
   t.match(await item.textContent(), /Last used: never.*bookmarks:create/s)
+  await item.locator('[data-menu]').click()
   await item.getByRole('button').click()
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
   await page.getByText('The API key is deleted.').waitFor()

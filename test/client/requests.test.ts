@@ -142,6 +142,13 @@ t.test('15.4 a POST whose response was lost is repeated with the same key, and w
   t.strictSame([statuses(), response.headers.get('Idempotency-Replayed')], [[undefined, 201], 'true'])
   t.equal((await unwrap(client.get('/api/users/{id}', userOf(data!.id)))).email, email)
 
+  statuses()
+  proxy.loseResponse(/^POST \/api\/posts/)
+  const post = await client.post('/api/posts', { body: { title: email, content: '' } })
+  t.strictSame([statuses(), post.response.headers.get('Idempotency-Replayed')], [[undefined, 201], 'true'])
+  const posts = await unwrap(client.get('/api/posts', { params: { query: { authorId: post.data!.authorId } } }))
+  t.equal(posts.filter(({ title }) => title === email).length, 1)
+
   const form = new FormData()
   form.set('file', new Blob(['Hello']), 'hello.txt')
   form.set('description', 'A greeting')

@@ -108,6 +108,13 @@ export async function addAuthenticator (page: Page) {
   }
 }
 
+/** Opens a row of the page of what a user logs in with, unless it is open. */
+export async function openRow (page: Page, id: 'password' | 'passkeys' | 'totp' | 'identities'): Promise<void> {
+  const row = page.locator(`#${id}-section`)
+  await row.waitFor()
+  if (await row.getAttribute('open') === null) await row.locator('summary').first().click()
+}
+
 /** Returns the brightness of the colour behind a page, from 0 to 255, and by how many pixels the page is too wide. */
 export function look (page: Page): Promise<{ brightness: number, excess: number }> {
   return page.evaluate(() => {

@@ -21,14 +21,14 @@ export interface Events {
   abort (): void
 }
 
-/** Sends a request for server-sent events. The connection is closed when the test ends. */
+/** Sends a request for server-sent events, by default to GraphQL. The connection is closed when the test ends. */
 export async function openEvents (
-  t: Test, usher: Pick<TestUsher, 'app' | 'prefix'>, init: RequestInit & { query?: string } = {}
+  t: Test, usher: Pick<TestUsher, 'app' | 'prefix'>, init: RequestInit & { path?: string, query?: string } = {}
 ): Promise<Events> {
   const controller = new AbortController()
   t.teardown(() => controller.abort())
-  const { query = '', headers, ...rest } = init
-  const response = await fetch(`http://${await hostOf(usher)}${usher.prefix}/graphql${query}`, {
+  const { path = '/graphql', query = '', headers, ...rest } = init
+  const response = await fetch(`http://${await hostOf(usher)}${usher.prefix}${path}${query}`, {
     ...rest,
     signal: controller.signal,
     headers: { accept: 'text/event-stream', ...rest.body && { 'content-type': 'application/json' }, ...headers },

@@ -28,7 +28,7 @@ t.test('15.1 / is a page for browsers, with links to the other pages', async (t)
     t.match(headers, {
       'content-type': 'text/html; charset=utf-8',
       'content-security-policy':
-        "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+        "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
         "script-src 'self'; connect-src 'self'",
       vary: 'Origin, Accept, Accept-Language',
       'x-content-type-options': 'nosniff',

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { waitForTimeSlice } from '../../routes/graphql/live/time-slice.ts'
+import { waitForTimeSlice } from '../../plugins/streams/time-slice.ts'
 
 t.test('7.8 events that are rendered from memory let other requests run in between', async (t) => {
   let turns = 0

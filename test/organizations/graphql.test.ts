@@ -1,5 +1,7 @@
+import postgres from 'postgres'
 import t from 'tap'
 import { createUsher, sharedUsher, type LoggedIn } from '../helpers/app.ts'
+import { testDatabaseUrl } from '../helpers/database.ts'
 import { post } from '../helpers/graphql.ts'
 import { organizationOptions, withOrganizations } from '../helpers/organizations.ts'
 
@@ -68,6 +70,35 @@ t.test('19.2 members are a connection, with the users as the reader may see them
   for (const wrong of [{ first: 0 }, { first: 101 }, { after: 'x' }, { q: 'a' }]) {
     t.match((await list(wrong)).errors, [{ extensions: { code: 'INVALID_INPUT' } }], JSON.stringify(wrong))
   }
+})
+
+t.test('7.8 the members of all organisations of a user are one statement', async (t) => {
+  const statements: string[] = []
+  const client = postgres(await testDatabaseUrl(), {
+    max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) },
+  })
+  t.teardown(() => client.end())
+  const other = await createUsher(t, { ...usher.options, sql: client, databaseUrl: undefined })
+  const owner = await createVerified()
+  const ids = [await found(owner), await found(owner), await found(owner)]
+  const colleague = await createMember(ids[0]!, 'admin')
+  const { headers } = await other.login(owner)
+  async function membersOf (filter: string) {
+    statements.length = 0
+    const query = `{ me { organizations { id members(${filter}) { nodes { user { id } } pageInfo { hasNextPage } } } } }`
+    const { data } = await post(other, { query }, { headers } as LoggedIn)
+    return {
+      lists: ids.map((id) => data.me.organizations.find((one: { id: string }) => one.id === id).members),
+      sent: statements.filter((text) => text.includes('lateral') && text.includes('"memberships"')).length,
+    }
+  }
+  const nodesOf = (...users: { id: string }[]) => users.map(({ id }) => ({ user: { id } }))
+  const all = await membersOf('first: 1')
+  t.same(all.lists, [true, false, false].map((hasNextPage) => ({ nodes: nodesOf(owner), pageInfo: { hasNextPage } })))
+  t.equal(all.sent, 1)
+  const admins = await membersOf('first: 5, role: "admin"')
+  t.same(admins.lists.map(({ nodes }) => nodes as unknown), [nodesOf(colleague), [], []])
+  t.equal(admins.sent, 1)
 })
 
 t.test('7.8 pages of members cost as much as pages of users', async (t) => {

@@ -101,7 +101,8 @@ t.test('19.7 on behalf of an actor the role in the organisation decides', async 
   t.match(await organizations.get(id, asMember), { id })
   const forbidden = { statusCode: 403, code: 'FORBIDDEN' }
   await t.rejects(organizations.update(id, { name: '' }, asMember), forbidden, 'before the body is validated')
-  await t.rejects(organizations.list({}, asMember), forbidden)
+  t.match(await organizations.list({}, asMember), { data: [{ id }] }, 'the own ones, as by REST')
+  await t.rejects(organizations.list({}, { actor: null }), { statusCode: 401, code: 'UNAUTHENTICATED' })
   await t.rejects(organizations.listOf(owner.id, asMember), forbidden)
   await t.rejects(organizations.create({ name: 'Engines', ownerId: owner.id }, asMember), forbidden)
   await t.rejects(organizations.members.update(id, owner.id, { role: 'member' }, asMember), forbidden)

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
+import { untilBlocked } from '../helpers/sql.ts'
 import { newSlug, organizationOptions, withOrganizations } from '../helpers/organizations.ts'
 
 const { options, mails } = organizationOptions({
@@ -158,6 +159,35 @@ t.test('19.2 members are paged, filtered and searched', async (t) => {
   t.equal(second.headers.link, undefined)
 })
 
+t.test('19.2 a search finds all members of a name among many, whether few or many users have it', async (t) => {
+  const owner = await createVerified('Olga Owner')
+  const id = await found(owner)
+  // Members come first, and each of a name that many others have is beyond what a page looks through.
+  await sql`insert into users (id, name, email, role)
+    select gen_random_uuid(), case when n in (1, 2900) then 'Zenobia ' when n > 2990 then 'Smith ' else 'User ' end || n,
+      gen_random_uuid() || '@example.com', 'user' from generate_series(1, 4200) n`
+  await sql`insert into memberships (id, organization_id, user_id, role)
+    select gen_random_uuid(), ${id}, users.id, case when name like 'Smith%' then 'admin' else 'member' end from users
+    where name like 'User %' or name like 'Zenobia %' or name in ('Smith 3000', 'Smith 3001')`
+  async function namesOf (q: string): Promise<{ names: string[], pages: number }> {
+    const names: string[] = []
+    let pages = 0
+    for (let path: string | undefined = `/api/organizations/${id}/members?limit=50&q=${q}`; path; pages++) {
+      const response = await inject('GET', path, { headers: owner.headers })
+      names.push(...response.json().map(({ name }: { name: string }) => name))
+      path = /<([^>]+)>; rel="next"/.exec(String(response.headers.link))?.[1]
+    }
+    return { names: names.sort(), pages }
+  }
+  t.strictSame(await namesOf('zeno'), { names: ['Zenobia 1', 'Zenobia 2900'], pages: 1 })
+  t.strictSame((await namesOf('smith')).names, ['Smith 3000', 'Smith 3001'])
+  t.strictSame(await namesOf('smith%203001'), { names: ['Smith 3001'], pages: 1 })
+  t.strictSame(await namesOf('nobody'), { names: [], pages: 1 })
+  t.equal(new Set((await namesOf('user')).names).size, 2988)
+  t.strictSame((await namesOf('smith&role=admin')).names, ['Smith 3000', 'Smith 3001'])
+  t.strictSame((await namesOf('zeno&role=admin')).names, [])
+})
+
 t.test('19.6 an organisation always has an owner who can log in', async (t) => {
   const owner = await createVerified()
   const id = await found(owner)
@@ -207,6 +237,40 @@ t.test('19.6 two owners who demote or disable each other at the same time leave 
     t.equal(count, '1', results.map(({ statusCode }) => statusCode).join())
     t.ok(results.every(({ statusCode }) => [200, 401, 403, 409].includes(statusCode)))
   }
+})
+
+t.test('19.6 a member who is being disabled does not become the only owner', async (t) => {
+  const owner = await createVerified()
+  const id = await found(owner)
+  const member = await createMember(id)
+  let isDone = false
+  const { promotion } = await sql.begin(async (trx) => {
+    await trx`update users set disabled = true where id = ${member.id}`
+    const promotion = inject('PATCH', `/api/organizations/${id}/members/${member.id}`, {
+      headers: owner.headers, payload: { role: 'owner' },
+    }).finally(() => { isDone = true })
+    await Promise.race([untilBlocked(sql, usher), promotion])
+    t.notOk(isDone, 'it waits, so that what is decided next about owners knows it')
+    return { promotion }
+  })
+  t.equal((await promotion).statusCode, 200)
+  const left = await inject('DELETE', `/api/organizations/${id}/members/${owner.id}`, { headers: owner.headers })
+  t.equal(codeOf(left), 'LAST_OWNER')
+})
+
+t.test('19.6 the deletion of an account waits for a change of an organisation of the user', async (t) => {
+  const owner = await createVerified()
+  const id = await found(owner)
+  const member = await createMember(id)
+  let isDone = false
+  const { deletion } = await sql.begin(async (trx) => {
+    await trx`select from organizations where id = ${id} for no key update`
+    const deletion = inject('DELETE', `/api/users/${member.id}`, { headers: admin.headers }).finally(() => { isDone = true })
+    await Promise.race([untilBlocked(sql, usher), deletion])
+    t.notOk(isDone, 'so that events are stored in the order in which memberships change')
+    return { deletion }
+  })
+  t.equal((await deletion).statusCode, 204)
 })
 
 t.test('19.2 the deletion of an organisation ends its memberships, and host tables may forbid it', async (t) => {

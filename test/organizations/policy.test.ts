@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { LightMyRequestResponse } from 'fastify'
 import t from 'tap'
+import type { Actor } from '../../app.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { newSlug, organizationOptions, withOrganizations } from '../helpers/organizations.ts'
+import { startProvider } from '../helpers/provider.ts'
 
 // This test checks every cell of the table of organisations in docs/policy.md.
 const document = readFileSync(new URL('../../docs/policy.md', import.meta.url), 'utf8')
@@ -12,7 +14,9 @@ const [header = [], ...table] = section.split('\n').filter((line) => line.starts
   .map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim().replaceAll('`', '')))
 const columns = header.slice(1)
 
-const { options, mails } = organizationOptions({ organizations: { maxPerUser: 1000, maxInvitations: 1000 } })
+const { options, mails } = organizationOptions({
+  organizations: { maxPerUser: 1000, maxInvitations: 1000 }, providers: { fake: (await startProvider(t)).options },
+})
 const usher = await createUsher(t, options)
 const { inject, admin } = usher
 const { createVerified, found, add, createMember, tokenTo } = withOrganizations(t, usher, mails)
@@ -88,12 +92,15 @@ const rows: Record<string, Send> = {
   'POST /api/auth/invitations/accept': async (headers) => inject('POST', '/api/auth/invitations/accept', {
     headers, payload: { token: await invitedToken(), name: 'Ada', password: `violet ${randomUUID()}` },
   }),
+  'POST /api/auth/providers/{id}/join': async (headers) => inject('POST', '/api/auth/providers/fake/join', {
+    headers, payload: { token: await invitedToken() },
+  }),
 }
 
 t.test('19.4 the table of docs/policy.md has every route of organisations', async (t) => {
   const { paths } = (await inject('GET', '/docs/json')).json() as { paths: Record<string, object> }
   const routes = Object.entries(paths)
-    .filter(([path]) => /\/(organizations|invitations)\b/.test(path))
+    .filter(([path]) => /\/(organizations|invitations|join)\b/.test(path))
     .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`))
     .filter((route) => !route.startsWith('HEAD'))
   const named = table.map(([what = '']) => what)
@@ -154,4 +161,29 @@ t.test('19.4 the rule of a host gets the organisation, and decides about it', as
   t.equal((await list(owner)).statusCode, 200)
   t.match(seen.slice(0, 2), [{ id, role: 'owner' }, id])
   t.equal((await list(member)).statusCode, 403)
+})
+
+t.test('19.4 a rule of a host that goes by the organisation of the token makes nobody an admin of the service', async (t) => {
+  const inOwn = ({ role, organization }: Actor) => role === 'admin' || organization?.role === 'admin'
+  const given = organizationOptions({
+    policy: { 'organizations:read': inOwn, 'members:list': inOwn, 'members:update': inOwn, 'members:invite': inOwn },
+  })
+  const usher = await createUsher(t, given.options)
+  const { createVerified, found, createMember } = withOrganizations(t, usher, given.mails)
+  const owner = await createVerified()
+  const [id, other] = [await found(owner), await found(await createVerified())]
+  const manager = await createMember(id, 'admin')
+  const { token } = (await usher.inject('POST', '/api/auth/token', {
+    headers: manager.headers, payload: { organizationId: id },
+  })).json()
+  const send = (method: 'GET' | 'PATCH' | 'POST', path: string, payload?: object) => usher.inject(
+    method, `/api/organizations${path}`, { headers: { authorization: `Bearer ${token}` }, ...payload && { payload } }
+  )
+  t.equal((await send('GET', `/${id}/members`)).statusCode, 200)
+  t.equal((await send('PATCH', `/${id}/members/${manager.id}`, { role: 'owner' })).statusCode, 403)
+  t.equal((await send('PATCH', `/${id}/members/${owner.id}`, { role: 'member' })).statusCode, 403)
+  t.equal((await send('POST', `/${id}/members`, { userId: usher.admin.id, role: 'member' })).statusCode, 403)
+  t.match((await send('GET', '')).json(), [{ id }])
+  t.equal((await send('GET', '')).json().length, 1)
+  t.equal((await send('GET', `/${other}`)).statusCode, 404)
 })

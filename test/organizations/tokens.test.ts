@@ -355,6 +355,20 @@ t.test('19.3 a key of an organisation acts for it, and ends with the membership 
   }
 })
 
+t.test('19.3 the node that has ended a membership rejects its API key at once', async (t) => {
+  // The notification of the end of the key takes a moment longer.
+  for (let round = 0; round < 20; round++) {
+    const session = await one.createUser()
+    const member = await createMember('member', session)
+    await join(admin.id, member.organizationId, 'owner')
+    const { headers } = await createKey(one, session, { name: 'Robot', organizationId: member.organizationId })
+    t.equal((await ask(one, { headers })).statusCode, 200)
+    const path = `/api/organizations/${member.organizationId}/members/${member.id}`
+    t.equal((await inject('DELETE', path, { headers: admin.headers })).statusCode, 204)
+    t.match((await ask(one, { headers })).json(), { code: 'INVALID_TOKEN' })
+  }
+})
+
 t.test('19.3 without the option, a key of an organisation is rejected', async (t) => {
   const { organizations, ...rest } = one.options
   const without = await createUsher(t, rest)

@@ -4,6 +4,7 @@ import t from 'tap'
 import { field, readDesign, table } from '../../routes/pages/components.ts'
 import { renderDesignPage } from '../../routes/pages/design-page.ts'
 import { attributes, html, type HtmlValue } from '../../routes/pages/html.ts'
+import { lineColorOn, luminanceOf } from '../../schema/options/color.ts'
 
 const evil = '"><script>alert(1)</script>\''
 
@@ -45,4 +46,16 @@ t.test('15.2 the page of all components has no inline script or style, and shows
   const page = `${renderDesignPage({ assets: 'assets/', icon: 'icon.svg' })}`
   t.notMatch(page, /<style| style=| on\w+=|<script>|https?:/)
   t.match(page, '&lt;script&gt;alert(1)')
+})
+
+t.test('15.2 the focus has the color of the host, or the nearest one that can be seen', async (t) => {
+  t.equal(lineColorOn('#eceef1', '#1d4ed8'), '#1d4ed8')
+  t.strictSame([lineColorOn('#eceef1', '#ffee00'), lineColorOn('#22262d', '#1d4ed8')], ['#8c8300', '#3f69de'])
+  for (const color of ['#000', '#fff', '#7f7f7f', '#fe0', '#00f', '#0a0']) {
+    for (const background of ['#eceef1', '#22262d']) {
+      const line = lineColorOn(background, color)
+      const [lighter, darker] = [luminanceOf(line), luminanceOf(background)].sort((one, other) => other - one)
+      t.ok((lighter! + 0.05) / (darker! + 0.05) >= 3, `${color} on ${background}: ${line}`)
+    }
+  }
 })

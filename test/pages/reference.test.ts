@@ -45,6 +45,8 @@ const CONFIRMATION_ERRORS = { schema: { $ref: '#/components/schemas/Confirmation
 
 const { inject, admin, options } = await sharedUsher()
 
+const articleOf = (body: string, id: string): string => new RegExp(`<article class="operation" id="operation-${id}">[^]*?</article>`).exec(body)![0]
+
 t.test('8 GET /docs/json', async (t) => {
   const response = await inject('GET', '/docs/json')
   const document = response.json<Document>()
@@ -176,6 +178,12 @@ t.test('8 GET /docs/json', async (t) => {
       'POST /api/uploads/{id}/links': '201 400 401 403 404 408 409 413 415 500 503 bearer',
       'GET /api/uploads/{id}/links': '200 401 403 404 500 503 bearer',
       'DELETE /api/uploads/{id}/links/{linkId}': '204 400 401 403 404 408 413 415 500 503 bearer',
+      'GET /api/posts': '200 304 400 401 403 412 500 503 ',
+      'POST /api/posts': '201 400 401 403 404 408 409 410 413 415 422 429 500 503 bearer',
+      'GET /api/posts/events': '200 400 401 403 410 429 500 503 ',
+      'GET /api/posts/{id}': '200 304 401 403 404 412 500 503 ',
+      'PATCH /api/posts/{id}': '200 400 401 403 404 408 412 413 415 500 503 bearer',
+      'DELETE /api/posts/{id}': '204 400 401 403 404 408 412 413 415 500 503 bearer',
       'GET /api/redirect': '302 500 503 ',
     })
     t.strictSame(document.components.securitySchemes, {
@@ -308,7 +316,8 @@ t.test('8 GET /docs/json', async (t) => {
       'POST /api/auth/step-up', 'POST /api/auth/totp/confirm', 'POST /api/auth/email-verification/check',
       'POST /api/auth/email-verification/confirm', 'POST /api/auth/undo/check', 'POST /api/auth/undo',
       'POST /api/auth/providers/{id}/link', 'POST /api/auth/providers/{id}/step-up',
-      'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}', 'PATCH /api/uploads/{id}',
+      'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}', 'POST /api/posts', 'PATCH /api/posts/{id}',
+      'PATCH /api/uploads/{id}',
       'POST /api/uploads/{id}/links'].sort())
     for (const [name, example] of Object.entries(examples)) t.type(example, 'object', name)
     t.strictSame(
@@ -318,8 +327,8 @@ t.test('8 GET /docs/json', async (t) => {
       operations.filter(({ name }) => name.startsWith('PATCH '))
         .flatMap(({ operation }) => Object.keys(operation.requestBody!.content)),
       ['application/json', 'application/merge-patch+json', 'application/json', 'application/merge-patch+json',
-        'application/json', 'application/offset+octet-stream'],
-      'of passkeys, of users and of uploads'
+        'application/json', 'application/merge-patch+json', 'application/json', 'application/offset+octet-stream'],
+      'of passkeys, of users, of posts and of uploads'
     )
     t.match(document.components.schemas.UploadForm, { properties: { description: { examples: ['A greeting'] } } })
 
@@ -353,12 +362,12 @@ t.test('8 GET /docs/json', async (t) => {
       t.match(page.headers, {
         'content-type': 'text/html; charset=utf-8',
         'content-security-policy':
-          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+          "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
       })
       const links = [...page.body.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, link]) => link!)
       t.equal(links.filter((link) => link.startsWith(files)).length, 6)
       for (const link of new Set(links)) {
-        t.ok(/^\.\/|^\/(graphql|docs\/)/.test(link), link)
+        t.ok(/^\.\.?\/|^\/(graphql|docs\/)/.test(link), link)
         const { pathname } = new URL(link, `http://localhost${path}`)
         t.equal((await inject('GET', pathname, { headers: { accept: 'text/html' } })).statusCode, 200, link)
       }
@@ -369,7 +378,7 @@ t.test('8 GET /docs/json', async (t) => {
     }
   })
 
-  t.test('15.3 the page has each operation and each schema once, collapsed, and its links lead somewhere', async (t) => {
+  t.test('15.3 the page has each operation and each schema once, lists all operations, and its links lead somewhere', async (t) => {
     const { body } = await inject('GET', '/docs')
     const ids = [...body.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id!)
     t.strictSame(ids.filter((id, index) => ids.indexOf(id) !== index), [])
@@ -382,9 +391,31 @@ t.test('8 GET /docs/json', async (t) => {
     t.ok(targets.length > 200)
     t.strictSame(targets.filter((id) => !ids.includes(id)), [])
     t.notMatch(body, /<details[^>]* open/)
-    const [, createUser] = /<details class="operation" id="operation-createUser">([^]*?)<ul class="members">/.exec(body)!
+    const [, list] = /<ul class="index">([^]*?)<\/nav>/.exec(body)!
+    t.strictSame([...list!.matchAll(/href="#operation-(\w+)"/g)].map(([, id]) => id).sort(), operations.map(({ operation }) => operation.operationId).sort())
+    t.match([...list!.matchAll(/class="group"[^>]*>([^<]+)</g)].map(([, name]) => name), ['Auth', 'Users', 'Uploads', 'Passkeys'], 'the core is first')
+    const createUser = articleOf(body, 'createUser')
+    t.match(createUser, 'curl -X POST &quot;$BASE/api/users&quot;', 'a command is there without scripts')
+    t.match(createUser, '<summary>1 optional parameter</summary>')
     t.match(createUser, '<label for="createUser-header-Idempotency-Key">')
     t.match(createUser, '&quot;email&quot;: &quot;ada@example.com&quot;', 'the example can be sent as it stands')
+  })
+
+  t.test('15.3 what a failure says is what it says of that operation', async (t) => {
+    const { body } = await inject('GET', '/docs')
+    const says = (id: string, status: string) =>
+      new RegExp(`<span class="badge (?:warning|error)">${status}</span><div>(?:<code>\\w+</code> )?<span class="says">([^<]+)`).exec(articleOf(body, id))![1]
+    t.equal(says('createUser', '400'), 'name is required. email is required')
+    t.equal(says('createUser', '409'), 'This email address is already taken')
+    t.equal(says('listUsers', '400'), 'q must be at least 2 characters. kind must be one of person, service')
+    t.equal(says('updateUser', '400'), 'name must be a string. email must be a string')
+    t.equal(says('endOtherSessions', '400'), 'body is not valid JSON')
+    t.equal(says('removePasskey', '409'), 'The last way to sign in cannot be removed: set a password or add another one first')
+    const { errors } = (await inject('POST', '/api/users', { headers: admin.headers, payload: {} })).json()
+    t.strictSame(errors, ['name is required', 'email is required'], 'as the operation does')
+    const bodies = operations.flatMap(({ operation }) => operation.responses['409'] ? [articleOf(body, operation.operationId)] : [])
+    t.ok(bodies.length > 20)
+    for (const article of bodies) t.match(article, /badge warning">409<\/span><div><code>\w+<\/code>/)
   })
 
   t.test('8 GET /docs/static sends an unchanged file only once, and 404 for an unknown one', async (t) => {

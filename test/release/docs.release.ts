@@ -36,15 +36,21 @@ t.test('15.3 /docs of the node', async (t) => {
 
   await t.test('15.3 the filter finds operations, and an address opens one', async (t) => {
     const { page, problems } = await openPage(t, `${url}/docs#operation-createUpload`)
-    const shown = page.locator('.operation:visible')
-    await page.locator('#operation-createUpload form').waitFor()
-    await page.getByLabel('Find an operation').fill('PasskeyS delete')
-    t.strictSame(await shown.evaluateAll((all) => all.map(({ id }) => id)), [
-      'operation-removePasskey', 'operation-removeUserPasskey',
+    const shown = page.locator('.index ul a:visible')
+    await page.locator('.index [aria-current]', { hasText: 'Create upload' }).waitFor()
+    const heading = (await page.getByRole('link', { name: 'Create upload', exact: true }).last().boundingBox())!
+    t.ok(heading.y >= 56 && heading.y < 300, `${heading.y}: below the bar`)
+    await page.keyboard.press('/')
+    await page.keyboard.type('PasskeyS delete')
+    t.strictSame(await shown.evaluateAll((all) => all.map((link) => link.getAttribute('href'))), [
+      '#operation-removePasskey', '#operation-removeUserPasskey',
     ])
     t.match(await page.locator('#found').innerText(), /^2 of \d+ operations$/)
-    await page.getByLabel('Find an operation').fill('')
-    t.equal(await shown.count(), 0, 'collapsed')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(`${url}/docs#operation-removePasskey`)
+    await page.locator('.index [aria-current]', { hasText: 'Remove passkey' }).waitFor()
+    await page.getByRole('searchbox', { name: 'Find an operation' }).fill('')
+    t.ok(await shown.count() > 80)
     t.strictSame(problems, [])
   })
 
@@ -56,9 +62,13 @@ t.test('15.3 /docs of the node', async (t) => {
     t.equal(await upload.getByLabel('description').inputValue(), 'A greeting')
     t.equal(await send(upload), '200')
     const { fileUrl } = JSON.parse(await upload.locator('.answer pre').first().innerText()) as { fileUrl: string }
-    await open(page, '#operation-createUpload .answer details:last-child')
-    t.match(await upload.getByRole('region', { name: 'curl' }).innerText(), /-H "Authorization: Bearer \$TOKEN".*-F 'file=@a\.txt'/s)
+    t.match(await upload.getByRole('group', { name: 'curl' }).innerText(), /-H "Authorization: Bearer \$TOKEN".*-F 'file=@a\.txt'/s)
     const users = await open(page, '#operation-listUsers')
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await users.getByLabel('limit').fill('7')
+    await users.getByRole('button', { name: 'Copy' }).click()
+    await users.getByRole('button', { name: 'Copied' }).waitFor()
+    t.match(await page.evaluate(() => navigator.clipboard.readText()), `curl -X GET '${url}/api/users?limit=7'`)
     await users.getByLabel('Accept').selectOption('application/vnd.api.v2+json')
     await users.getByLabel('limit').fill('1')
     t.equal(await send(users), '200')
@@ -83,13 +93,14 @@ t.test('15.3 /docs of the node', async (t) => {
     await send('/api/auth/totp/confirm', { code: codeOf(secret, used) }, headers)
 
     const { page, problems } = await openPage(t, `${url}/docs/`)
+    await logInButton(page).click()
     await page.getByRole('textbox', { name: 'E-mail address' }).fill(user.email)
     await page.getByRole('textbox', { name: 'Password' }).fill(user.password)
     await page.getByRole('button', { name: 'Log in', exact: true }).click()
-    await page.getByRole('textbox', { name: 'Code' }).fill(codeOf(secret, used + 1))
+    await page.locator('#sign-in [name=code]').fill(codeOf(secret, used + 1))
     await page.getByRole('button', { name: 'Log in', exact: true }).click()
-    await page.getByText(`Logged in as ${user.email}`).waitFor()
-    t.notOk(await page.getByRole('textbox', { name: 'Code' }).isVisible())
+    await seeUser(page, user.email)
+    t.notOk(await page.locator('#sign-in [name=code]').isVisible())
     t.strictSame(problems, [FAILED_401])
   })
 
@@ -98,7 +109,7 @@ t.test('15.3 /docs of the node', async (t) => {
     const login = await open(page, '#operation-logIn')
     await login.getByLabel('Body').fill(JSON.stringify({ email: admin.email, password: admin.password }))
     await login.getByRole('button', { name: 'Send' }).click()
-    await page.getByText(`Logged in as ${admin.email}`).waitFor()
+    await seeUser(page, admin.email)
     t.strictSame(await readProtected(page), ['200', admin.email])
 
     const sessions = await (await fetch(`${url}/api/auth/sessions`, { headers: admin.headers })).json() as
@@ -108,7 +119,7 @@ t.test('15.3 /docs of the node', async (t) => {
     }
     await page.reload()
     await page.getByText('Your session has ended. Log in again.').waitFor()
-    t.ok(await page.getByRole('textbox', { name: 'E-mail address' }).isVisible())
+    t.ok(await logInButton(page).isVisible())
   })
 })
 
@@ -117,6 +128,7 @@ t.test('15.3 /docs of a host', async (t) => {
 
   await t.test('15.3 logging in authorizes the page, survives a reload, and ends with logging out', async (t) => {
     const { page, foreign, problems } = await openPage(t, `${url}/docs/`)
+    await logInButton(page).click()
     await page.getByRole('textbox', { name: 'E-mail address' }).fill(admin.email)
     await page.getByRole('textbox', { name: 'Password' }).fill('not the password')
     await page.getByRole('button', { name: 'Log in', exact: true }).click()
@@ -125,21 +137,21 @@ t.test('15.3 /docs of a host', async (t) => {
 
     await page.getByRole('textbox', { name: 'Password' }).fill(admin.password)
     await page.getByRole('button', { name: 'Log in', exact: true }).click()
-    await page.getByText(`Logged in as ${admin.email}`).waitFor()
+    await seeUser(page, admin.email)
     t.strictSame(await readProtected(page), ['200', admin.email])
     const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))
     t.notMatch(stored, /eyJ/, 'no token is stored')
 
     await page.reload()
-    await page.getByText(`Logged in as ${admin.email}`).waitFor()
+    await seeUser(page, admin.email)
     t.strictSame(await readProtected(page), ['200', admin.email])
     // The form is there before the session has ended.
     const ended = page.waitForResponse(/\/auth\/logout$/)
-    await page.getByRole('button', { name: 'Log out', exact: true }).click()
+    await logOut(page)
     await ended
-    await page.getByRole('textbox', { name: 'E-mail address' }).waitFor()
+    await logInButton(page).waitFor()
     await page.reload()
-    await page.getByRole('textbox', { name: 'E-mail address' }).waitFor()
+    await logInButton(page).waitFor()
     t.strictSame(await readProtected(page), ['401', undefined])
     t.strictSame({ foreign, problems }, { foreign: [], problems: [FAILED_401] })
   })
@@ -148,18 +160,19 @@ t.test('15.3 /docs of a host', async (t) => {
 t.test('15.3 a login at /login, which the reference leads to, authorizes it and GraphiQL', async (t) => {
   const { url, admin } = await served['a host']!(t)
   const { page, problems } = await openPage(t, `${url}/docs`)
+  await logInButton(page).click()
   await page.getByRole('link', { name: 'More ways to log in' }).click()
   await page.getByLabel('E-mail address').first().fill(admin.email)
   await page.getByLabel('Password', { exact: true }).fill(admin.password)
   await page.getByRole('button', { name: 'Log in', exact: true }).click()
   await page.waitForURL(`${url}/docs`)
-  await page.getByText(`Logged in as ${admin.email}`).waitFor()
+  await seeUser(page, admin.email)
   t.strictSame(await readProtected(page), ['200', admin.email])
 
   await page.goto(`${url}/graphql`)
-  await page.getByText(`Logged in as ${admin.email}`).waitFor()
+  await seeUser(page, admin.email)
   t.strictSame(await page.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith('usher'))), [])
-  await page.getByRole('button', { name: 'Log out', exact: true }).click()
+  await logOut(page)
   await page.goto(`${url}/login`)
   await page.getByLabel('E-mail address').first().waitFor()
   t.notOk(await page.locator('#logged-in').isVisible(), 'logging out ends the session of all pages')
@@ -171,10 +184,21 @@ t.test('15.3 /docs is accessible and fits, light on a desktop and dark on a phon
   for (const { name, ...options } of oppositeLooks) {
     if (options.colorScheme === 'dark') options.viewport = { ...options.viewport, width: 360 }
     const { page, foreign, problems } = await openPage(t, `${url}/docs`, options)
-    await page.locator('#find').waitFor()
-    const isFolded = !await page.getByRole('textbox', { name: 'Password' }).isVisible()
-    t.equal(isFolded, options.colorScheme === 'dark', 'the login is folded on a phone')
-    for (const state of ['collapsed', 'open']) {
+    const isPhone = options.colorScheme === 'dark'
+    await logInButton(page).waitFor()
+    t.equal(await page.locator('#find').isVisible(), !isPhone, 'the list is beside the content, or over it')
+    t.equal(await page.locator('#operation-listUsers .optional').getAttribute('open') === null, isPhone, 'optional parameters are folded on a phone')
+    if (isPhone) {
+      await page.getByRole('button', { name: 'Find an operation' }).click()
+      await page.keyboard.type('create user')
+      t.strictSame(await violationsIn(page), [], 'the list')
+      await page.locator('.index a:visible', { hasText: /^POST Create user$/ }).click()
+      await page.locator('#find').waitFor({ state: 'hidden' })
+      const path = (await page.locator('#operation-createUser .path').boundingBox())!
+      const code = (await page.locator('#operation-createUser .request').boundingBox())!
+      t.ok(path.y >= 0 && path.y < options.viewport.height && path.height < 40 && code.y > path.y, 'in one line, with the example below')
+    }
+    for (const state of ['folded', 'open']) {
       const { brightness, excess } = await look(page)
       t.equal(brightness < 128, options.colorScheme === 'dark', `${name}: ${brightness}`)
       t.equal(excess, 0, `${name}, ${state}`)
@@ -189,27 +213,55 @@ t.test('8 /docs/guide is an index with a search, accessible and fitting, light o
   const { url } = await served['a host']!(t)
   for (const { name, ...options } of oppositeLooks) {
     const { page, foreign, problems } = await openPage(t, `${url}/docs`, options)
-    await page.getByRole('link', { name: 'Documents', exact: true }).click()
+    const isPhone = options.colorScheme === 'dark'
+    if (isPhone) await page.getByRole('button', { name: 'Operations' }).click()
+    await page.locator('a:visible', { hasText: /^Documents$/ }).click()
+    await page.waitForURL(`${url}/docs/guide`)
+    await page.locator('[data-search]').waitFor()
+    await page.keyboard.press('/')
     await page.getByRole('searchbox').fill('bcrypt hashes of passw')
     await page.getByRole('status').getByText(/^\d+ results?$/).waitFor()
-    await page.getByRole('link', { name: 'Moving users to Usher, and away from it: Hashes of passwords' }).click()
+    t.strictSame(await violationsIn(page), [], `${name}, search`)
+    const found = page.getByRole('link', { name: /^Hashes of passwords Moving users to Usher, and away from it/ })
+    t.strictSame((await found.locator('mark').allInnerTexts()).slice(0, 1), ['passwordHash'], 'with the words that were found')
+    await found.click()
     await page.waitForURL(`${url}/docs/guide/operations/import#hashes-of-passwords`)
     for (const path of ['', '/contract', '/settings', '/operations/import', '/troubleshooting']) {
       await page.goto(`${url}/docs/guide${path}`)
       t.strictSame(await violationsIn(page), [], `${name}, ${path}`)
       t.equal((await look(page)).excess, 0, `${name}, ${path}`)
     }
+    if (isPhone) {
+      await page.getByRole('button', { name: 'Documents', exact: true }).click()
+      t.strictSame(await violationsIn(page), [], `${name}, tree`)
+      await page.keyboard.press('Escape')
+    }
+    await page.getByRole('button', { name: 'Search the documents' }).click()
     await page.getByRole('searchbox').fill('xylophone')
     await page.getByText('Nothing has all of these words.').waitFor()
     t.strictSame({ foreign, problems }, { foreign: [], problems: [] }, name)
   }
 })
 
+const logInButton = (page: Page): Locator => page.locator('#sign-in summary', { hasText: 'Log in' })
+
+async function logOut (page: Page): Promise<void> {
+  await page.locator('#sign-in summary:visible').click()
+  await page.getByRole('button', { name: 'Log out', exact: true }).click()
+}
+
+/** Waits until the bar has the name of a user, whose address is below it. */
+async function seeUser (page: Page, email: string): Promise<void> {
+  await page.locator('#sign-in b', { hasText: email }).waitFor({ state: 'attached' })
+  await page.locator('#sign-in summary bdi').waitFor()
+}
+
 async function logIn (page: Page, { email, password }: { email: string, password: string }): Promise<void> {
+  await logInButton(page).click()
   await page.getByRole('textbox', { name: 'E-mail address' }).fill(email)
   await page.getByRole('textbox', { name: 'Password' }).fill(password)
   await page.getByRole('button', { name: 'Log in', exact: true }).click()
-  await page.getByText(`Logged in as ${email}`).waitFor()
+  await seeUser(page, email)
 }
 
 // Returns the status of GET /api/protected, and the user's address.
@@ -222,8 +274,9 @@ async function readProtected (page: Page): Promise<[status: string, email: strin
 
 /** Sends an operation, and returns the status of the response. */
 async function send (operation: Locator): Promise<string> {
+  await operation.locator('.answer').evaluate((answer) => answer.replaceChildren())
   await operation.getByRole('button', { name: 'Send' }).click()
-  const status = operation.locator('.answer > p.strong')
+  const status = operation.locator('.answer .panel-head .badge')
   await status.waitFor()
   return /^\d+/.exec(await status.innerText())?.[0] ?? await status.innerText()
 }

@@ -238,7 +238,7 @@ async function serveExample (t: Test, files: string): Promise<string> {
 
 async function logIn (page: Page): Promise<void> {
   await page.getByLabel('E-mail address').fill('admin@example.com')
-  await page.getByLabel('Password').fill('horse battery staple')
+  await page.getByLabel('Password', { exact: true }).fill('horse battery staple')
   await page.getByRole('button', { name: 'Log in', exact: true }).click()
 }
 
@@ -249,7 +249,7 @@ t.test('15.4 examples/html needs no build', async (t) => {
   t.equal(await page.locator('#name').textContent(), 'Admin')
   t.strictSame(await violationsIn(page), [])
   await page.getByRole('button', { name: 'Log out' }).click()
-  await page.getByLabel('Password').waitFor()
+  await page.getByLabel('Password', { exact: true }).waitFor()
 })
 
 t.test('15.6 examples/react compiles with React 19, and Vite builds a page that works', async (t) => {
@@ -308,7 +308,7 @@ t.test('15.6 examples/next: server components know the user, and reject an ended
   await app.usher.sessions.endAll(id)
   await page.goto(`http://localhost:${port}/`)
   await page.getByRole('main').getByRole('link', { name: 'Log in' }).click()
-  await page.getByLabel('Password').waitFor()
+  await page.getByLabel('Password', { exact: true }).waitFor()
   t.equal(page.url(), `http://localhost:${port}/sign-in?returnTo=%2Fnotes`)
   t.strictSame(problems.filter((problem) => !/status of 40[14]/.test(problem)), [])
 })

@@ -98,6 +98,7 @@ const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
   'plugins/mail-links/sign-ups.ts': { PENDING_OF_RECIPIENT: OWNERS, createAfterResponse: NETWORKS },
   // Logins are charged to their networks before, and those that wait take a thread less than a second.
   'plugins/sign-in/passkeys/verifier.ts': { MAX_PENDING: BEHIND },
+  'plugins/sign-in/passwords/breached.ts': { MAX_WAITING: NETWORKS, 'new FairQueue': NETWORKS, createSampler: SERVICE },
   'plugins/sign-in/passwords/passwords.ts': { WAITING: NETWORKS, 'new FairQueue': NETWORKS },
   // Beyond it, a rejection is not delayed.
   'plugins/throttle/tarpit.ts': { MAX_WAITING: SERVICE },
@@ -135,6 +136,7 @@ const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
     createSampler: SERVICE,
   },
   'plugins/posts/posts.ts': { createRecentRejections: OWNERS },
+  'plugins/streams/connections.ts': { 'new ClientQuota': NETWORKS },
   'plugins/support/client-quota.ts': { limitOf: NETWORKS },
   'plugins/support/after-response.ts': { WAITING: NETWORKS, 'new FairQueue': NETWORKS },
   'plugins/uploads/s3/requests.ts': { MAX_DOWNLOADS: BEHIND, MAX_OTHERS: SERVICE },

@@ -53,26 +53,28 @@ export default {
         require: mail ? requireMailer : () => {},
         async change (context, user) {
           if (mail) await sendLink(context, user)
-          else await replace(context, user, { password: randomBytes(32).toString('base64url'), shown: null }, options)
+          else await replace(context, user, { password: randomBytes(32).toString('base64url'), shown: null, isChosen: false }, options)
           return true
         },
       })
     }
     return withService(shell, async (context) => {
       const user = await findUser(context.db, args[0] ?? '')
-      return mail ? sendLink(context, user) : replace(context, user, await readPassword(isGiven, shell), options)
+      if (mail) return sendLink(context, user)
+      const given = { ...await readPassword(isGiven, shell), isChosen: isGiven === true }
+      return replace(context, user, given, options)
     })
   },
 } satisfies Command
 
 async function replace (
-  { app, caller }: ServiceContext, user: UserRow, { password, shown }: { password: string, shown: string | null },
+  { app: { usherAccounts: accounts, usherSignIn: { passwords } }, caller }: ServiceContext, user: UserRow,
+  { password, shown, isChosen }: { password: string, shown: string | null, isChosen: boolean },
   options: SetPasswordOptions
 ) {
   rejectPersonalWords(parse({ password }).password, user)
-  const passwordHash = await app.usherSignIn.passwords.hash(password)
-  const { endedSessions, removed, remaining } =
-    await app.usherAccounts.setPassword(caller, user.id, passwordHash, options)
+  const passwordHash = await (isChosen ? passwords.hashChosen(password) : passwords.hash(password))
+  const { endedSessions, removed, remaining } = await accounts.setPassword(caller, user.id, passwordHash, options)
   const result = shown === null ? 'was replaced' : `is now ${shown} (not shown again)`
   return {
     text: [

@@ -135,9 +135,9 @@ export function createApiKeys (
       caller.authorize('api-keys:delete', { ownerId: userId })
       if (caller.actor?.id !== userId) await users.get(userId, caller.client)
       await db.transaction().execute(async (trx) => {
-        if (!await lockUser(trx, userId)) {
-          throw caller.actor?.id === userId ? new InvalidToken() : new UserNotFound()
-        }
+        const user = await lockUser(trx, userId)
+        if (!user) throw caller.actor?.id === userId ? new InvalidToken() : new UserNotFound()
+        caller.authorizeOver(user, 'api-keys:delete')
         await deleteApiKey(trx, userId, id)
         if (revokesLinks) await revokeUploadLinksOfKey(trx, id, audit.contextOf(caller))
         await credentials.recordRemoved(trx, caller, userId, 'api-key')

@@ -67,7 +67,10 @@ export function createApiKeyVerification (
     if (found.organization && !isKnownRole(options, found.organization)) throw new InvalidToken()
     const added = await claims.of(found.user)
     // It may have been deleted since it was read, and this node was notified of that before it began to watch.
-    if (sessions.hasEnded(found.keyId)) throw new InvalidToken()
+    const { keyId, organization } = found
+    if (sessions.hasEnded(keyId) || (organization && sessions.hasEnded(organization.membershipId))) {
+      throw new InvalidToken()
+    }
     // Another request may have read it as well.
     const known = remembered.get(digest)
     if (known && known.claimsUntil > clock.now()) return known
@@ -96,7 +99,9 @@ export function createApiKeyVerification (
       key.generation = -1
     }
     const key: RememberedKey = {
-      token: { id: keyId, kid: '', expires: expiresAt?.getTime() ?? Infinity },
+      token: {
+        id: keyId, kid: '', expires: expiresAt?.getTime() ?? Infinity, membershipId: organization?.membershipId,
+      },
       actor,
       isMultiFactor: multiFactor || kind === 'service',
       claimsUntil: options.claims ? clock.now() + options.accessTokenSeconds * 1000 : Infinity,

@@ -239,6 +239,7 @@ export function createPasskeys (dependencies: Dependencies) {
       sessions.markEnded(await db.transaction().execute(async (trx) => {
         const user = await lockUser(trx, userId)
         if (!user) throw actorId === userId ? new InvalidToken() : new UserNotFound()
+        caller.authorizeOver(user, 'passkeys:remove')
         await deletePasskey(trx, userId, id, { providers, loginMail: options.loginMail })
         await credentials.recordRemoved(trx, caller, userId, 'passkey')
         const ended = actorId === userId ? [] : endedOf(await repairAccount(trx, userId, 'removal-by-admin', { actorId }))

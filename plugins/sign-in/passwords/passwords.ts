@@ -55,6 +55,9 @@ export interface Hashing {
 export const hashingOf = ({ client, address, actor, isHost }: Caller): Hashing =>
   ({ client, address, isKnown: actor !== null || isHost })
 
+/** Throws `BreachedPassword` if a password, in the form that is hashed, has appeared in a breach. */
+export type RejectBreached = (password: string, hashing: Hashing) => Promise<void>
+
 export type Passwords = ReturnType<typeof createPasswords>
 
 /**
@@ -62,7 +65,7 @@ export type Passwords = ReturnType<typeof createPasswords>
  * bounded pool, so that logins do not slow down other requests (contract 4).
  */
 export function createPasswords (
-  { lifecycle, database: { breaker, db }, telemetry: { metrics }, options }: Core
+  { lifecycle, database: { breaker, db }, telemetry: { metrics }, options }: Core, rejectBreached: RejectBreached
 ) {
   const { log } = lifecycle
   const { passwordHash: cost } = options
@@ -138,13 +141,25 @@ export function createPasswords (
     })
   }
 
+  const hashInTurn = (password: string, hashing: Hashing): Promise<string> =>
+    run('new', () => hash(normalizePassword(password), parameters), hashing)
+
   return {
     /**
-     * Hashes a password. Throws `Overloaded` if too many jobs wait, `DatabaseUnavailable`, and `ClientDisconnected` if
-     * the client has disconnected before its turn.
+     * Hashes a password that a user has or that was generated, without looking it up among breached ones. Throws
+     * `Overloaded` if too many jobs wait, `DatabaseUnavailable`, and `ClientDisconnected` if the client has
+     * disconnected before its turn.
      */
-    hash: (password: string, hashing: Hashing = {}): Promise<string> =>
-      run('new', () => hash(normalizePassword(password), parameters), hashing),
+    hash: (password: string, hashing: Hashing = {}): Promise<string> => hashInTurn(password, hashing),
+
+    /**
+     * Hashes a password that somebody has chosen. Throws what `hash` throws, and `BreachedPassword` if it has appeared
+     * in a breach (contract 23.1). That depends on the password only, so it tells nothing about accounts.
+     */
+    async hashChosen (password: string, hashing: Hashing = {}): Promise<string> {
+      await rejectBreached(normalizePassword(password), hashing)
+      return hashInTurn(password, hashing)
+    },
 
     /**
      * Returns what is known about a hash that a password matches, or undefined if it does not. Every failure takes the

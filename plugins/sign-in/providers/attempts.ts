@@ -3,8 +3,11 @@ import { STATE_SECONDS } from '../../../schema/sign-in/providers.ts'
 import type { Core } from '../../core.ts'
 import type { SigningKeys } from '../../access/signing-keys.ts'
 
-/** What somebody wants from a provider: to log in, to link an identity to an account, or to prove to be its user. */
-export type Intent = 'login' | 'link' | 'step-up'
+/**
+ * What somebody wants from a provider: to log in, to accept an invitation to an organisation with a new account, to
+ * link an identity to an account, or to prove to be its user.
+ */
+export type Intent = 'login' | 'join' | 'link' | 'step-up'
 
 /** An attempt, as it was begun. */
 export interface Attempt {
@@ -15,6 +18,8 @@ export interface Attempt {
   /** Whose session it is for, unless somebody logs in. */
   userId?: string | undefined
   sessionId?: string | undefined
+  /** The hash of the token of the invitation that is accepted, in base64url. */
+  invitation?: string | undefined
 }
 
 /** What the provider gets, and what it must send back or be shown. */
@@ -46,6 +51,7 @@ interface Stored {
   r?: string | undefined
   u?: string | undefined
   s?: string | undefined
+  v?: string | undefined
   b: number
   n: string
 }
@@ -68,10 +74,12 @@ export function createAttempts (
      * Returns the state of an attempt, in base64url, and its secrets.
      * @param browser the secret in the cookie of the browser
      */
-    create (browser: string, { provider, intent, returnTo, userId, sessionId }: Attempt): Secrets & { state: string } {
+    create (
+      browser: string, { provider, intent, returnTo, userId, sessionId, invitation }: Attempt
+    ): Secrets & { state: string } {
       const n = randomBytes(16).toString('base64url')
       const stored: Stored = {
-        p: provider, i: intent, r: returnTo, u: userId, s: sessionId, b: Math.floor(clock.now()), n,
+        p: provider, i: intent, r: returnTo, u: userId, s: sessionId, v: invitation, b: Math.floor(clock.now()), n,
       }
       const iv = randomBytes(IV_BYTES)
       const cipher = createCipheriv('aes-256-gcm', keyOf(browser), iv)
@@ -108,6 +116,7 @@ export function createAttempts (
         returnTo: stored.r,
         userId: stored.u,
         sessionId: stored.s,
+        invitation: stored.v,
         begunAt: stored.b,
         // A signature of ECDSA can be changed into another valid one, so it does not count.
         hash: createHash('sha256').update(signed).digest(),

@@ -28,6 +28,7 @@ import { Forbidden, UsherError } from '../../../schema/http/errors.ts'
 import { baseUrlOf } from '../../../schema/options/public-url.ts'
 import type { PresetName } from '../../../schema/options/providers.ts'
 import { foldEmail } from '../../../schema/strings/address.ts'
+import { OtherAddress } from '../../../schema/organizations/organizations.ts'
 import { EmailTaken, ServiceUser, UserNotFound } from '../../../schema/users/users.ts'
 import type { Audit } from '../../audit/index.ts'
 import type { Core } from '../../core.ts'
@@ -76,6 +77,12 @@ export interface ProviderAccounts {
   create: CreateProviderUser
   /** Sends a mail whose link creates the user, if the address is free. Returns what only this browser may know. */
   signUp: (user: { name: string, email: string }, identity: SignUpIdentity) => Promise<string>
+  /**
+   * Creates the user of an invitation, and what `inTransaction` adds. Rejects with `InvalidInput` if it is void,
+   * `OtherAddress`, and `InvitationLoginRequired` if an account has the address.
+   * @param hash that of the token of the invitation
+   */
+  join: (hash: Uint8Array, ...given: Parameters<CreateProviderUser>) => Promise<UserRow>
 }
 
 /** What a provider has sent, and to which browser. */
@@ -153,12 +160,18 @@ export async function createProviders (dependencies: Dependencies) {
     `${baseUrlOf(options)}/api/auth/providers/${provider}/callback`
 
   async function begin (
-    { provider, intent, returnTo, browser, caller }:
-    { provider: string, intent: Intent, returnTo: string | undefined, browser: string, caller?: Caller }
+    { provider, intent, returnTo, browser, caller, invitation }: {
+      provider: string
+      intent: Intent
+      returnTo: string | undefined
+      browser: string
+      caller?: Caller
+      invitation?: string
+    }
   ): Promise<string> {
     const client = clientOf(provider)
     const { id: userId, sessionId } = caller?.getSession() ?? {}
-    const attempt = attempts.create(browser, { provider, intent, returnTo, userId, sessionId })
+    const attempt = attempts.create(browser, { provider, intent, returnTo, userId, sessionId, invitation })
     return client.authorizationUrl(attempt, redirectUriOf(provider), intent === 'step-up')
   }
 
@@ -280,17 +293,37 @@ export async function createProviders (dependencies: Dependencies) {
     const known = await users.find(email, caller.client)
     if (known) return adopt(caller, client, profile, callback, known)
     if (!client.option.signUp) throw new SignUpClosed(because('signUp is off for this provider'))
+    return startNew(caller, client, profile, callback, (inTransaction) =>
+      accounts.create({ name, email }, inTransaction))
+  }
+
+  // Creates a user with the identity, and logs the user in.
+  async function startNew (
+    caller: Caller, client: ProviderClient, profile: Profile, callback: Callback,
+    create: (inTransaction: Parameters<CreateProviderUser>[1]) => Promise<UserRow>
+  ): Promise<LoggedIn> {
     let identityId: string | undefined
-    const user = await accounts.create(
-      { name, email },
-      async (trx, { id: userId }) => {
-        const identity = identityOf(caller, userId, callback.provider, profile)
-        if (!await insertIdentity(trx, identity)) throw new IdentityTaken()
-        await audit.add(caller, { action: 'identity.add', actorId: userId, userId }, trx)
-        identityId = identity.id
-      }
-    )
+    const user = await create(async (trx, { id: userId }) => {
+      const identity = identityOf(caller, userId, callback.provider, profile)
+      if (!await insertIdentity(trx, identity)) throw new IdentityTaken()
+      await audit.add(caller, { action: 'identity.add', actorId: userId, userId }, trx)
+      identityId = identity.id
+    })
     return start(caller, client, profile, callback, { identityId: identityId!, user })
+  }
+
+  // Creates the user of an invitation, whose address the provider must prove, whether or not it may create others.
+  async function acceptInvitation (
+    caller: Caller, client: ProviderClient, profile: Profile, callback: Callback, accounts: ProviderAccounts,
+    invitation: string
+  ): Promise<LoggedIn> {
+    const email = emailOf(profile.email)
+    if (profile.failure) throw profile.failure
+    if (email === undefined) throw new ProviderEmailMissing()
+    if (!profile.isEmailProven) throw new OtherAddress()
+    const user = { name: nameOf(profile.name, email), email }
+    return startNew(caller, client, profile, callback, (inTransaction) =>
+      accounts.join(Buffer.from(invitation, 'base64url'), user, inTransaction))
   }
 
   // Links an identity to the user who has its address, and logs the user in. Only if both sides have verified the
@@ -388,6 +421,15 @@ export async function createProviders (dependencies: Dependencies) {
       begin({ provider, intent: 'login', returnTo, browser }),
 
     /**
+     * Returns where the browser goes to accept an invitation with a new account. Throws the same.
+     * @param hash that of the token of the invitation
+     */
+    beginJoin: (provider: string, browser: string, returnTo: string | undefined, hash: Uint8Array): Promise<string> =>
+      begin({
+        provider, intent: 'join', returnTo, browser, invitation: Buffer.from(hash).toString('base64url'),
+      }),
+
+    /**
      * Returns where the browser goes to link an identity to the caller's account, or to authenticate the caller once
      * more. Throws the same, and `StepUpRequired`, `ProviderTooWeak`, `InvalidToken`.
      */
@@ -417,9 +459,11 @@ export async function createProviders (dependencies: Dependencies) {
         // A response of another provider is that of an attacker (RFC 9700, 4.4).
         if (attempt?.provider !== callback.provider) throw new InvalidState()
         const profile = await redeem(client, attempt, callback)
-        const { intent, returnTo } = attempt
+        const { intent, returnTo, invitation } = attempt
         let loggedIn: LoggedIn | undefined
-        if (intent === 'link') await link(caller, client, profile, callback, attempt)
+        if (invitation !== undefined) {
+          loggedIn = await acceptInvitation(caller, client, profile, callback, accounts, invitation)
+        } else if (intent === 'link') await link(caller, client, profile, callback, attempt)
         else if (intent === 'step-up') await confirm(caller, client, profile, attempt)
         else loggedIn = await logIn(caller, client, profile, callback, accounts)
         await charged.refund()
@@ -470,6 +514,7 @@ export async function createProviders (dependencies: Dependencies) {
       sessions.markEnded(await db.transaction().execute(async (trx) => {
         const user = await lockUser(trx, userId)
         if (!user) throw actorId === userId ? new InvalidToken() : new UserNotFound()
+        caller.authorizeOver(user, 'identities:remove')
         await deleteIdentity(trx, userId, id, { providers: ids, loginMail: options.loginMail })
         await credentials.recordRemoved(trx, caller, userId, 'identity')
         const ended = actorId === userId ? [] : endedOf(await repairAccount(trx, userId, 'removal-by-admin', { actorId }))

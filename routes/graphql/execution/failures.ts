@@ -1,4 +1,4 @@
-import { DatabaseUnavailable, Overloaded } from '../../../schema/http/errors.ts'
+import { isOutage } from '../../../schema/http/errors.ts'
 import { limits, TooManyErrors } from '../../../schema/graphql/limits.ts'
 
 /** The fields of an operation that have failed. */
@@ -36,9 +36,4 @@ export function limitFailure (context: Failures, error: unknown, convert = (erro
   if (isOutage(error)) context.outage ??= error
   context.furtherError ??= new FurtherErrors()
   return context.furtherError
-}
-
-/** Returns whether an error is temporary: the database is unavailable or the node overloaded. */
-export function isOutage (error: unknown): error is Error {
-  return error instanceof DatabaseUnavailable || error instanceof Overloaded
 }

@@ -14,9 +14,9 @@ export async function createPage (): Promise<CompressedPage> {
     '@graphql-yoga/render-graphiql/graphiql'
   )
   const names = [
-    'graphiql.html', 'graphiql.css', 'graphiql.js', 'examples.graphql', 'sign-in.css', 'sign-in.js', 'favicon.svg',
+    'graphiql.html', 'graphiql.css', 'graphiql.js', 'examples.graphql', 'bar.css', 'sign-in.js', 'favicon.svg',
   ]
-  const [html, style, script, examples, signInStyle, signInScript, icon] =
+  const [html, style, script, examples, barStyle, signInScript, icon] =
     await Promise.all(names.map(readFileOfPage)) as
       [string, string, string, string, string, string, string]
   const data = { workers: { editorWorkerService, graphql: graphqlWorker, json: jsonWorker }, examples }
@@ -25,7 +25,7 @@ export async function createPage (): Promise<CompressedPage> {
     ...scripts,
     // A `<` could end the element in which the data are.
     data: JSON.stringify(data).replaceAll('<', '\\u003c'),
-    style: css + signInStyle + style,
+    style: css + barStyle + style,
     signIn: await readSignIn('./api'),
     icon: `data:image/svg+xml,${encodeURIComponent(icon)}`,
   })

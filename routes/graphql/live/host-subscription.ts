@@ -5,7 +5,7 @@ import { readHostError } from '../host/errors.ts'
 import { ENOUGH_BYTES, type Sink } from './sink.ts'
 import { openSource, render } from './subscription.ts'
 import type { Subscription } from './subscription-key.ts'
-import { waitForTimeSlice } from './time-slice.ts'
+import { waitForTimeSlice } from '../../../plugins/streams/time-slice.ts'
 
 /**
  * Delivers the events of a host's subscription to a sink, one after the other. While the client does not read, no

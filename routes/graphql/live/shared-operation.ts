@@ -4,7 +4,7 @@ import { positionOf, type Followed } from '../../../plugins/posts/recent-posts.t
 import { encodePlace } from '../../../schema/http/cursor.ts'
 import type { BytePool } from '../limits/byte-pool.ts'
 import { ENOUGH_BYTES, type Sink } from './sink.ts'
-import { waitForTimeSlice } from './time-slice.ts'
+import { waitForTimeSlice } from '../../../plugins/streams/time-slice.ts'
 
 // Events that may be rendered before they can be delivered.
 const EVENTS_AHEAD = 100

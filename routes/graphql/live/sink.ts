@@ -1,11 +1,9 @@
 import type { Network } from '../../../schema/http/network.ts'
 import type { GraphQLFormattedError } from 'graphql'
+import type { Transport } from '../../../plugins/streams/connections.ts'
 
 /** A subscriber with this many unread bytes needs no further events for now. */
 export const ENOUGH_BYTES = 64 * 1024
-
-/** How the client is connected. */
-export type Transport = 'websocket' | 'sse'
 
 /** Where the events of one subscriber are delivered, such as a socket. */
 export interface Sink {

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import type { PostStream } from '../../../plugins/posts/post-stream.ts'
 import type { Followed } from '../../../plugins/posts/recent-posts.ts'
 import type { GraphQLContext } from '../context.ts'
-import { isOutage } from '../execution/failures.ts'
+import { isOutage } from '../../../schema/http/errors.ts'
 import { formatExecution, rootOf } from '../execution/format.ts'
 import { serialize } from '../hooks.ts'
 import { textOf } from '../execution/serialize.ts'
@@ -65,7 +65,7 @@ export async function render (usher: FastifyInstance, subscription: Subscription
       // Without posts, nothing listens for the end of an outage.
       await (usher.usherOptions.without.includes('posts')
         ? sleep(RETRY_MS, undefined, { ref: false })
-        : usher.usherPosts.events!.wait(error))
+        : usher.usherPosts.events.wait(error))
     } finally {
       usher.usherGraphql.limits.results.release(context)
     }

@@ -4,20 +4,15 @@ import { ClientQuota } from '../../../plugins/support/client-quota.ts'
 import type { PostStream } from '../../../plugins/posts/post-stream.ts'
 import type { Followed } from '../../../plugins/posts/recent-posts.ts'
 import { encodePlace } from '../../../schema/http/cursor.ts'
-import { TooManyConnections, TooManySubscriptions } from '../../../schema/graphql/limits.ts'
-import type { Network } from '../../../schema/http/network.ts'
+import { TooManySubscriptions } from '../../../schema/graphql/limits.ts'
 import { formatErrors } from '../execution/format.ts'
 import { BytePool } from '../limits/byte-pool.ts'
-import { UnreadBytes } from './unread-bytes.ts'
 import { SharedOperation, type Subscriber } from './shared-operation.ts'
-import { measureSubscriptions } from './measure.ts'
-import type { Sink, Transport } from './sink.ts'
+import type { Sink } from './sink.ts'
 import { followHost } from './host-subscription.ts'
 import { openStream, render } from './subscription.ts'
 import { describe, keyOf, type Subscription } from './subscription-key.ts'
 
-/** The `Retry-After` of a rejected socket or event stream. */
-export const RETRY_AFTER_SECONDS = 5
 // The rest is for users, so that nobody else, from however many networks, keeps them from subscribing.
 const SHARE_OF_STRANGERS = 3 / 4
 
@@ -29,10 +24,8 @@ export type Subscriptions = ReturnType<typeof createSubscriptions>
  * subscribers.
  */
 export function createSubscriptions (usher: FastifyInstance) {
-  const { live } = usher.usherOptions
+  const { usherOptions: { live }, usherStreams: { connections }, usherTelemetry: { metrics, tracing } } = usher
   const running = new Map<string, Set<SharedOperation>>()
-  const connections =
-    new ClientQuota({ perNetwork: live.connectionsPerNetwork, total: live.connections, Exceeded: TooManyConnections })
   const different = new ClientQuota({
     perNetwork: live.subscriptionsPerNetwork,
     total: live.subscriptions,
@@ -40,10 +33,11 @@ export function createSubscriptions (usher: FastifyInstance) {
     Exceeded: TooManySubscriptions,
   })
   const ahead = new BytePool(live.bufferedBytes)
-  const unread = new UnreadBytes(live.unreadBytes)
-  const counts =
-    measureSubscriptions(usher, unread, () => [...running.values()].reduce((sum, { size }) => sum + size, 0))
-  const { tracing } = usher.usherTelemetry
+  metrics.gauge(
+    'usher_shared_subscriptions',
+    'Different subscriptions to posts that are executed, each for all its subscribers',
+    () => [...running.values()].reduce((sum, { size }) => sum + size, 0)
+  )
 
   const runningAs = (key: string): SharedOperation[] => [...running.get(key) ?? []]
 
@@ -90,22 +84,6 @@ export function createSubscriptions (usher: FastifyInstance) {
   }
 
   return {
-    /** The limit of unread bytes of all sockets and event streams together. */
-    unread,
-
-    /**
-     * Admits a socket or an event stream from a network. Returns a function to call when it has closed. Throws
-     * `TooManyConnections` or `Overloaded`.
-     */
-    admit (networks: readonly Network[], transport: Transport): () => void {
-      const taken = connections.take(networks)
-      const closed = counts.connection(transport)
-      return () => {
-        taken()
-        closed()
-      }
-    },
-
     /**
      * Starts delivering the events of a subscription to a sink. Resolves with a function that ends the subscription.
      * Throws the errors of its arguments, `DatabaseUnavailable`, `TooManySubscriptions` and `Overloaded`.
@@ -116,7 +94,7 @@ export function createSubscriptions (usher: FastifyInstance) {
       const ended = isExclusive ? new AbortController() : undefined
       const subscription = ended ? { ...given, stopped: ended.signal } : given
       const taken = different.take(sink.networks, key, { isKnown: subscription.reader !== null })
-      const uncount = counts.subscriber(sink.transport)
+      const uncount = connections.addSubscriber(sink.transport)
       const release = () => {
         taken()
         uncount()

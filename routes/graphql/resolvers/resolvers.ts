@@ -330,7 +330,7 @@ async function follow<Event extends Followed> (
   feedOf: (events: PostEvents) => Feed<Event>
 ): Promise<PostStream<Event>> {
   const cursor = context.lastEventId ?? after
-  return feedOf(context.usher.usherPosts.events!).open(await readerOf(context, 'posts:read'), {
+  return feedOf(context.usher.usherPosts.events).open(await readerOf(context, 'posts:read'), {
     authorId: authorId?.toLowerCase(), after: cursor == null ? undefined : decodePlace(cursor),
   })
 }

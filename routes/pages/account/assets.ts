@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { textColorOn } from '../../../schema/options/color.ts'
 import { NotFound } from '../../../schema/http/errors.ts'
 import { readDesign } from '../components.ts'
+import { FONT, readFont } from '../font.ts'
 import { mostCommonPasswords } from '../../../schema/sign-in/passwords/common-passwords.ts'
 import { passwordStrength } from '../../../schema/sign-in/passwords/strength.ts'
 import { failureTexts, type PageText } from '../../../schema/options/page-texts.ts'
@@ -18,6 +19,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
 }
 // Ten bytes each. Whoever tries passwords begins with them; the service knows all.
 const MOST_COMMON = 1000
@@ -35,10 +37,11 @@ export function serveAssets (
   // The value is a color in hexadecimal notation, so it needs no escaping.
   const withColors = (source: string) =>
     source.replaceAll('{{color}}', color).replaceAll('{{textOnColor}}', textColorOn(color))
-  const assets = new Map(
+  const assets = new Map<string, string | Buffer>(
     readdirSync(FOLDER).sort().map((name) => [name, withColors(readFileSync(join(FOLDER, name), 'utf8'))])
   )
   assets.set('design.css', readDesign(color))
+  assets.set(FONT, readFont())
   const functions = [formatText, toSentence, describeUserAgent, describeInput, inputText, passwordStrength]
   assets.set('functions.js', functions.map((given) => `export ${given}\n`).join('\n'))
   assets.set('common.js', `export const common = new Set(${JSON.stringify(mostCommonPasswords(MOST_COMMON))})\n`)
@@ -46,7 +49,7 @@ export function serveAssets (
     language, `export const { texts, failures } = ${JSON.stringify(textsOfScripts(given))}\n`,
   ]))
   const hash = createHash('sha256')
-  for (const [name, text] of [...assets, ...texts]) hash.update(`${name}\0${text}\0`)
+  for (const [name, content] of [...assets, ...texts]) hash.update(`${name}\0`).update(content).update('\0')
   const version = hash.digest('base64url').slice(0, VERSION_LENGTH)
   const [first = ''] = texts.keys()
 
@@ -79,11 +82,11 @@ const SHOWN: readonly PageText[] = [
   'filePublic', 'filePrivate', 'fileMakePublic', 'fileMakePrivate', 'fileChanged', 'fileDeleteConfirm', 'fileDeleted',
   'linkUnnamed', 'linkOfKey', 'linkRevoked', 'tooManyWait', 'sentAgain', 'sendAgainLimit', 'loggedInAs', 'typedKept',
   'valueMissing', 'valueCharacters', 'valueLong', 'invalidForm',
-  'deviceOn', 'activeNow', 'lastUsed', 'othersEnded', 'recoveryLeft', 'exportDone', 'deleteOther',
+  'deviceOn', 'activeNow', 'lastUsed', 'othersEnded', 'recoveryLeft', 'exportDone', 'stateOn', 'stateOff', 'endOthersConfirm', 'logOutEverywhereConfirm',
   'strengthWeak', 'strengthFair', 'strengthGood', 'strengthStrong', 'strengthShort', 'longPassword',
   'personalPassword', 'commonPassword', 'yes', 'no',
   'joinInvited', 'joinInvitedBy', 'joinOther', 'ownerRole', 'adminRole', 'memberRole',
-  'organizationLeaveConfirm', 'organizationLeft', 'organizationFounded', 'organizationSaved', 'organizationDeleteOther',
+  'organizationLeaveConfirm', 'organizationLeft', 'organizationFounded', 'organizationSaved',
   'organizationDeleted', 'memberRemoveConfirm', 'memberRemoved', 'memberChanged', 'invitationSent', 'invitationWithdrawn',
 ]
 

@@ -24,13 +24,11 @@ const inputTypes: Readonly<Record<string, 'email' | 'url' | 'date'>> = { email: 
 export interface Typed {
   values?: Readonly<Record<string, unknown>>
   errors?: Readonly<Record<string, string>>
-  /** Returns the label of a field that may stay empty. */
-  labelOfOptional?: (label: string) => string
 }
 
 /** Returns the fields of a form for fields of the host. */
 export function showHostFields (
-  fields: UserFields, { values = {}, errors = {}, labelOfOptional = (label) => label }: Typed = {},
+  fields: UserFields, { values = {}, errors = {} }: Typed = {},
   more: Readonly<Record<string, boolean>> = {}
 ): Html {
   return html`${fields.map((one) => {
@@ -55,7 +53,7 @@ ${description !== undefined && html`<p class="hint" id="${name}-hint">${descript
     const isNumber = type === 'integer' || type === 'number'
     return field({
       name,
-      label: labelOfOptional(label),
+      label,
       type: isNumber ? 'number' : hasLines ? 'textarea' : inputTypes[`${input['format']}`] ?? 'text',
       value: value === undefined ? '' : `${value}`,
       error,

@@ -5,6 +5,7 @@ import { failureTexts } from '../../../schema/options/page-texts.ts'
 import { addVary } from '../../../plugins/http/vary.ts'
 import { addFormParser } from '../../http/form-parser.ts'
 import { createReturnTo } from '../../http/return-to.ts'
+import { FONT_POLICY } from '../font.ts'
 import { serveAssets } from './assets.ts'
 import { addForm, createFormOperations, createOriginCheck, FORM_BYTES } from './forms.ts'
 import { describeRoles } from './organization-roles.ts'
@@ -187,7 +188,7 @@ const ENCODED_HASH = /^(?:#|%23)/
 // redirects after a form, so a login that leads to another origin names it.
 function createPolicy (target: string | undefined): string {
   return [
-    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
+    "default-src 'none'", "script-src 'self'", "style-src 'self'", FONT_POLICY, "img-src 'self'", "connect-src 'self'",
     "base-uri 'none'", `form-action 'self'${target === undefined ? '' : ` ${target}`}`, "frame-ancestors 'none'",
     "require-trusted-types-for 'script'", "trusted-types 'none'",
   ].join('; ')

@@ -38,6 +38,8 @@ export interface Page {
   path: string
   template: Template
   title: PageText
+  /** What its heading says instead, with the name of the product. */
+  heading?: PageText
   /** The script, in the folder of assets. */
   script: string
   /** Whether the page shows personal data, so that no cache may keep it. */
@@ -98,6 +100,7 @@ export function listPages (
       path: '/login',
       template: showLogin,
       title: 'logIn',
+      heading: 'logInTo',
       script: 'login.js',
       notices: { out: 'loggedOut', ended: 'sessionOver', deleted: 'accountDeleted', confirm: 'stepUpNone' },
       form: {
@@ -108,6 +111,7 @@ export function listPages (
       path: '/login/second-factor',
       template: showLogin,
       title: 'logIn',
+      heading: 'logInTo',
       script: 'login.js',
       isPersonal: true,
       form: {
@@ -149,6 +153,7 @@ export function listPages (
             path: '/sign-up',
             template: showSignUp,
             title: 'signUpTitle',
+            heading: 'signUpFor',
             script: 'mail-form.js',
             notices: { sent: 'signUpSent' },
             sendsMail: true,
@@ -217,7 +222,7 @@ export function listPages (
 
 // Each is the page for the login, with another step.
 function listLoginMailPages ({ requestLoginMail, logInByCode }: FormOperations): Page[] {
-  const page = { template: showLogin, title: 'logIn', script: 'login.js' } as const
+  const page = { template: showLogin, title: 'logIn', heading: 'logInTo', script: 'login.js' } as const
   return [
     {
       ...page,

@@ -15,9 +15,6 @@ import { markTemplates } from './provider-marks.ts'
 import { fieldErrors, type PageValues } from './page-values.ts'
 import { aroundMailLink } from './templates/mail-link.ts'
 
-// More fields of the host than these are folded on a sign-up.
-const SHOWN_FIELDS = 2
-
 /**
  * Returns a function that renders pages from their templates.
  *
@@ -51,18 +48,11 @@ export function createRenderer (
   const shownFields = showHostFacts(shown)
   const providerMarks = markTemplates(providers)
 
-  // Many are folded, because none of them is needed, unless one is wrong.
-  function showSignUpFields (t: Texts, language: string, { typed, hostErrors }: PageValues): Html | undefined {
+  // They are folded, because none of them is needed, unless one is wrong.
+  function showSignUpFields (t: Texts, { typed, hostErrors }: PageValues): Html | undefined {
     if (onSignUp.length === 0) return undefined
-    const areMany = onSignUp.length > SHOWN_FIELDS
-    const fields = showHostFields(onSignUp, {
-      values: typed ?? {},
-      errors: hostErrors ?? {},
-      ...!areMany && { labelOfOptional: (label) => formatText(t.optional, { label }, language) },
-    })
-    return areMany
-      ? html`<details class="fold"${attributes({ open: hostErrors !== undefined })}><summary>${t.optionalMore}</summary>${fields}</details>`
-      : fields
+    const fields = showHostFields(onSignUp, { values: typed ?? {}, errors: hostErrors ?? {} })
+    return html`<details class="fold"${attributes({ open: hostErrors !== undefined })}><summary>${t.optionalMore}</summary>${fields}</details>`
   }
 
   return {
@@ -72,7 +62,10 @@ export function createRenderer (
       // URLs are relative to the page, so that it works below a prefix and behind a proxy that changes the path.
       const root = '../'.repeat(path.split('/').length - 2) || './'
       const [title, folder] = [t[values.challenge ? 'secondFactorTitle' : page.title], `${root}${files}`]
-      const links = choices.length > 0 ? showProviders(t, choices, root, values.returnQuery) : undefined
+      const heading = page.heading && !values.challenge
+        ? formatText(t[page.heading], { product: productName }, language)
+        : title
+      const links = choices.length > 0 ? showProviders(choices, root, values.returnQuery) : undefined
       const mailSentText = values.typedEmail
         ? formatText(t.loginMailSentTo, { email: values.typedEmail }, language)
         : t.loginMailSent
@@ -89,7 +82,7 @@ export function createRenderer (
           providerMarks,
           profileFields,
           shownFields,
-          signUpFields: showSignUpFields(t, language, values),
+          signUpFields: showSignUpFields(t, values),
         },
       }
       const content = mailLink ? aroundMailLink(view, mailLink, template(view)) : template(view)
@@ -103,10 +96,9 @@ export function createRenderer (
         scripts: [`${folder}${script}`],
         skip: t.skipToContent,
         ...logo !== undefined && { logo },
-        header,
-        footer,
+        ...isWide ? { header, footer } : { footer: (header || footer) && html`${header}${footer}` },
         width: isWide ? 'wide' : 'narrow',
-        content: isWide ? content : html`<div class="card">\n<h1>${title}</h1>\n${content}\n</div>`,
+        content: isWide ? content : html`<div class="card">\n<h1 data-title="${title}">${heading}</h1>\n${content}\n</div>`,
       })}`
     },
   }
@@ -114,18 +106,11 @@ export function createRenderer (
 
 interface Choice { id: string, name: string, mark: Html, text: string }
 
-// Of several, the line above says what all of them do, so that two stand beside each other.
-function showProviders (
-  { or, orWith, providersTitle }: Texts, choices: readonly Choice[], root: string, query = ''
-): Html {
-  const areSeveral = choices.length > 1
-  return html`<p class="divider">${areSeveral ? orWith : or}</p>
-<nav class="providers" aria-label="${providersTitle}">
-${choices.map(({ id, name, mark, text }) => html`<a${attributes({
-  class: 'button plain wide',
-  href: `${root}api/auth/providers/${id}/start${query}`,
-  'aria-label': areSeveral && text,
-})}>${mark}${areSeveral ? name : text}</a>\n`)}</nav>`
+// The line above says what all of them do, so that two stand beside each other.
+function showProviders (choices: readonly Choice[], root: string, query = ''): Html {
+  return html`${choices.map(({ id, name, mark, text }) => html`<a${attributes({
+    class: 'button plain', href: `${root}api/auth/providers/${id}/start${query}`, 'aria-label': text,
+  })}>${mark}${name}</a>\n`)}`
 }
 
 type Failure = Error & { code?: string, errors?: readonly string[] }

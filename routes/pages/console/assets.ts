@@ -4,9 +4,13 @@ import { extname } from 'node:path'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { NotFound } from '../../../schema/http/errors.ts'
 import { readDesign } from '../components.ts'
+import { FONT, readFont } from '../font.ts'
 
 const TYPES: Readonly<Record<string, string>> = {
-  '.css': 'text/css; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.svg': 'image/svg+xml',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
 }
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
@@ -17,7 +21,8 @@ const IMMUTABLE = 'public, max-age=31536000, immutable'
 export function serveConsoleAssets (app: FastifyInstance): string {
   const { publicPath, pages: { color } } = app.usherOptions
   const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8')
-  const assets = new Map([
+  const assets = new Map<string, string | Buffer>([
+    [FONT, readFont()],
     ['design.css', readDesign(color)],
     ['console.css', read('assets/console.css')],
     ['ui.js', read('../ui.js')],
@@ -25,7 +30,7 @@ export function serveConsoleAssets (app: FastifyInstance): string {
     ['icon.svg', read('../favicon.svg')],
   ])
   const hash = createHash('sha256')
-  for (const [name, text] of assets) hash.update(`${name}\0${text}\0`)
+  for (const [name, content] of assets) hash.update(`${name}\0`).update(content).update('\0')
   const version = hash.digest('base64url').slice(0, 16)
 
   app.get('/console/assets/:version/:file', { schema: { hide: true } }, (request: FastifyRequest, reply) => {

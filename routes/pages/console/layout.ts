@@ -2,6 +2,7 @@ import type { UserRow } from '../../../db/tables/index.ts'
 import type { Options } from '../../../schema/options/options.ts'
 import type { Action, ReadAction } from '../../../schema/options/policy.ts'
 import { alert, button, page, pageTitle } from '../components.ts'
+import { FONT_POLICY } from '../font.ts'
 import { attributes, html, trusted, type Html, type HtmlValue } from '../html.ts'
 import type { Section, View } from './context.ts'
 import { icon } from './icons.ts'
@@ -144,8 +145,8 @@ export function createLayout (
 
     headers: {
       'content-security-policy': [
-        "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
-        "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'",
+        "default-src 'none'", "script-src 'self'", "style-src 'self'", FONT_POLICY, "img-src 'self'",
+        "connect-src 'self'", "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'",
         "trusted-types 'none'",
       ].join('; '),
       'referrer-policy': 'same-origin',

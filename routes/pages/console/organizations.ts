@@ -210,7 +210,7 @@ ${hiddenFields({ version })}${edit('name', t.name)}${edit('slug', t.orgSlug, t.o
     rows,
   })}${showPages(context, address, { next: next && encodeCursor(next), count: rows.length })}</div>
 ${mayChange && html`<p class="hint">${t.orgTransferHint}</p>`}
-${caller.allows('members:invite') && showNewMember(context, outcome, base)}`
+${caller.allows('members:invite', undefined, null) && showNewMember(context, outcome, base)}`
   }
 
   function showMember ({ path, words: { t } }: Context, { userId, name, email, disabled }: ShownMember): Html {

@@ -86,11 +86,20 @@ export function rejectPersonalWords (password: string, { name, email }: { name: 
   }
 }
 
+/** The password has appeared in a breach, so that those who try stolen passwords try it (contract 23.1). */
+export class BreachedPassword extends InvalidInput {
+  override readonly code = 'BREACHED_PASSWORD'
+
+  constructor () {
+    super('password has appeared in a data breach')
+  }
+}
+
 /** The 400 response to a confirmation. */
 export const ConfirmationErrors = Type.Object({
   ...ErrorsReply.properties,
   code: Type.Optional(Type.String({
-    description: '`PASSWORD_REQUIRED` if the request must be repeated with a password',
+    description: '`PASSWORD_REQUIRED` if the request must be repeated with a password, `BREACHED_PASSWORD` if with another one',
   })),
 }, { title: 'ConfirmationErrors', description: ErrorsReply.description! })
 

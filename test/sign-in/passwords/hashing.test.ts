@@ -91,7 +91,7 @@ nightly('4 a flood of logins keeps no user from logging in, and nobody from sign
 
 t.test('4 queued hashing is dropped if the client disconnects or the database becomes unavailable', async (t) => {
   const { core } = await openCore(t)
-  const passwords = createPasswords(core)
+  const passwords = createPasswords(core, async () => {})
   const { breaker } = core.database
   const client = { destroyed: false }
   const others = Array.from({ length: availableParallelism() }, () => passwords.hash('somebody else'))

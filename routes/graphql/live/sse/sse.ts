@@ -1,29 +1,21 @@
-import type { OutgoingHttpHeaders } from 'node:http'
-import { pipeline } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
-import { onceClosed } from '../../../../plugins/http/raw/connections.ts'
 import { setRetryAfter, translate } from '../../../../plugins/http/errors.ts'
 import { sendIsolated } from '../../../../plugins/http/response-isolation.ts'
-import { createResponseCutOff } from '../../../../plugins/http/raw/response-cut-off.ts'
+import { EventStream } from '../../../../plugins/streams/event-stream.ts'
+import { EVENT_STREAM, RECONNECT, RETRY_AFTER_SECONDS } from '../../../../plugins/streams/event-streams.ts'
 import type { Network } from '../../../../schema/http/network.ts'
-import { clientNetworksOf } from '../../../../plugins/http/client-info.ts'
 import { preferredType } from '../../../../schema/http/media-type.ts'
 import { readQueryString, RESPONSE_TYPE } from '../../by-get.ts'
 import { createContext } from '../../context.ts'
-import { EventStream } from './event-stream.ts'
 import { formatExecution, rootOf } from '../../execution/format.ts'
 import { checkSubscription, readOperation, typeOf, type CheckedSubscription } from '../../execution/operation.ts'
 import { textOf } from '../../execution/serialize.ts'
-import { RETRY_AFTER_SECONDS } from '../subscriptions.ts'
 import type { Sink } from '../sink.ts'
 import { isTemporary } from '../subscription.ts'
 import type { Subscriptions } from '../subscriptions.ts'
 
-const EVENT_STREAM = 'text/event-stream'
 const TYPES = ['application/json', RESPONSE_TYPE, 'text/html', EVENT_STREAM]
-const RECONNECT = 'retry: 1000\n'
-const RESPONSE_LISTENERS = 30
 const COMPLETE = 'event: complete\ndata:\n\n'
 
 /** Returns whether a client prefers server-sent events to a single response. */
@@ -41,43 +33,16 @@ export function wantsEvents ({ headers }: FastifyRequest): boolean {
  * @returns the handler of requests for event streams
  */
 export function addEventStreams (app: FastifyInstance, subscriptions: Subscriptions) {
-  const { usherAccess, usherOptions: { pingSeconds } } = app
-  const cutOff = createResponseCutOff(app)
-  const open = new Set<EventStream>()
-  let closing = false
-  const pinging = setInterval(() => { for (const stream of open) stream.check() }, pingSeconds * 1000).unref()
-  app.addHook('preClose', async () => {
-    clearInterval(pinging)
-    closing = true
-    for (const stream of open) stream.end()
-  })
+  const { usherAccess: { actors }, usherStreams: { events } } = app
 
-  async function subscribe (operation: CheckedSubscription, request: FastifyRequest): Promise<EventStream> {
-    const networks = clientNetworksOf(request)
-    const leave = subscriptions.admit(networks, 'sse')
-    const stream = new EventStream(subscriptions.unread)
-    stream.once('close', leave)
-    try {
-      const reader = usherAccess.actors.in(request)
+  const subscribe = (operation: CheckedSubscription, request: FastifyRequest): Promise<EventStream> =>
+    events.open(request, async (stream, networks) => {
+      const reader = actors.in(request)
       const { 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
-      // Before the subscription, which may take a while, because the session may end meanwhile.
-      if (reader) stream.once('close', usherAccess.watch(reader, () => stream.end()))
-      const stop = await subscriptions.subscribe(
+      return subscriptions.subscribe(
         { ...operation, reader, request, lastEventId: lastEventId || undefined }, createSink(stream, networks)
       )
-      open.add(stream)
-      stream.once('close', () => {
-        open.delete(stream)
-        stop()
-      })
-    } catch (error) {
-      stream.destroy()
-      throw error
-    }
-    // `preClose` has ended the streams that were open then, and this one was not.
-    if (closing) stream.end()
-    return stream
-  }
+    })
 
   async function run (request: FastifyRequest, reply: FastifyReply): Promise<EventStream | string> {
     const body = request.method === 'GET' ? readQueryString(request.url) : request.body
@@ -93,12 +58,10 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
   }
 
   return async function respond (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    reply.type(EVENT_STREAM).headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
+    events.describe(reply)
     const result = await run(request, reply).catch((error) => describeError(error, request, reply))
     if (!(result instanceof EventStream)) return void sendIsolated.call(reply, result)
-    cutOff(reply)
-    onceClosed(reply, () => result.destroy())
-    send(result, request, reply)
+    events.send(result, request, reply)
   }
 }
 
@@ -119,19 +82,6 @@ function createSink (stream: EventStream, networks: readonly Network[]): Sink {
       stream.end()
     },
   }
-}
-
-// `reply.send` is not used, because it would log every client that disconnects, which all of them do in the end.
-function send (stream: EventStream, { log }: FastifyRequest, reply: FastifyReply): void {
-  reply.hijack()
-  // The client may have disconnected meanwhile.
-  if (reply.raw.destroyed) return void stream.destroy()
-  // Fastify, the pipeline and those who wait for the end, such as a malformed request behind it, all listen.
-  reply.raw.setMaxListeners(RESPONSE_LISTENERS)
-  reply.raw.writeHead(200, reply.getHeaders() as OutgoingHttpHeaders)
-  // The client receives the headers before the first event.
-  reply.raw.flushHeaders()
-  pipeline(stream, reply.raw, (err) => { if (err) log.debug({ err }, 'an event stream was cut off') })
 }
 
 // Returns the body of the response to a request that has failed.

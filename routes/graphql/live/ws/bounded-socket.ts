@@ -1,5 +1,5 @@
 import { WebSocket } from 'ws'
-import type { Reader, UnreadBytes } from '../unread-bytes.ts'
+import type { Reader, UnreadBytes } from '../../../../plugins/streams/unread-bytes.ts'
 import { MessageRate, type MessageRateOptions } from '../message-rate.ts'
 import { CloseCode } from './close-codes.ts'
 

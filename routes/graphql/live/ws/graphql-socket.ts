@@ -40,7 +40,8 @@ export class GraphqlSocket {
 
   /** Starts the time within which `connection_init` must arrive. Must be called before anything is read. */
   constructor (socket: WebSocket, protocol: Protocol, context: SocketContext) {
-    const { usher, subscriptions: { unread } } = context
+    const { usher } = context
+    const { connections: { unread } } = usher.usherStreams
     const { live, deadlines: { socketInit } } = usher.usherOptions
     this.#protocol = protocol
     this.#context = context

@@ -13,7 +13,7 @@ import { OriginNotAllowed } from '../../../../schema/http/errors.ts'
 import type { Network } from '../../../../schema/http/network.ts'
 import { clientNetworksOf } from '../../../../plugins/http/client-info.ts'
 import { createAllowedOrigins } from '../../../http/allowed-origins.ts'
-import { RETRY_AFTER_SECONDS } from '../subscriptions.ts'
+import { RETRY_AFTER_SECONDS } from '../../../../plugins/streams/event-streams.ts'
 import { CloseCode } from './close-codes.ts'
 import { GraphqlSocket } from './graphql-socket.ts'
 import { protocols } from './protocols.ts'
@@ -80,7 +80,7 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
       if (!origins.mayConnect(request)) return sendError(reply, new OriginNotAllowed())
       const networks = clientNetworksOf(request)
       try {
-        const leave = subscriptions.admit(networks, 'websocket')
+        const leave = app.usherStreams.connections.admit(networks, 'websocket')
         reply.hijack()
         upgrade(request, reply, networks, leave)
       } catch (error) {

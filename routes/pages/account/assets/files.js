@@ -1,12 +1,13 @@
 // The files of a user: their visibility, their links, and their deletion.
 import { openPage } from './account.js'
-import { announce, onSubmit, onUse, pageUrl, texts } from './page.js'
+import { announce, nameMenu, onSubmit, onUse, pageUrl, texts } from './page.js'
 import { call, confirm, readPage } from './session.js'
 
 const MISSING = 404
 const PAGE = 20
 const find = (selector) => document.querySelector(selector)
 const { lang } = document.documentElement
+const days = new Intl.DateTimeFormat(lang, { dateStyle: 'medium' })
 const times = new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'short' })
 const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte']
 
@@ -46,7 +47,8 @@ function sizeOf (bytes) {
 function showTime (item, instant) {
   const time = item.querySelector('time')
   time.dateTime = instant
-  time.textContent = times.format(new Date(instant))
+  time.textContent = days.format(new Date(instant))
+  time.title = times.format(new Date(instant))
 }
 
 // Gives a button of an item a name of its own.
@@ -60,6 +62,7 @@ function toItem (file) {
   const [name, toggle, share, remove] =
     ['name', 'toggle', 'share', 'delete'].map((part) => item.querySelector(`[data-${part}]`))
   name.id = `file-${file.id}`
+  nameMenu(item, file.filename)
   label(toggle, `toggle-${file.id}`, name)
   label(share, `share-${file.id}`, name)
   label(remove, `delete-${file.id}`, name)

@@ -1,6 +1,7 @@
 // The accounts at providers.
 import { announce, failureText, onUse, texts } from './page.js'
 import { call, confirm } from './session.js'
+import { showState } from './state.js'
 
 const NOT_FOUND = 404
 const find = (selector) => document.querySelector(selector)
@@ -27,6 +28,7 @@ export async function showIdentities () {
   const nameOf = (id) => providers.find((provider) => provider.id === id)?.name ?? id
   find('#identities').hidden = list.length === 0
   find('#identities-none').hidden = list.length > 0
+  showState('identities', list.length)
   find('#identities').replaceChildren(...list.map((identity) => toItem(identity, nameOf(identity.provider))))
   find('#identities-add').replaceChildren(...providers.map(({ id, name }) => {
     const button = document.createElement('button')
@@ -69,6 +71,7 @@ export function explainReturn () {
   const error = new URL(location.href).searchParams.get('error')
   if (error === null || !section) return
   history.replaceState(null, '', here())
+  section.open = true
   alert.textContent = failureText(error)
   section.scrollIntoView()
 }

@@ -1,6 +1,6 @@
 // The page of an invitation to an organisation. What it asks for depends on who opens it.
 import { forgetToken, showState, takeToken } from './mail-token.js'
-import { Failure, format, onSubmit, onUse, pageUrl, send, showRunning, texts } from './page.js'
+import { Failure, failureText, format, onSubmit, onUse, pageUrl, send, showRunning, texts } from './page.js'
 import { roleName } from './role-name.js'
 import { showStrength } from './strength.js'
 
@@ -114,7 +114,22 @@ onUse(find('#log-out'), 'click', alert, async () => {
   show(undefined)
 })
 
+// A provider proves the address in place of a password. Its answer leads back to this page if it is of no use.
+for (const link of form.querySelectorAll('.providers a')) {
+  const [, provider] = /providers\/([^/]+)\/start/.exec(link.pathname)
+  onUse(link, 'click', alert, async () => {
+    const { url } = await send('POST', `auth/providers/${provider}/join`, { token })
+    location.assign(url)
+    return new Promise(() => {})
+  })
+}
+
 find('#log-in').href = pageUrl(`login?${new URLSearchParams({ returnTo: location.pathname })}`)
+const failure = new URL(location.href).searchParams.get('error')
+if (failure !== null) {
+  history.replaceState(null, '', location.pathname)
+  alert.textContent = failureText(failure)
+}
 showRunning()
 showStrength(() => [form.elements.name.value, invitation.email])
 await open()

@@ -1,6 +1,6 @@
 // The API keys of a user.
 import { openPage } from './account.js'
-import { announce, onSubmit, onUse, texts } from './page.js'
+import { announce, nameMenu, onSubmit, onUse, texts } from './page.js'
 import { call, confirm } from './session.js'
 
 const NOT_FOUND = 404
@@ -34,8 +34,11 @@ function toItem ({ id, name, actions, createdAt, lastUsedAt, expiresAt }) {
   item.querySelector('[data-created]').textContent = dayOf(createdAt)
   item.querySelector('[data-used]').textContent = dayOf(lastUsedAt)
   item.querySelector('[data-expires]').textContent = dayOf(expiresAt)
+  nameMenu(item, name)
   if (actions) {
-    item.querySelector('[data-actions]').append(document.createElement('br'), actions.map(wordsOf).join(', '))
+    const place = item.querySelector('[data-actions]')
+    place.textContent = actions.map(wordsOf).join(', ')
+    place.hidden = false
   }
   const button = item.querySelector('[data-delete]')
   button.id = `delete-${id}`

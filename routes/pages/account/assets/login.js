@@ -32,7 +32,7 @@ function showStep (name) {
   for (const step of document.querySelectorAll('[data-step]')) step.hidden = step.dataset.step !== name
   const { title } = find(`[data-step=${name}]`).dataset
   heading.textContent = title ?? firstTitle[0]
-  document.title = title === undefined ? firstTitle[1] : document.title.replace(firstTitle[0], () => title)
+  document.title = title === undefined ? firstTitle[1] : firstTitle[1].replace(heading.dataset.title, () => title)
   find(fieldOf[name]).focus()
 }
 
@@ -113,7 +113,7 @@ onSubmit(find('#code-form'), ({ challenge, code }) => sendSecondFactor({ challen
 onSubmit(find('#recovery-form'), ({ challenge, recoveryCode }) => sendSecondFactor({ challenge, recoveryCode }))
 
 if (passkey && isSupported) {
-  passkey.hidden = false
+  passkey.hidden = find('#ways').hidden = false
   onUse(passkey, 'click', alert, async () => {
     status.textContent = ''
     offered?.abort()

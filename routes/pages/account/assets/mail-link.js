@@ -44,7 +44,7 @@ function showAccount ({ email = '', isInvitation = false, invitedBy = null }) {
   if (!invitation || !isInvitation) return
   const heading = document.querySelector('h1')
   const { title, by } = invitation.dataset
-  document.title = document.title.replace(heading.textContent, () => title)
+  document.title = document.title.replace(heading.dataset.title, () => title)
   heading.textContent = title
   if (invitedBy) invitation.querySelector('[data-inviter]').textContent = by.replace('{name}', () => invitedBy)
   invitation.hidden = false

@@ -1,6 +1,7 @@
 // The organisations of a user, and of the one that is open its members, its invitations, and what else the role allows.
 import { openPage } from './account.js'
-import { announce, Failure, format, onSubmit, onUse, texts } from './page.js'
+import { offerDeletion } from './deletion.js'
+import { announce, Failure, format, nameMenu, onSubmit, onUse, texts } from './page.js'
 import { roleName } from './role-name.js'
 import { call, confirm, readPage } from './session.js'
 
@@ -18,6 +19,7 @@ const chosenAlert = find('#chosen-alert')
 const ignoreMissing = (error) => error.status === MISSING ? undefined : Promise.reject(error)
 
 let user
+let rows = []
 let chosen
 let search = ''
 
@@ -34,7 +36,7 @@ function copy (id, values) {
 // Gives a button or a field of an item a name of its own.
 function label (control, id, name) {
   name.id ||= `name-${id}`
-  control.id = `${control.dataset.open === undefined ? 'use' : 'open'}-${id}`
+  control.id = `use-${id}`
   control.setAttribute('aria-labelledby', `${control.id} ${name.id}`)
 }
 
@@ -42,63 +44,95 @@ const optionsOf = (names, selected) =>
   names.map((role) => new Option(roleName(role), role, role === selected, role === selected))
 
 async function showOrganizations () {
-  const rows = await call('GET', 'auth/organizations')
+  rows = await call('GET', 'auth/organizations')
   find('#organizations').replaceChildren(...rows.map(toOrganization))
   find('#organizations-none').hidden = rows.length > 0
   find('#organizations').hidden = rows.length === 0
-  chosen = rows.find(({ id }) => id === chosen?.id)
-  await showChosen()
+  find('#found-section').open = rows.length === 0
+  await showPlace()
 }
 
-function toOrganization (organization) {
-  const { id, name, slug, role } = organization
+function toOrganization ({ id, name, slug, role }) {
   const item = copy('#organization', { name, slug, role: roleName(role) })
-  const [open, leave] = ['open', 'leave'].map((part) => item.querySelector(`[data-${part}]`))
-  label(open, id, item.querySelector('[data-name]'))
-  label(leave, id, item.querySelector('[data-name]'))
-  open.dataset.id = id
-  onUse(open, 'click', find('#organizations-alert'), async () => {
-    status.textContent = chosenStatus.textContent = chosenAlert.textContent = ''
-    chosen = chosen?.id === id ? undefined : organization
-    await showChosen()
-    if (chosen) find('#chosen-name').focus()
-  })
-  onUse(leave, 'click', find('#organizations-alert'), async () => {
-    status.textContent = ''
-    await confirm(format(texts.organizationLeaveConfirm, { organization: name }), leave.textContent)
-    await call('DELETE', `organizations/${id}/members/${user.id}`).catch(ignoreMissing)
-    await showOrganizations()
-    announce(status, format(texts.organizationLeft, { organization: name }))
-  })
+  item.querySelector('[data-open]').href = `#${id}`
   return item
 }
 
-// Shows the organisation that is open, if one is.
+// Shows the organisation that the fragment of the address names, otherwise all.
+async function showPlace () {
+  const [id, part] = location.hash.slice(1).split('/')
+  chosen = rows.find((row) => row.id === id)
+  find('#all').hidden = chosen !== undefined
+  find('#title').classList.toggle('visually-hidden', chosen !== undefined)
+  if (chosen) await showChosen()
+  else find('#chosen').hidden = true
+  if (chosen) showPart(part)
+}
+
+function leavePlace () {
+  history.replaceState(null, '', location.pathname)
+  return showOrganizations()
+}
+
 async function showChosen () {
-  for (const button of document.querySelectorAll('[data-open]')) {
-    button.setAttribute('aria-expanded', `${button.dataset.id === chosen?.id}`)
-  }
+  const { id, name, slug, role } = chosen
   search = ''
   find('#search-form').reset()
-  if (!chosen) {
-    find('#chosen').hidden = true
-    return
-  }
-  const { name, slug } = chosen
   find('#chosen-name').textContent = name
+  find('#chosen-role').textContent = roleName(role)
   find('#change-name').value = name
   find('#change-slug').value = slug
   find('#change-section').hidden = !may('organizations:update')
   find('#remove-section').hidden = !may('organizations:delete')
-  find('#members-section').hidden = !may('members:list')
+  for (const link of partLinks) {
+    link.href = `#${id}/${link.dataset.part}`
+    link.parentElement.hidden = !mayOpen[link.dataset.part]()
+  }
   await Promise.all([may('members:list') && members.open(), showInvitations()])
   find('#chosen').hidden = false
 }
 
+const partLinks = [...document.querySelectorAll('#parts a')]
+const mayOpen = {
+  members: () => may('members:list'),
+  invitations: () => may('members:invite'),
+  settings: () => may('organizations:update') || may('organizations:delete'),
+}
+
+// Shows a part of the organisation, or the first of those that the role allows.
+function showPart (name) {
+  const open = partLinks.filter(({ parentElement }) => !parentElement.hidden).map(({ dataset }) => dataset.part)
+  const shown = open.includes(name) ? name : open[0]
+  for (const link of partLinks) {
+    const { part } = link.dataset
+    find(`#${part}-section`).hidden = part !== shown
+    if (part === shown) link.setAttribute('aria-current', 'page')
+    else link.removeAttribute('aria-current')
+  }
+}
+
+addEventListener('hashchange', async () => {
+  const former = chosen?.id
+  status.textContent = chosenStatus.textContent = chosenAlert.textContent = ''
+  try {
+    await showPlace()
+  } catch (error) {
+    chosenAlert.textContent = error instanceof Failure ? error.message : texts.failed
+  }
+  if (chosen?.id !== former) find(chosen ? '#chosen-name' : '#title').focus()
+})
+
+onUse(find('[data-leave]'), 'click', chosenAlert, async () => {
+  const { id, name } = chosen
+  chosenStatus.textContent = ''
+  await confirm(format(texts.organizationLeaveConfirm, { organization: name }), find('[data-leave]').textContent)
+  await call('DELETE', `organizations/${id}/members/${user.id}`).catch(ignoreMissing)
+  await leavePlace()
+  announce(status, format(texts.organizationLeft, { organization: name }))
+})
+
 async function showInvitations () {
-  if (!invitations) return
-  find('#invitations-section').hidden = !may('members:invite')
-  if (!may('members:invite')) return
+  if (!invitations || !may('members:invite')) return
   find('#invited-role').replaceChildren(...optionsOf(roles.get(chosen.role).gives, DEFAULT_ROLE))
   await invitations.open()
 }
@@ -132,13 +166,13 @@ function toMember ({ userId, name, email = '', role }) {
   // Only owners make and remove owners.
   const isWithin = role !== OWNER || chosen.role === OWNER
   const item = copy('#member', { name, email, role: roleName(role) })
-  const [select, remove] = [item.querySelector('select'), item.querySelector('[data-remove]')]
+  const [select, remove, menu] = ['select', '[data-remove]', '.menu'].map((part) => item.querySelector(part))
   const canChange = may('members:update') && isWithin
   item.querySelector('[data-you]').hidden = !isOwn
-  item.querySelector('[data-role]').hidden = canChange
-  select.hidden = !canChange
+  select.parentElement.hidden = !canChange
   remove.hidden = isOwn || !may('members:remove') || !isWithin
-  select.setAttribute('aria-label', `${select.getAttribute('aria-label')}: ${name}`)
+  menu.hidden = !canChange && remove.hidden
+  nameMenu(item, name)
   select.replaceChildren(...optionsOf([...new Set([role, ...roles.get(chosen.role).gives])], role))
   label(remove, userId, item.querySelector('[data-name]'))
   onUse(select, 'change', chosenAlert, async () => {
@@ -150,6 +184,8 @@ function toMember ({ userId, name, email = '', role }) {
       throw error
     }
     role = select.value
+    menu.open = false
+    item.querySelector('[data-role]').textContent = roleName(role)
     // With another role, the user may do other things.
     if (isOwn) await showOrganizations()
     announce(chosenStatus, format(texts.memberChanged, { name }))
@@ -199,27 +235,17 @@ onSubmit(find('#change-form'), async ({ name, slug }) => {
 })
 
 onSubmit(find('#found-form'), async ({ name, slug }) => {
-  chosen = await call('POST', 'organizations', { name, ...slug && { slug } })
+  const { id } = await call('POST', 'organizations', { name, ...slug && { slug } })
   find('#found-form').reset()
+  history.pushState(null, '', `#${id}`)
   await showOrganizations()
-  announce(status, format(texts.organizationFounded, { organization: chosen.name }))
+  announce(chosenStatus, format(texts.organizationFounded, { organization: name }))
 })
 
-const deletion = find('#deletion')
-onUse(find('#delete-organization'), 'click', chosenAlert, async () => {
-  find('#deletion-form').reset()
-  find('#deletion-alert').textContent = ''
-  find('#deletion-organization').textContent = chosen.name
-  deletion.showModal()
-  find('#deletion-title').focus()
-})
-onUse(find('#deletion-cancel'), 'click', find('#deletion-alert'), async () => deletion.close())
-onSubmit(find('#deletion-form'), async ({ typed }) => {
+const remove = () => call('DELETE', pathOf()).catch(ignoreMissing)
+offerDeletion(find('#delete-organization'), chosenAlert, () => chosen.name, remove, async () => {
   const { name } = chosen
-  if (typed.trim().toLowerCase() !== name.toLowerCase()) throw new Failure(texts.organizationDeleteOther)
-  await call('DELETE', pathOf()).catch(ignoreMissing)
-  deletion.close()
-  await showOrganizations()
+  await leavePlace()
   announce(status, format(texts.organizationDeleted, { organization: name }))
 })
 

@@ -107,7 +107,7 @@ export const failureText = (code) => textsOfFailures.get(code) ?? texts.failed
 
 /** Runs an action, once at a time, when a button is used. Shows its failure in an element. */
 export function onUse (target, event, alert, action) {
-  const button = target.querySelector?.('button') ?? target
+  const button = target.querySelector?.('button:not([type=button])') ?? target
   let busy = false
   target.addEventListener(event, async (given) => {
     given.preventDefault()
@@ -196,8 +196,36 @@ export function announce (status, text) {
   status.focus()
 }
 
-for (const box of document.querySelectorAll('[data-shows-passwords]')) {
-  const fields = box.form.querySelectorAll('[type=password]')
-  box.closest('label').hidden = false
-  box.addEventListener('change', () => { for (const field of fields) field.type = box.checked ? 'text' : 'password' })
+for (const button of document.querySelectorAll('[data-shows-password]')) {
+  const field = button.previousElementSibling
+  const show = (isShown) => {
+    field.type = isShown ? 'text' : 'password'
+    button.setAttribute('aria-pressed', `${isShown}`)
+  }
+  button.hidden = false
+  button.addEventListener('click', () => show(field.type === 'password'))
+  field.form.addEventListener('reset', () => show(false))
+}
+
+// A menu closes by what is pressed anywhere, also in it, before that does something: a dialog then gives the focus back
+// to the button of the menu, which can be seen.
+document.addEventListener('click', ({ target }) => {
+  for (const menu of document.querySelectorAll('.menu[open]')) {
+    const isInside = menu.contains(target)
+    if (isInside && !target.closest('.items :is(button, a)')) continue
+    menu.open = false
+    if (isInside) menu.querySelector('summary').focus()
+  }
+}, { capture: true })
+document.addEventListener('keydown', ({ key }) => {
+  const menu = key === 'Escape' && document.querySelector('.menu[open]')
+  if (!menu) return
+  menu.open = false
+  menu.querySelector('summary').focus()
+})
+
+/** Gives the button of the menu of a row a name of its own. */
+export function nameMenu (row, name) {
+  const button = row.querySelector('[data-menu]')
+  button.setAttribute('aria-label', `${button.getAttribute('aria-label')}: ${name}`)
 }

@@ -3,6 +3,7 @@ import { logOut, openPage } from './account.js'
 import { explainReturn, showIdentities } from './identities.js'
 import { onSubmit, onUse, texts } from './page.js'
 import { call } from './session.js'
+import { showState } from './state.js'
 import { showStrength } from './strength.js'
 import { requireFactor, showWays } from './ways.js'
 
@@ -15,7 +16,6 @@ onSubmit(form, async ({ currentPassword, password }) => {
   form.querySelector('[role=status]').textContent = ''
   await call('PUT', 'auth/password', { currentPassword, password })
   form.reset()
-  for (const field of form.querySelectorAll('[name]')) field.type = 'password'
   for (const field of document.querySelectorAll('[data-username]')) field.value = user.email ?? ''
   form.querySelector('[role=status]').textContent = texts.passwordChanged
 })
@@ -27,8 +27,15 @@ function showRest (isShown) {
   for (const section of document.querySelectorAll('[data-rest]')) section.hidden = !isShown
 }
 
+// How many there are, of what has a page of its own.
+async function showCounts () {
+  const [keys, sessions] = await Promise.all([call('GET', 'auth/keys'), call('GET', 'auth/sessions')])
+  showState('keys', keys.length)
+  showState('sessions', sessions.length)
+}
+
 async function showAll () {
-  await Promise.all([showWays(), showIdentities()])
+  await Promise.all([showWays(), showIdentities(), showCounts()])
   showRest(true)
 }
 

@@ -1,7 +1,7 @@
 import { logOut, openPage } from './account.js'
 import { describeUserAgent } from './functions.js'
 import { ago, format, onUse, texts } from './page.js'
-import { call } from './session.js'
+import { call, confirm } from './session.js'
 
 const find = (selector) => document.querySelector(selector)
 const times = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: 'medium', timeStyle: 'short' })
@@ -54,12 +54,14 @@ async function endSession ({ id, current }) {
 
 onUse(find('#end-others'), 'click', find('#sessions-alert'), async () => {
   find('#sessions-status').textContent = ''
+  await confirm(texts.endOthersConfirm, find('#end-others').textContent)
   await call('DELETE', 'auth/sessions')
   await showSessions()
   find('#sessions-status').textContent = texts.othersEnded
   find('#title').focus()
 })
 onUse(find('#log-out-everywhere'), 'click', find('#sessions-alert'), async () => {
+  await confirm(texts.logOutEverywhereConfirm, find('#log-out-everywhere').textContent)
   await call('DELETE', 'auth/sessions')
   await logOut()
 })

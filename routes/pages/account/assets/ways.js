@@ -1,8 +1,9 @@
 // Passkeys, and an authenticator app with its recovery codes.
-import { announce, format, onSubmit, onUse, texts } from './page.js'
+import { announce, format, nameMenu, onSubmit, onUse, texts } from './page.js'
 import { createPasskey, isSupported } from './passkeys.js'
 import { toImage } from './qr-code.js'
 import { call, confirm, setToken, stepUp } from './session.js'
+import { showState } from './state.js'
 
 const NOT_FOUND = 404
 const find = (selector) => document.querySelector(selector)
@@ -38,6 +39,7 @@ export async function requireFactor (then) {
   find('#required').hidden = false
   find('#required-text').textContent = isUnused ? texts.factorUnused : texts.factorRequired
   find('#required-confirm').hidden = !isUnused
+  for (const section of document.querySelectorAll('details.setting')) section.open = true
 }
 
 async function endRequirement () {
@@ -52,6 +54,7 @@ async function showPasskeys () {
   const list = await call('GET', 'auth/passkeys')
   find('#passkeys').hidden = list.length === 0
   find('#passkeys-none').hidden = list.length > 0
+  showState('passkeys', list.length)
   find('#passkeys').replaceChildren(...list.map(toItem))
 }
 
@@ -61,6 +64,7 @@ function toItem (passkey) {
   const name = item.querySelector('[data-name]')
   name.id = `passkey-${passkey.id}`
   name.textContent = passkey.name
+  nameMenu(show, passkey.name)
   item.querySelector('[data-created]').textContent = dayOf(passkey.createdAt)
   item.querySelector('[data-used]').textContent =
     passkey.lastUsedAt === null ? texts.passkeyNeverUsed : dayOf(passkey.lastUsedAt)
@@ -86,7 +90,7 @@ function toItem (passkey) {
   })
   onUse(item.querySelector('[data-cancel]'), 'click', alert, async () => {
     open(false)
-    rename.focus()
+    show.querySelector('summary').focus()
   })
   onSubmit(form, async ({ name }) => {
     await call('PATCH', `auth/passkeys/${passkey.id}`, { name })
@@ -112,6 +116,8 @@ async function showTotp () {
   find('#recovery-left').textContent = format(texts.recoveryLeft, { count: factors.recoveryCodesLeft })
   find('#password-form').hidden = !factors.password
   find('#password-none').hidden = factors.password
+  showState('password', factors.password)
+  showState('totp', isActive)
   return factors
 }
 

@@ -4,8 +4,7 @@ import { newPassword } from './new-password.ts'
 import type { View } from './view.ts'
 
 /** Returns the form to confirm a sign-up by a link. */
-export const showConfirmSignUp = ({ t, v, f }: View): Html => html`<p class="lead">${f(t.signUpFor, { product: v.productName })}</p>
-${accountOf(t)}
+export const showConfirmSignUp = ({ t }: View): Html => html`${accountOf(t)}
 <p data-own>${t.confirmSignUpOwn}</p>
 <fieldset data-foreign hidden disabled>
 <p>${t.confirmSignUpForeign}</p>

@@ -6,7 +6,7 @@ import type { View } from './view.ts'
  * Returns the form to accept an invitation to an organisation. A script adds what the invitation says, and shows what
  * the visitor needs to accept it: the user with its address, another user, nobody, or nobody without an account.
  */
-export const showJoin = ({ t }: View): Html => html`<div id="invitation" hidden>
+export const showJoin = ({ t, v }: View): Html => html`<div id="invitation" hidden>
 <p class="lead" id="inviter"></p>
 <dl class="facts"><dt>${t.email}</dt><dd><bdi id="invited-email"></bdi></dd>
 <dt>${t.organizationRole}</dt><dd><bdi id="invited-role"></bdi></dd></dl>
@@ -23,6 +23,7 @@ export const showJoin = ({ t }: View): Html => html`<div id="invitation" hidden>
 ${newPassword(t, t.password)}
 </fieldset>
 <button class="wide" data-visitor="own newcomer" hidden>${t.joinButton}</button>
+${v.providers && html`<div data-visitor="newcomer" hidden>${v.providers}</div>`}
 <button type="button" class="wide" id="log-out" data-visitor="other" hidden>${t.joinLogOut}</button>
 <a class="button wide" id="log-in" data-visitor="account" hidden>${t.logIn}</a>
 `

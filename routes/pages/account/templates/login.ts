@@ -1,5 +1,7 @@
 import { html, type Html } from '../../html.ts'
+import { icon } from '../icons.ts'
 import { accountOf } from './account-of.ts'
+import { passwordInput } from './password-input.ts'
 import type { View } from './view.ts'
 
 /** Returns the login, with its steps: the first factor, a mail, its code or link, and the second factor. */
@@ -14,7 +16,7 @@ ${firstFactor(view)}${v.byMail && html`${askForMail(view)}${mailCode(view)}${mai
 ${secondFactor(view)}`
 }
 
-const firstFactor = ({ t, v }: View): Html => html`<div data-step="first"${(v.challenge || v.showsMail || v.showsMailCode || v.showsMailLink) && html` hidden`}>
+const firstFactor = ({ t, v, f }: View): Html => html`<div data-step="first"${(v.challenge || v.showsMail || v.showsMailCode || v.showsMailLink) && html` hidden`}>
 <form method="post" action="${v.root}${v.loginUrl}" id="password-form" data-return-to="${v.returnTo}">
 <p role="alert" class="alert error" id="alert">${v.alert}</p>
 <div class="field"><label for="email">${t.email}</label>
@@ -22,21 +24,34 @@ const firstFactor = ({ t, v }: View): Html => html`<div data-step="first"${(v.ch
   autocapitalize="none" spellcheck="false" required${!v.passwordError && html` autofocus`}${v.emailError && html`${v.passwordError && html` autofocus`} aria-invalid="true"`}
   aria-describedby="email-error alert">
 <p class="field-error" role="alert" id="email-error">${v.emailError}</p></div>
-<div class="field"><label for="password">${t.password}</label>
-<input id="password" name="password" type="password" autocomplete="current-password" required
-  aria-describedby="password-error"${v.passwordError && html`${!v.emailError && html` autofocus`} aria-invalid="true"`}>
-<p class="field-error" role="alert" id="password-error">${v.passwordError}</p>
-<div class="below"><label class="check" hidden><input type="checkbox" data-shows-passwords autocomplete="off"> ${t.showPassword}</label>
-<a href="${v.root}${v.forgotUrl}">${t.forgotTitle}</a></div></div>
+<div class="field with-aside"><label for="password">${t.password}</label>
+${passwordInput(t, {
+  id: 'password',
+  name: 'password',
+  autocomplete: 'current-password',
+  'aria-describedby': 'password-error',
+  autofocus: Boolean(v.passwordError && !v.emailError),
+  'aria-invalid': v.passwordError ? 'true' : undefined,
+})}
+<a class="aside" href="${v.root}${v.forgotUrl}">${t.forgotTitle}</a>
+<p class="field-error" role="alert" id="password-error">${v.passwordError}</p></div>
 <button class="wide">${t.logIn}</button>
 </form>
-${v.canUsePasskeys && html`<button type="button" class="plain wide" id="passkey"
-  hidden>${t.passkeyLogIn}</button>`}
-${v.loginMailUrl && html`<a class="button plain wide" href="${v.root}${v.loginMailUrl}" id="by-mail">${t.loginMailLink}</a>`}
-${v.providers}
-${v.signUpUrl && html`<p class="other"><a href="${v.root}${v.signUpUrl}">${t.signUpTitle}</a></p>`}
+${otherWays({ t, v, f })}
+${v.signUpUrl && html`<p class="other">${f(t.signUpAsk, { product: v.productName })} <a href="${v.root}${v.signUpUrl}">${t.signUpTitle}</a></p>`}
 </div>
 `
+
+// Without JavaScript, passkeys are missing, so there may be nothing below the line.
+const otherWays = ({ t, v }: View): Html | undefined => {
+  const { canUsePasskeys, loginMailUrl, providers } = v
+  if (!canUsePasskeys && !loginMailUrl && !providers) return undefined
+  return html`<div id="ways"${!loginMailUrl && !providers && html` hidden`}><p class="divider">${t.orWith}</p>
+<div class="ways">${canUsePasskeys && html`<button type="button" class="plain" id="passkey" aria-label="${t.passkeyLogIn}"
+  hidden>${icon('passkey')}${t.passkeyWay}</button>`}
+${loginMailUrl && html`<a class="button plain" href="${v.root}${loginMailUrl}" id="by-mail" aria-label="${t.loginMailLink}">${icon('mail')}${t.mailWay}</a>`}
+${providers}</div></div>`
+}
 
 const askForMail = ({ t, v }: View): Html => html`<div data-step="mail"${!v.showsMail && html` hidden`}>
 <form method="post" action="${v.root}${v.loginMailUrl}" id="mail-form">

@@ -1,5 +1,6 @@
 import { html, type Html } from '../../html.ts'
 import type { Texts } from '../../../../schema/translations/en.ts'
+import { passwordInput } from './password-input.ts'
 
 /**
  * Returns the field for a new password, which its owner may look at, with how strong it is. Scripts show both.
@@ -8,11 +9,18 @@ import type { Texts } from '../../../../schema/translations/en.ts'
  */
 export const newPassword = (
   t: Texts, label: string, { error, hasFocus }: { error?: string | undefined, hasFocus?: boolean } = {}
-): Html => html`<div class="field new-password"><label for="password">${label}</label>
+): Html => html`<div class="field"><label for="password">${label}</label>
+${passwordInput(t, {
+  id: 'password',
+  name: 'password',
+  'data-new-password': true,
+  autocomplete: 'new-password',
+  minlength: 8,
+  autofocus: hasFocus,
+  'aria-invalid': error ? 'true' : undefined,
+  'aria-describedby': 'rules password-error',
+})}
 <p class="hint" id="rules">${t.passwordRules}</p>
-<input id="password" name="password" type="password" data-new-password autocomplete="new-password" minlength="8" required${hasFocus && html` autofocus`}${error && html` aria-invalid="true"`}
-  aria-describedby="rules password-error">
 <div class="strength" id="strength" hidden><meter min="0" max="4" low="2" high="3" optimum="4" value="0" aria-label="${t.strengthTitle}"></meter>
 <p class="hint" id="strength-text" aria-live="polite"></p></div>
-<p class="field-error" role="alert" id="password-error">${error}</p>
-<label class="check" hidden><input type="checkbox" data-shows-passwords autocomplete="off"> ${t.showPassword}</label></div>`
+<p class="field-error" role="alert" id="password-error">${error}</p></div>`

@@ -3,7 +3,7 @@ import { newPassword } from './new-password.ts'
 import type { View } from './view.ts'
 
 /** Returns the form to sign up. */
-export const showSignUp = ({ t, v, f }: View): Html => html`<p class="lead">${f(t.signUpFor, { product: v.productName })}</p>
+export const showSignUp = ({ t, v }: View): Html => html`${!v.notice && html`<p class="lead">${t.signUpHint}</p>`}
 <p role="status" class="status" tabindex="-1">${v.notice}</p>
 ${!v.notice && html`<form method="post" data-sends="auth/sign-up" data-sent="${t.signUpSentTo}">
 <p role="alert" class="alert error" id="alert">${v.alert}</p>
@@ -21,11 +21,11 @@ ${newPassword(t, t.password, {
 })}
 ${v.signUpFields}
 <button class="wide">${t.signUpButton}</button>
-<p class="hint after">${t.signUpHint}</p>
 </form>
 <div class="actions" id="sent" hidden><button type="button" class="plain" id="send-again">${t.sendAgain}</button>
 <button type="button" class="plain" id="wrong-address">${t.wrongAddress}</button></div>
-<div id="other-ways">${v.providers}</div>`}
+${v.providers && html`<div id="other-ways"><p class="divider">${t.orWith}</p>
+<div class="ways">${v.providers}</div></div>`}`}
 ${v.notice && html`<p><a href="${v.signUpPage}">${t.wrongAddress} ${t.sendAgain}</a></p>`}
-<p class="other"><a href="${v.loginUrl}">${t.signUpHasAccount}</a></p>
+<p class="other">${t.signUpHasAccount} <a href="${v.loginUrl}">${t.logIn}</a></p>
 `

@@ -1,5 +1,6 @@
 import { html, type Html } from '../../../html.ts'
 import type { View } from '../view.ts'
+import { deletionDialog } from './dialogs.ts'
 import { accountPage, lead, outcomes, part } from './frame.ts'
 
 /** Returns the page of what is stored about a user. */
@@ -16,23 +17,15 @@ ${part('delete', t.deleteTitle, html`<div class="actions"><button type="button" 
 ${deletion(view)}`
 })
 
-const deletion = ({ t, v, f }: View): Html => html`<dialog id="deletion" aria-labelledby="deletion-title">
-<h2 id="deletion-title" tabindex="-1">${t.deleteTitle}</h2>
-<p>${f(t.deleteWhat, { product: v.productName })}</p>
+const deletion = (view: View): Html => {
+  const { t, v, f } = view
+  return deletionDialog(view, { title: t.deleteTitle, label: t.deleteType, button: t.deleteButton }, html`<p>${
+    f(t.deleteWhat, { product: v.productName })}</p>
 <ul class="bullets">
 <li>${t.deleteProfile}</li>
 ${v.hasFiles && html`<li>${t.deleteFiles}</li>`}
 ${v.hasPosts && html`<li>${t.deletePosts}</li>`}
 <li>${t.deleteSessions}</li>
 </ul>
-<p class="strong">${t.deleteForGood}</p>
-<form id="deletion-form">
-<div class="field"><label for="deletion-address">${t.deleteType}</label>
-<p class="hint" id="deletion-hint"><bdi id="deletion-account"></bdi></p>
-<input id="deletion-address" name="address" autocomplete="off" autocapitalize="none" spellcheck="false" required
-  aria-describedby="deletion-hint deletion-alert">
-<p role="alert" class="field-error" id="deletion-alert"></p></div>
-<div class="actions"><button class="danger">${t.deleteButton}</button>
-<button type="button" class="plain" id="deletion-cancel">${t.cancelButton}</button></div>
-</form>
-</dialog>`
+<p class="strong">${t.deleteForGood}</p>`)
+}

@@ -1,4 +1,5 @@
 import { html, type Html } from '../../../html.ts'
+import { passwordInput } from '../password-input.ts'
 import type { View } from '../view.ts'
 
 /** Returns the dialog that authenticates the user once more. */
@@ -8,8 +9,12 @@ export const stepUpDialog = ({ t, v }: View): Html => html`<dialog id="step-up" 
 <form id="step-up-password-form" data-factor="password">
 <input type="email" autocomplete="username" data-username hidden>
 <div class="field"><label for="step-up-password">${t.password}</label>
-<input id="step-up-password" name="password" type="password" autocomplete="current-password" required
-  aria-describedby="step-up-password-alert">
+${passwordInput(t, {
+  id: 'step-up-password',
+  name: 'password',
+  autocomplete: 'current-password',
+  'aria-describedby': 'step-up-password-alert',
+})}
 <p role="alert" class="field-error" id="step-up-password-alert"></p></div>
 <button>${t.stepUpButton}</button>
 </form>
@@ -56,9 +61,32 @@ ${v.hasProviders && html`<p class="actions" id="step-up-providers"></p>
 /** Returns the dialog that asks whether something shall be done. */
 export const confirmationDialog = ({ t }: View): Html => html`<dialog id="confirmation" aria-labelledby="confirmation-question">
 <form method="dialog">
-<p id="confirmation-question"></p>
+<p class="question" id="confirmation-question"></p>
 <label class="check" id="confirmation-option" hidden><input type="checkbox" autocomplete="off"> <span></span></label>
-<p class="actions"><button value="yes" class="danger" id="confirmation-yes"></button>
-<button value="" class="plain" autofocus>${t.cancelButton}</button></p>
+<p class="actions end"><button value="" class="plain" autofocus>${t.cancelButton}</button>
+<button value="yes" class="danger" id="confirmation-yes"></button></p>
+</form>
+</dialog>`
+
+/**
+ * Returns the dialog that deletes something after its name was typed. A script says its name, and enables the button
+ * once what is typed is that.
+ * @param title what its button says as well
+ * @param label of the field
+ * @param content what is lost
+ */
+export const deletionDialog = (
+  { t }: View, { title, label, button = title }: { title: string, label: string, button?: string }, content: Html
+): Html => html`<dialog id="deletion" aria-labelledby="deletion-title">
+<h2 id="deletion-title" tabindex="-1">${title}</h2>
+<p class="account-of"><bdi class="strong" id="deletion-name"></bdi></p>
+${content}
+<form id="deletion-form">
+<div class="field"><label for="deletion-typed">${label}</label>
+<input id="deletion-typed" name="typed" autocomplete="off" autocapitalize="none" spellcheck="false" required
+  aria-describedby="deletion-name deletion-alert">
+<p role="alert" class="field-error" id="deletion-alert"></p></div>
+<div class="actions end"><button type="button" class="plain" id="deletion-cancel">${t.cancelButton}</button>
+<button class="danger" disabled>${button}</button></div>
 </form>
 </dialog>`

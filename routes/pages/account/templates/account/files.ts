@@ -1,9 +1,11 @@
 import { html, type Html } from '../../../html.ts'
 import type { View } from '../view.ts'
-import { accountPage, lead, outcomes } from './frame.ts'
+import { accountPage, lead, menu, outcomes } from './frame.ts'
 
 /** Returns the page of the files of a user. */
-export const showFiles = accountPage('/account/files', ({ t }: View): Html => html`${lead(t.filesHint)}
+export const showFiles = accountPage('/account/files', (view: View): Html => {
+  const { t } = view
+  return html`${lead(t.filesHint)}
 <div class="card">
 ${outcomes('files')}
 <div class="empty" id="files-none" hidden><p class="strong">${t.filesNone}</p></div>
@@ -12,9 +14,9 @@ ${outcomes('files')}
 <li><div class="row"><div class="main">
 <p class="title" data-name></p>
 <p class="hint"><span data-visibility></span> · <span data-size></span> · <time></time></p></div>
-<div class="actions"><button type="button" class="plain small" data-toggle></button>
-<button type="button" class="plain small" data-share aria-expanded="false">${t.fileLinks}</button>
-<button type="button" class="plain small" data-delete>${t.fileDelete}</button></div></div>
+${menu(view, html`<button type="button" data-toggle></button>
+<button type="button" data-share aria-expanded="false">${t.fileLinks}</button>
+<button type="button" data-delete>${t.fileDelete}</button>`)}</div>
 <div data-links hidden>
 <p data-links-none>${t.linksNone}</p>
 <ul class="list"></ul>
@@ -40,5 +42,6 @@ ${outcomes('files')}
 <p class="hint">${t.linkUntil}: <time></time><span data-key></span></p></div>
 <button type="button" class="plain small">${t.linkRevoke}</button></div></li>
 </template>
-<p><button type="button" class="plain" id="files-more" hidden>${t.filesMore}</button></p>
-</div>`)
+<button type="button" class="plain more" id="files-more" hidden>${t.filesMore}</button>
+</div>`
+})

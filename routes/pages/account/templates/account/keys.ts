@@ -1,10 +1,12 @@
 import { html, type Html } from '../../../html.ts'
 import { showKeyActions } from '../../key-actions.ts'
 import type { View } from '../view.ts'
-import { accountPage, lead, outcomes } from './frame.ts'
+import { accountPage, lead, menu, outcomes } from './frame.ts'
 
 /** Returns the page of the API keys of a user. */
-export const showKeys = accountPage('/account/keys', ({ t, v }: View): Html => html`${lead(t.keysHint)}
+export const showKeys = accountPage('/account/keys', (view: View): Html => {
+  const { t, v } = view
+  return html`${lead(t.keysHint)}
 <div class="card">
 ${outcomes('keys')}
 <div class="empty" id="keys-none" hidden><p class="strong">${t.keysNone}</p></div>
@@ -12,9 +14,10 @@ ${outcomes('keys')}
 <template id="key">
 <li><div class="row"><div class="main">
 <p class="title" data-name></p>
-<p class="hint">${t.keyCreated}: <span data-created></span> · ${t.lastUsed}: <span data-used></span> · ${t.keyExpires}: <span
-  data-expires></span><span data-actions></span></p></div>
-<button type="button" class="plain small" data-delete>${t.keyDelete}</button></div></li>
+<p class="hint">${t.lastUsed}: <span data-used></span> · ${t.keyExpires}: <span data-expires></span></p></div>
+${menu(view, html`<p class="hint">${t.keyCreated}: <span data-created></span></p>
+<p class="hint" data-actions hidden></p>
+<button type="button" data-delete>${t.keyDelete}</button>`)}</div></li>
 </template>
 <p id="key-start"><button type="button" id="key-new">${t.keyNew}</button></p>
 <form id="key-form"${v.hasFiles && html` data-files`} hidden>
@@ -46,4 +49,5 @@ ${showKeyActions(v.keyActions ?? [], t)}</div>
 <p class="actions"><button type="button" class="plain" id="key-copy">${t.recoveryCopy}</button>
 <button type="button" id="key-done">${t.keyDone}</button></p>
 </div>
-</div>`)
+</div>`
+})

@@ -1,46 +1,57 @@
 import { html, type Html } from '../../../html.ts'
 import type { View } from '../view.ts'
-import { accountPage, lead, outcomes, part } from './frame.ts'
+import { deletionDialog } from './dialogs.ts'
+import { accountPage, lead, menu, outcomes, part } from './frame.ts'
 
 /**
- * Returns the page of the organisations of a user. One of them is open at a time. A script shows the parts that the
- * role of the user in it has something to do with.
+ * Returns the page of the organisations of a user. The fragment of its address names the one that is open, and its
+ * part: `#<id>/members`. A script shows the parts that the role of the user in it has something to do with.
  */
 export const showOrganizations = accountPage('/account/organizations', (view: View): Html => {
   const { t, v } = view
-  return html`${lead(t.organizationsHint)}
+  return html`<div id="all">
+${lead(t.organizationsHint)}
 ${outcomes('organizations')}
 <div class="card">
 <div class="empty" id="organizations-none" hidden><p class="strong">${t.organizationsNone}</p></div>
 <ul class="list" id="organizations" aria-labelledby="title" data-roles="${v.organizationRoles}"></ul>
 <template id="organization">
 <li><div class="row"><div class="main">
-<p class="title"><bdi data-name></bdi> <span class="badge" data-role></span></p>
+<p class="title"><a class="whole" data-open><bdi data-name></bdi></a></p>
 <p class="hint"><bdi data-slug></bdi></p></div>
-<div class="actions"><button type="button" class="plain small" data-open aria-expanded="false">${t.organizationOpen}</button>
-<button type="button" class="plain small" data-leave>${t.organizationLeave}</button></div></div></li>
+<span class="badge" data-role></span></div></li>
 </template>
 </div>
+<details class="card fold" id="found-section" data-founders="${v.organizationFounders}" hidden><summary><h2 id="found-title">${t.organizationFound}</h2></summary>
+<form id="found-form">
+<p role="alert" class="alert error"></p>
+${fields(view, 'found')}
+<button>${t.organizationFoundButton}</button>
+</form></details>
+</div>
 <div id="chosen" hidden>
-<h2><bdi id="chosen-name" tabindex="-1"></bdi></h2>
+<p class="back"><a href="#">${t.organizationsAll}</a></p>
+<div class="page-title"><div class="heading"><h2><bdi id="chosen-name" tabindex="-1"></bdi></h2> <span class="badge" id="chosen-role"></span></div>
+<button type="button" class="plain small" data-leave>${t.organizationLeave}</button></div>
+<nav class="tabs" id="parts" aria-labelledby="chosen-name"><ul>
+<li><a data-part="members">${t.membersTitle}</a></li>
+${v.canVerify && html`<li><a data-part="invitations">${t.invitationsTitle}</a></li>`}
+<li><a data-part="settings">${t.organizationSettings}</a></li></ul></nav>
 ${outcomes('chosen')}
 ${members(view)}
 ${v.canVerify && invitations(view)}
+<div id="settings-section">
 ${part('change', t.organizationChange, html`<form id="change-form">
 <p role="alert" class="alert error"></p>
 ${fields(view, 'change')}
 <button>${t.saveButton}</button>
 </form>`)}
 ${part('remove', t.organizationDelete, html`<div class="actions"><button type="button" class="plain danger" id="delete-organization">${t.organizationDelete}</button></div>`, {
-  hint: t.organizationDeleteHint, danger: true,
+  hint: t.organizationDeleteHint,
 })}
 </div>
-${part('found', t.organizationFound, html`<form id="found-form">
-<p role="alert" class="alert error"></p>
-${fields(view, 'found')}
-<button>${t.organizationFoundButton}</button>
-</form>`, { attributes: { hidden: true, 'data-founders': v.organizationFounders } })}
-${deletion(view)}`
+</div>
+${deletionDialog(view, { title: t.organizationDelete, label: t.organizationDeleteType }, html`<p>${t.organizationDeleteHint}</p>`)}`
 })
 
 const fields = ({ t, f }: View, id: string): Html => html`<div class="field"><label for="${id}-name">${t.organizationName}</label>
@@ -52,32 +63,36 @@ const fields = ({ t, f }: View, id: string): Html => html`<div class="field"><la
   aria-describedby="${id}-slug-hint ${id}-slug-error">
 <p class="field-error" role="alert" id="${id}-slug-error"></p></div>`
 
-const members = ({ t }: View): Html => part('members', t.membersTitle, html`<form id="search-form">
+const members = (view: View): Html => {
+  const { t } = view
+  return part('members', t.membersTitle, html`<form id="search-form">
 <p role="alert" class="alert error"></p>
-<div class="field"><label for="search">${t.memberSearch}</label>
+<div class="inline-form"><div class="field"><label for="search">${t.memberSearch}</label>
 <input id="search" name="q" type="search" autocomplete="off" minlength="2"></div>
-<button class="plain">${t.memberSearchButton}</button>
+<button class="plain">${t.memberSearchButton}</button></div>
 </form>
 <p class="muted" id="members-none" hidden>${t.membersNone}</p>
 <ul class="list" id="members" aria-labelledby="members-title"></ul>
 <template id="member">
 <li><div class="row"><div class="main">
-<p class="title"><bdi data-name></bdi> <span class="badge" data-role></span> <span class="badge success" data-you>${t.memberYou}</span></p>
+<p class="title"><bdi data-name></bdi> <span class="badge success" data-you>${t.memberYou}</span></p>
 <p class="hint"><bdi data-email></bdi></p></div>
-<div class="actions"><select autocomplete="off" aria-label="${t.organizationRole}"></select>
-<button type="button" class="plain small" data-remove>${t.memberRemove}</button></div></div></li>
+<span class="badge" data-role></span>
+${menu(view, html`<label><span class="hint">${t.organizationRole}</span><select autocomplete="off"></select></label>
+<button type="button" data-remove>${t.memberRemove}</button>`)}</div></li>
 </template>
-<p><button type="button" class="plain" id="members-more" hidden>${t.filesMore}</button></p>`)
+<button type="button" class="plain more" id="members-more" hidden>${t.filesMore}</button>`)
+}
 
 const invitations = ({ t }: View): Html => part('invitations', t.invitationsTitle, html`<form id="invitation-form">
 <p role="alert" class="alert error"></p>
-<div class="field"><label for="invited-email">${t.email}</label>
+<div class="inline-form"><div class="field"><label for="invited-email">${t.email}</label>
 <input id="invited-email" name="email" type="email" autocomplete="off" autocapitalize="none" spellcheck="false" required
   aria-describedby="invited-email-error">
 <p class="field-error" role="alert" id="invited-email-error"></p></div>
 <div class="field"><label for="invited-role">${t.organizationRole}</label>
 <select id="invited-role" name="role" autocomplete="off"></select></div>
-<button>${t.inviteButton}</button>
+<button>${t.inviteButton}</button></div>
 </form>
 <p class="muted" id="invitations-none">${t.invitationsNone}</p>
 <ul class="list" id="invitations" aria-labelledby="invitations-title"></ul>
@@ -87,18 +102,4 @@ const invitations = ({ t }: View): Html => part('invitations', t.invitationsTitl
 <p class="hint">${t.linkUntil}: <time></time></p></div>
 <button type="button" class="plain small" data-withdraw>${t.invitationWithdraw}</button></div></li>
 </template>
-<p><button type="button" class="plain" id="invitations-more" hidden>${t.filesMore}</button></p>`)
-
-const deletion = ({ t }: View): Html => html`<dialog id="deletion" aria-labelledby="deletion-title">
-<h2 id="deletion-title" tabindex="-1">${t.organizationDelete}</h2>
-<p>${t.organizationDeleteHint}</p>
-<form id="deletion-form">
-<div class="field"><label for="deletion-name">${t.organizationDeleteType}</label>
-<p class="hint" id="deletion-hint"><bdi id="deletion-organization"></bdi></p>
-<input id="deletion-name" name="typed" autocomplete="off" autocapitalize="none" spellcheck="false" required
-  aria-describedby="deletion-hint deletion-alert">
-<p role="alert" class="field-error" id="deletion-alert"></p></div>
-<div class="actions"><button class="danger">${t.organizationDelete}</button>
-<button type="button" class="plain" id="deletion-cancel">${t.cancelButton}</button></div>
-</form>
-</dialog>`
+<button type="button" class="plain more" id="invitations-more" hidden>${t.filesMore}</button>`)

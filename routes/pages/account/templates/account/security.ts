@@ -1,19 +1,32 @@
 import { html, type Html } from '../../../html.ts'
 import { newPassword } from '../new-password.ts'
+import { passwordInput } from '../password-input.ts'
 import type { View } from '../view.ts'
-import { accountPage, lead, part } from './frame.ts'
+import { accountPage, lead, menu, setting, settingLink } from './frame.ts'
 
 /** Returns the page of what a user logs in with. */
 export const showSecurity = accountPage('/account/security', (view: View): Html => {
   const { t, v } = view
   return html`${lead(t.securityHint)}
 ${required(view)}
-${part('password', t.passwordTitle, password(view), { attributes: { 'data-rest': true } })}
-${v.canUsePasskeys && part('passkeys', t.passkeysTitle, passkeys(view), { hint: t.passkeysHint })}
-${part('totp', t.totpTitle, totp(view), { hint: t.totpHint })}
-${v.hasProviders && part('identities', t.identitiesTitle, identities(view), {
-  hint: t.identitiesHint, attributes: { 'data-rest': true },
-})}`
+<div class="card settings">
+${setting('password', t.passwordTitle, {
+  icon: 'password', hint: t.passwordHint, action: t.changeAction, attributes: { 'data-rest': true },
+}, password(view))}
+${v.canUsePasskeys && setting('passkeys', t.passkeysTitle, {
+  icon: 'passkey', hint: t.passkeysHint, action: t.manageAction,
+}, passkeys(view))}
+${setting('totp', t.totpTitle, { icon: 'app', hint: t.totpHint, action: t.manageAction }, totp(view))}
+${v.hasProviders && setting('identities', t.identitiesTitle, {
+  icon: 'linked', hint: t.identitiesHint, action: t.manageAction, attributes: { 'data-rest': true },
+}, identities(view))}
+${settingLink('keys', t.keysTitle, {
+  icon: 'key', href: `${v.root}account/keys`, hint: t.keysHint, action: t.manageAction,
+})}
+${settingLink('sessions', t.sessionsTitle, {
+  icon: 'sessions', href: `${v.root}account/sessions`, hint: t.sessionsHint, action: t.manageAction,
+})}
+</div>`
 })
 
 const required = ({ t }: View): Html => html`<section class="card" aria-labelledby="required-title" id="required" hidden>
@@ -31,14 +44,20 @@ const password = ({ t, v }: View): Html => html`<p id="password-none" hidden>${t
 <p role="status" class="status"></p>
 <input type="email" autocomplete="username" data-username hidden>
 <div class="field"><label for="current-password">${t.currentPassword}</label>
-<input id="current-password" name="currentPassword" type="password" autocomplete="current-password" required
-  aria-describedby="current-password-error">
+${passwordInput(t, {
+  id: 'current-password',
+  name: 'currentPassword',
+  autocomplete: 'current-password',
+  'aria-describedby': 'current-password-error',
+})}
 <p class="field-error" role="alert" id="current-password-error"></p></div>
 ${newPassword(t, t.newPassword)}
 <button>${t.changePasswordButton}</button>
 </form>`
 
-const passkeys = ({ t }: View): Html => html`<p role="alert" class="alert error" id="passkeys-alert"></p>
+const passkeys = (view: View): Html => {
+  const { t } = view
+  return html`<p role="alert" class="alert error" id="passkeys-alert"></p>
 <p role="status" class="status" id="passkeys-status" tabindex="-1"></p>
 <p class="muted" id="passkeys-none" hidden>${t.passkeysNone}</p>
 <ul class="list" id="passkeys" hidden></ul>
@@ -47,8 +66,8 @@ const passkeys = ({ t }: View): Html => html`<p role="alert" class="alert error"
 <div class="row" data-show><div class="main">
 <p class="title" data-name></p>
 <p class="hint">${t.passkeyCreated}: <span data-created></span> · ${t.lastUsed}: <span data-used></span></p></div>
-<div class="actions"><button type="button" class="plain small" data-rename>${t.passkeyRename}</button>
-<button type="button" class="plain small" data-remove>${t.passkeyRemove}</button></div>
+${menu(view, html`<button type="button" data-rename>${t.passkeyRename}</button>
+<button type="button" data-remove>${t.passkeyRemove}</button>`)}
 </div>
 <form hidden>
 <p role="alert" class="alert error"></p>
@@ -60,6 +79,7 @@ const passkeys = ({ t }: View): Html => html`<p role="alert" class="alert error"
 </li>
 </template>
 <p><button type="button" class="plain" id="passkey-add" hidden>${t.passkeyAdd}</button></p>`
+}
 
 const totp = ({ t }: View): Html => html`<p role="alert" class="alert error" id="totp-alert"></p>
 <p role="status" class="status" id="totp-status" tabindex="-1"></p>

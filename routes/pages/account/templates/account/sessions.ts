@@ -9,8 +9,8 @@ ${outcomes('sessions')}
 <ul class="list" id="sessions" aria-labelledby="title"></ul>
 <template id="session">
 <li><div class="row"><div class="main">
-<p class="title"><span class="device" data-device></span> <span class="badge success" data-current>${t.thisSession}</span></p>
-<p class="hint"><span data-address></span> · <span data-used></span></p></div>
+<p class="title"><span class="device" data-device></span></p>
+<p class="hint"><span class="badge success" data-current>${t.thisSession}</span> <span data-address></span> · <span data-used></span></p></div>
 <button type="button" class="plain small">${t.endSession}</button></div></li>
 </template>
 <div class="actions"><button type="button" class="plain" id="end-others" hidden>${t.endOthers}</button>

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { Reader, UnreadBytes } from '../unread-bytes.ts'
+import type { Reader, UnreadBytes } from './unread-bytes.ts'
 
 /** A stream of server-sent events (section 9.2 of the HTML standard) to one client. */
 export class EventStream extends Readable implements Reader {
