@@ -200,6 +200,8 @@ t.test('18.4 with a script, what is done with several users is asked in a dialog
   const other = await usher.createUser({ name: 'Selected for a dialog' })
   const { page, problems } = await openPage(t, `${url}/users`)
   await logIn(page)
+  // The script adds this box.
+  await page.getByLabel('Selection', { exact: true }).waitFor()
   await page.getByLabel('Select Selected for a dialog').check()
   await page.getByRole('button', { name: 'Disable', exact: true }).click()
   const dialog = page.getByRole('dialog', { name: 'Disable 1 user?' })

@@ -126,7 +126,8 @@ document.addEventListener('submit', (event) => {
   const { target, submitter } = event
   if (!submitter || !('asks' in submitter.dataset)) return
   event.preventDefault()
-  ask(target.action, () => {
+  // Its buttons are called `action`, and would be what the property is.
+  ask(target.getAttribute('action'), () => {
     submitter.removeAttribute('data-asks')
     target.requestSubmit(submitter)
   }, new URLSearchParams(new FormData(target, submitter)))
