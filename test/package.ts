@@ -29,12 +29,13 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     'dist/app.d.ts',
     ...[
       'api', 'cache', 'error', 'graphql', 'index', 'passkeys', 'posts', 'react', 'react/account', 'react/context',
-      'react/elements', 'react/fields', 'react/hooks', 'react/resource', 'react/session', 'react/sign-in', 'react/sign-up',
+      'react/elements', 'react/fields', 'react/hooks', 'react/posts', 'react/resource', 'react/session', 'react/sign-in', 'react/sign-up',
       'react/step-up', 'react/texts', 'react/upload', 'react/user-button', 'register', 'retry', 'session', 'tabs',
     ].map((name) => `dist/client/${name}.d.ts`),
     'dist/plugins/database/migrate.d.ts',
     ...[
-      'access/claims', 'admin/admin', 'graphql/host-graphql', 'options/config', 'options/deadlines', 'options/hooks', 'options/limits',
+      'access/claims', 'admin/admin', 'graphql/host-graphql', 'options/breached-passwords', 'options/config',
+      'options/deadlines', 'options/hooks', 'options/limits',
       'options/mail', 'options/mail-texts', 'options/metrics', 'options/options', 'options/organizations', 'options/page-texts',
       'options/pages', 'options/password-hash', 'options/policy', 'options/providers', 'options/register', 'options/roles', 'options/s3',
       'options/stores', 'options/usher', 'options/webhooks', 'organizations/organizations', 'outbox/events', 'sign-in/ways', 'translations/languages', 'translations/mails/en',
@@ -73,7 +74,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   )
   // Most of it is the page of GraphiQL, whose library has 9 MB. The reference and the console of all languages
   // are its own: a host installs 2.7 MB of another library less.
-  t.ok(size < 4_000_000, `${size} bytes`)
+  t.ok(size < 4_200_000, `${size} bytes`)
 })
 
 t.test('9 every module that the package imports is among its dependencies', async (t) => {
