@@ -10,6 +10,11 @@ export {
   type Profile, type ProfileActions, type Provider, type SecondFactor, type SecondFactorActions, type SessionActions,
   type SessionRecord, type SignInSettings,
 } from './react/hooks.ts'
+export {
+  useInvitations, useMembers, useOrganizations,
+  type InvitationsActions, type MembersActions, type OrganizationInvitation, type OrganizationMember,
+  type OrganizationsActions, type OwnOrganization,
+} from './react/organizations.ts'
 export { usePosts, type ListedPost, type PostActions, type PostListOptions } from './react/posts.ts'
 export type { Loaded, Used } from './react/resource.ts'
 export { needsStepUp, useStepUp, type StepUpActions } from './react/step-up.ts'

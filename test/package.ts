@@ -29,7 +29,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     'dist/app.d.ts',
     ...[
       'api', 'cache', 'error', 'graphql', 'index', 'passkeys', 'posts', 'react', 'react/account', 'react/context',
-      'react/elements', 'react/fields', 'react/hooks', 'react/posts', 'react/resource', 'react/session', 'react/sign-in', 'react/sign-up',
+      'react/elements', 'react/fields', 'react/hooks', 'react/organizations', 'react/posts', 'react/resource', 'react/session', 'react/sign-in', 'react/sign-up',
       'react/step-up', 'react/texts', 'react/upload', 'react/user-button', 'register', 'retry', 'session', 'tabs',
     ].map((name) => `dist/client/${name}.d.ts`),
     'dist/plugins/database/migrate.d.ts',

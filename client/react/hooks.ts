@@ -24,7 +24,7 @@ export type Profile = Schemas['User']
 const define = <Data, Actions>(definition: Definition<Data, Actions>): Definition<Data, Actions> => definition
 
 /** What somebody else has removed already is removed. */
-async function ignoreMissing (call: PromiseLike<{ response: Response, error?: unknown }>): Promise<void> {
+export async function ignoreMissing (call: PromiseLike<{ response: Response, error?: unknown }>): Promise<void> {
   const result = await call
   if (result.response.status !== 404) await unwrap(result)
 }

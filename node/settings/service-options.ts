@@ -52,6 +52,7 @@ export function serviceOptions (settings: Settings) {
 
 function breachedPasswordsOf (settings: Settings) {
   const { BREACHED_PASSWORDS_FILE: file, BREACHED_PASSWORDS_URL: url } = settings
+  if (file === undefined && url === undefined) return undefined
   return { file: file === undefined ? undefined : pathIn(settings, file), url }
 }
 

@@ -6,9 +6,9 @@ import { describeTag } from '../../plugins/http/docs.ts'
 import { decodePlace, encodePlace } from '../../schema/http/cursor.ts'
 import { combinedTag, entityTag, permits, readIfMatch, readIfNoneMatch, type Match } from '../../schema/http/entity-tag.ts'
 import { InvalidInput } from '../../schema/http/errors.ts'
-import { IDEMPOTENT } from '../../schema/http/idempotency.ts'
+import { IDEMPOTENT, IdempotencyKeyInUse } from '../../schema/http/idempotency.ts'
 import { IdParams, PreconditionHeaders } from '../../schema/http/params.ts'
-import { failures, HEADERS, NoContent, NotModified } from '../../schema/http/reply.ts'
+import { examples, FAILURES, failures, HEADERS, NoContent, NotModified } from '../../schema/http/reply.ts'
 import { ListPosts, NewPost, PatchPost, Post, PostList, PostNotFound } from '../../schema/posts/post.ts'
 import { revalidate, sendNotModified } from '../http/conditional-request.ts'
 import { createOnce } from '../http/idempotency-key.ts'
@@ -39,6 +39,7 @@ const schemas = {
     operationId: 'createPost',
     summary: 'Create a post',
     [IDEMPOTENT]: true,
+    [FAILURES]: examples(new IdempotencyKeyInUse()),
     [HEADERS]: { 201: ['ETag'] },
     body: NewPost,
     response: { 201: Post, ...failures(400, 401, 403, 404, 409, 410, 413, 415, 422, 429) },

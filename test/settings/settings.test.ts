@@ -596,7 +596,10 @@ t.test('14.5 settings: all invalid ones are reported at once, one sentence per l
 
 t.test('14.5 every setting of a wrong type or out of range is reported by a start, together with the others', async (t) => {
   // What others than these accept is limited.
-  const free = ['HOST', 'CONFIG', 'DATA_DIR', 'MAIL_TEMPLATES', 'NODE_ENV', 'METRICS_HOST', 'WEBHOOK_URL', 'WEBHOOK_EVENTS']
+  const free = [
+    'HOST', 'CONFIG', 'DATA_DIR', 'MAIL_TEMPLATES', 'NODE_ENV', 'METRICS_HOST', 'WEBHOOK_URL', 'WEBHOOK_EVENTS',
+    'BREACHED_PASSWORDS_FILE',
+  ]
   const texts: Partial<Record<string, string>> = {
     WEBHOOK_SECRET: 'short', ADMIN_PASSWORD: 'x', SECRET: 'x', FORMER_SECRET: 'x', PRODUCT_NAME: '\u0007', TOKEN_ISSUER: 'a b',
   }

@@ -105,8 +105,8 @@ t.test('14.2 docs/operations/metrics.md lists all metrics with their labels', as
       listed.get(name) === described || (described.endsWith(' ') && listed.get(name)?.startsWith(described))
     t.ok(matches, `${name}: ${described}, listed as ${listed.get(name)}`)
   }
-  // This node has neither workers, an S3 nor standbys.
-  const others = /^usher_(workers|storage_request|replica)/
+  // This node has neither workers, an S3, standbys nor breached passwords.
+  const others = /^usher_(workers|storage_request|replica|breached)/
   for (const name of listed.keys()) t.ok(served.has(name) || others.test(name), `${name} is served`)
 })
 
