@@ -50,6 +50,8 @@ class PostList {
   readonly #options: PostListOptions
   readonly #listeners = new Set<() => void>()
   readonly #writes = new Set<Write>()
+  // The posts with events since the first of these writes: an event is not older than a response.
+  readonly #heard = new Set<string>()
   #posts: readonly ListedPost[] | undefined
   #endCursor: string | null = null
   #state = INITIAL
@@ -79,9 +81,9 @@ class PostList {
 
   readonly reload = async (): Promise<void> => {
     this.#aborter?.abort()
-    const { signal } = this.#aborter = new AbortController()
+    const aborter = this.#aborter = new AbortController()
     this.#set({ isLoading: true })
-    await new Promise<void>((resolve) => { void this.#follow(signal, resolve).then(resolve) })
+    await new Promise<void>((resolve) => { void this.#follow(aborter, resolve).then(resolve) })
   }
 
   readonly create = async (post: { title: string, content: string }): Promise<ListedPost> => {
@@ -93,34 +95,32 @@ class PostList {
     const known = new Set(this.#posts?.map(({ id }) => id))
     const isThere = (posts: readonly ListedPost[]) => posts.some(({ id, title, content, author: other }) =>
       !known.has(id) && title === post.title && content === post.content && other?.id === author?.id)
-    const stored = await this.#write<ListedPost>(
+    return this.#write<ListedPost>(
       (posts) => isThere(posts) ? posts : [shown, ...posts],
       `mutation ($title: String!, $content: String!) {
         write: createPost(input: { title: $title, content: $content }) { ${FIELDS} }
       }`,
-      post
+      post,
+      (stored) => ({ type: 'created', cursor: '', post: stored })
     )
-    this.#apply({ type: 'created', cursor: '', post: stored })
-    return stored
   }
 
   readonly update = async (id: string, changes: { title?: string, content?: string }): Promise<ListedPost> => {
-    const stored = await this.#write<ListedPost>(
+    return this.#write<ListedPost>(
       (posts) => posts.map((post) => post.id === id ? { ...post, ...changes, isPending: true } : post),
       `mutation ($id: ID!, $title: String, $content: String) {
         write: updatePost(id: $id, input: { title: $title, content: $content }) { ${FIELDS} }
       }`,
-      { id, ...changes }
+      { id, ...changes },
+      (stored) => ({ type: 'updated', cursor: '', post: stored })
     )
-    this.#apply({ type: 'updated', cursor: '', post: stored })
-    return stored
   }
 
   readonly remove = async (id: string): Promise<void> => {
-    await this.#write(
-      (posts) => posts.filter((post) => post.id !== id), 'mutation ($id: ID!) { write: deletePost(id: $id) }', { id }
+    await this.#write<string>(
+      (posts) => posts.filter((post) => post.id !== id), 'mutation ($id: ID!) { write: deletePost(id: $id) }', { id },
+      () => ({ type: 'deleted', cursor: '', id })
     )
-    this.#apply({ type: 'deleted', cursor: '', id })
   }
 
   readonly loadMore = async (): Promise<void> => {
@@ -134,7 +134,8 @@ class PostList {
   }
 
   // Follows before it reads, so that nothing is missed between the two.
-  async #follow (signal: AbortSignal, onLoaded: () => void): Promise<void> {
+  async #follow (aborter: AbortController, onLoaded: () => void): Promise<void> {
+    const { signal } = aborter
     try {
       let onStart = () => {}
       const started = new Promise<void>((resolve) => { onStart = resolve })
@@ -142,6 +143,8 @@ class PostList {
       const options = { fields: FIELDS, signal, onStart, ...authorId && { authorId } }
       const changes = followPostChanges<ListedPost>(this.#client, options)
       let next = changes.next()
+      // It may fail while the list is read.
+      next.catch(() => {})
       await Promise.race([started, next])
       if (signal.aborted) return
       const { nodes, ...page } = await this.#load(null, signal)
@@ -149,12 +152,15 @@ class PostList {
       this.#show(page)
       onLoaded()
       for (let change = await next; !change.done; change = await next) {
+        if (this.#writes.size > 0) this.#heard.add(idOf(change.value))
         this.#apply(change.value)
         next = changes.next()
       }
     } catch (error) {
       if (signal.aborted) return
-      if (error instanceof UsherError && START_AGAIN.has(error.code!)) return this.#follow(signal, onLoaded)
+      if (error instanceof UsherError && START_AGAIN.has(error.code!)) return this.#follow(aborter, onLoaded)
+      // Nothing is followed without a list.
+      aborter.abort()
       this.#set({ error, isLoading: false })
     }
   }
@@ -184,13 +190,19 @@ class PostList {
     this.#set({})
   }
 
-  async #write<Result> (write: Write, mutation: string, variables: object): Promise<Result> {
+  async #write<Result> (
+    write: Write, mutation: string, variables: object, changeOf: (result: Result) => PostChange<ListedPost>
+  ): Promise<Result> {
     this.#writes.add(write)
     this.#set({})
     try {
-      return (await graphql<{ write: Result }>(this.#client, mutation, variables)).write
+      const { write: result } = await graphql<{ write: Result }>(this.#client, mutation, variables)
+      const change = changeOf(result)
+      if (!this.#heard.has(idOf(change))) this.#apply(change)
+      return result
     } finally {
       this.#writes.delete(write)
+      if (this.#writes.size === 0) this.#heard.clear()
       this.#set({})
     }
   }
@@ -201,6 +213,8 @@ class PostList {
     for (const listener of this.#listeners) listener()
   }
 }
+
+const idOf = (change: PostChange<ListedPost>): string => change.type === 'deleted' ? change.id : change.post.id
 
 /**
  * Returns the newest posts, of everybody or of one user, in step with the server: what is created, changed and deleted

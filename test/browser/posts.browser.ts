@@ -89,5 +89,22 @@ t.test('22.1 a list of posts in React stays in step with the server, and shows w
     t.match(failure, /title/)
     await shows(['Five', 'Four', 'Three, changed'])
   })
+  await t.test('22.1 a response that arrives late does not bring back what an event has changed', async (t) => {
+    const held = Promise.withResolvers<void>()
+    await page.route(`${app.url}/accounts/graphql`, async (route) => {
+      if (!route.request().postData()?.includes('createPost')) return route.fallback()
+      const response = await route.fetch()
+      await held.promise
+      await route.fulfill({ response })
+    })
+    const created = page.evaluate(() => list.create({ title: 'Six', content: '' }).then(() => {}))
+    await shows(['Six', 'Five', 'Four', 'Three, changed'])
+    const id = await page.evaluate(() => list.data[0]!.id)
+    await write('mutation ($id: ID!) { deletePost(id: $id) }', { id })
+    await page.waitForFunction((id) => list.data.every((post) => post.id !== id), id)
+    held.resolve()
+    await created
+    t.ok(await shows(['Five', 'Four', 'Three, changed']))
+  })
   t.strictSame(problems.filter((problem) => !/status of 40[01]/.test(problem)), [])
 })
