@@ -25,8 +25,9 @@ export function createPostOperations (app: FastifyInstance, perform: Perform): P
   return {
     create: (given, options) => perform(options, async (caller) => {
       caller.requireIdentity()
-      parseGiven(given)
-      return show(await posts.changes.create(caller, given))
+      const { authorId } = parseGiven(given)
+      const { title, content } = given
+      return show(await posts.changes.create(caller, { title, content, authorId }))
     }),
 
     get: (id, options) => perform(options, async (caller) => {
@@ -45,11 +46,14 @@ export function createPostOperations (app: FastifyInstance, perform: Perform): P
     }),
 
     update: (id, given, options) =>
-      perform(options, async (caller) => show(await posts.changes.update(caller, idOf(id), given ?? {}))),
+      perform(options, async (caller) => {
+        const { title, content } = given ?? {}
+        return show(await posts.changes.update(caller, idOf(id), { title, content }))
+      }),
 
     delete: (id, options) => perform(options, async (caller) => { await posts.changes.delete(caller, idOf(id)) }),
   }
 }
 
-const show = ({ id, authorId, title, content, createdAt }: PostRow): UsherPost =>
+const show = ({ id, authorId, title, content, createdAt }: Omit<PostRow, 'position' | 'epoch'>): UsherPost =>
   copyRow({ id, authorId, title, content, createdAt })
