@@ -2297,7 +2297,10 @@ export interface components {
         /** SignUp */
         SignUp: {
             name: string;
-            /** Format: email */
+            /**
+             * Format: email
+             * @description At most 254 bytes in UTF-8
+             */
             email: string;
             password?: string;
             /** @description False for a client that keeps no cookies: the response has `signUpId` instead of a cookie */
@@ -2466,7 +2469,10 @@ export interface components {
         /** CreateUser */
         CreateUser: {
             name: string;
-            /** Format: email */
+            /**
+             * Format: email
+             * @description At most 254 bytes in UTF-8
+             */
             email: string;
             /** @enum {string} */
             role?: Role;
@@ -2477,7 +2483,10 @@ export interface components {
         /** ReplaceUser */
         ReplaceUser: {
             name: string;
-            /** Format: email */
+            /**
+             * Format: email
+             * @description At most 254 bytes in UTF-8
+             */
             email: string;
             /** @enum {string} */
             role?: Role;
@@ -2485,7 +2494,10 @@ export interface components {
         /** PatchUser */
         PatchUser: {
             name?: string;
-            /** Format: email */
+            /**
+             * Format: email
+             * @description At most 254 bytes in UTF-8
+             */
             email?: string;
             /** @enum {string} */
             role?: Role;
@@ -2848,7 +2860,10 @@ export interface components {
         };
         /** CreateInvitation */
         CreateInvitation: {
-            /** Format: email */
+            /**
+             * Format: email
+             * @description At most 254 bytes in UTF-8
+             */
             email: string;
             /** @description `owner`, `admin`, `member`, or one of the options */
             role?: string;
@@ -2935,6 +2950,7 @@ export interface components {
         /** CreatePost */
         CreatePost: {
             title: string;
+            /** @description At most 65536 bytes in UTF-8 */
             content: string;
             /** @description The id of the author. By default your own; only an admin may name another user */
             authorId?: string;
@@ -2942,6 +2958,7 @@ export interface components {
         /** PatchPost */
         PatchPost: {
             title?: string;
+            /** @description At most 65536 bytes in UTF-8 */
             content?: string;
         };
         /**
