@@ -2297,10 +2297,7 @@ export interface components {
         /** SignUp */
         SignUp: {
             name: string;
-            /**
-             * Format: email
-             * @description At most 254 bytes in UTF-8
-             */
+            /** Format: email */
             email: string;
             password?: string;
             /** @description False for a client that keeps no cookies: the response has `signUpId` instead of a cookie */
@@ -2469,10 +2466,7 @@ export interface components {
         /** CreateUser */
         CreateUser: {
             name: string;
-            /**
-             * Format: email
-             * @description At most 254 bytes in UTF-8
-             */
+            /** Format: email */
             email: string;
             /** @enum {string} */
             role?: Role;
@@ -2483,10 +2477,7 @@ export interface components {
         /** ReplaceUser */
         ReplaceUser: {
             name: string;
-            /**
-             * Format: email
-             * @description At most 254 bytes in UTF-8
-             */
+            /** Format: email */
             email: string;
             /** @enum {string} */
             role?: Role;
@@ -2494,10 +2485,7 @@ export interface components {
         /** PatchUser */
         PatchUser: {
             name?: string;
-            /**
-             * Format: email
-             * @description At most 254 bytes in UTF-8
-             */
+            /** Format: email */
             email?: string;
             /** @enum {string} */
             role?: Role;
@@ -2860,10 +2848,7 @@ export interface components {
         };
         /** CreateInvitation */
         CreateInvitation: {
-            /**
-             * Format: email
-             * @description At most 254 bytes in UTF-8
-             */
+            /** Format: email */
             email: string;
             /** @description `owner`, `admin`, `member`, or one of the options */
             role?: string;

@@ -342,8 +342,6 @@ function publishJson ({ storedJson, ...rest }: Json): Json {
   return { ...(storedJson as { schema: Json }).schema, ...rest }
 }
 
-interface Limits { maxLength?: number, maxBytes?: unknown, description?: string }
-
 function publish (node: unknown, schemas: Json): unknown {
   if (Array.isArray(node)) return node.map((item) => publish(item, schemas))
   if (typeof node !== 'object' || node === null) return node
@@ -351,16 +349,12 @@ function publish (node: unknown, schemas: Json): unknown {
   // A property of an object may have the name of a keyword. Its value is then a schema, and not a string or a number.
   const entries = Object.entries(node)
     .filter(([key, value]) => typeof value === 'object' || !validatorKeywords.has(key))
-  const { maxLength = Infinity, maxBytes, description } = node as Limits
+  const { maxLength = Infinity } = node as { maxLength?: number }
   const published: Json = Object.fromEntries(entries.map(([key, value]) =>
     // JSON Schema cannot limit bytes. A text of n bytes has at most n characters.
     key === 'maxBytes' && typeof value === 'number'
       ? ['maxLength', Math.min(value, maxLength)]
       : [key, dataKeywords.has(key) ? value : publish(value, schemas)]))
-  // A character has up to four bytes.
-  if (typeof maxBytes === 'number' && 4 * maxLength > maxBytes) {
-    published.description = `${description === undefined ? '' : `${description}. `}At most ${maxBytes} bytes in UTF-8`
-  }
   if (typeof published.title !== 'string') return published
   schemas[published.title] = published
   return { $ref: `#/components/schemas/${published.title}` }
