@@ -2965,6 +2965,7 @@ export interface components {
         /** CreatePost */
         CreatePost: {
             title: string;
+            /** @description At most 65536 bytes in UTF-8 */
             content: string;
             /**
              * Format: date-time
@@ -2977,6 +2978,7 @@ export interface components {
         /** PatchPost */
         PatchPost: {
             title?: string;
+            /** @description At most 65536 bytes in UTF-8 */
             content?: string;
             /**
              * Format: date-time

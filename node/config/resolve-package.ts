@@ -25,7 +25,9 @@ export function resolvePackage (): void {
   module.registerHooks({
     resolve (specifier, context, nextResolve) {
       if (specifier === 'fastify-usher') return nextResolve(entry, context)
-      if (specifier !== TYPEBOX && !specifier.startsWith(`${TYPEBOX}/`)) return nextResolve(specifier, context)
+      if (specifier !== TYPEBOX && !specifier.startsWith(`${TYPEBOX}/`)) {
+        return withFormat(nextResolve(specifier, context))
+      }
       try {
         return nextResolve(specifier, context)
       } catch (error) {
@@ -33,15 +35,14 @@ export function resolvePackage (): void {
         return nextResolve(specifier, { ...context, parentURL: import.meta.url })
       }
     },
-    load (url, context, nextLoad) {
-      return nextLoad(url, isUntypedModule(url, context.format) ? { ...context, format: formatOf(url) } : context)
-    },
   })
 }
 
-function isUntypedModule (url: string, format: string | null | undefined): boolean {
-  if ((format !== null && format !== undefined) || !/^file:.*\.[jt]s$/.test(url)) return false
-  return !url.includes('/node_modules/') && MODULE_SYNTAX.test(readFileSync(fileURLToPath(url), 'utf8'))
+// Not in a hook `load`, which fails for CommonJS in Node.js 22.18.
+function withFormat (found: module.ResolveFnOutput): module.ResolveFnOutput {
+  const { url, format } = found
+  const hasFormat = format !== null && format !== undefined
+  if (hasFormat || !/^file:.*\.[jt]s$/.test(url) || url.includes('/node_modules/')) return found
+  if (!MODULE_SYNTAX.test(readFileSync(fileURLToPath(url), 'utf8'))) return found
+  return { ...found, format: url.endsWith('.ts') ? 'module-typescript' : 'module' }
 }
-
-const formatOf = (url: string) => url.endsWith('.ts') ? 'module-typescript' : 'module'

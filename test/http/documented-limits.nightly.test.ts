@@ -91,9 +91,11 @@ function limitsOf (given: Schema, isAscii: boolean, path: readonly string[] = []
     if (text(255).length !== maxLength) throw new Error('the limit of Idempotency-Key is another one')
     limits.push(of([text(255), 'k'.repeat(255)], text(256)))
   } else if (maxLength !== undefined) {
-    const text = (length: number) => isAscii ? 'a'.repeat(length) : textOf(length, last, schema)
+    // Texts of a format have only ASCII anyway.
+    const isInBytes = schema.description?.endsWith(`At most ${maxLength} bytes in UTF-8`) && schema.format === undefined
+    const text = (length: number) => isAscii || isInBytes ? 'a'.repeat(length) : textOf(length, last, schema)
     // Characters outside the Basic Multilingual Plane are one each.
-    const isFree = !isAscii && schema.format === undefined && schema.pattern === undefined && last !== 'returnTo'
+    const isFree = !isAscii && !isInBytes && schema.format === undefined && schema.pattern === undefined && last !== 'returnTo'
     limits.push(of([text(maxLength), ...isFree ? ['😀'.repeat(maxLength)] : []], text(maxLength + 1)))
   }
   if (maximum !== undefined) limits.push(of([maximum], maximum + 1))
