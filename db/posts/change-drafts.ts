@@ -1,13 +1,12 @@
 import { sql, type SelectQueryBuilder } from 'kysely'
 import { Overloaded, PreconditionFailed } from '../../schema/http/errors.ts'
 import { PostNotFound } from '../../schema/posts/post.ts'
-import { confirmSession, rejectEnded, requireLiveSession } from '../access/live-sessions.ts'
-import { keyedOf, KeyTaken, withIdempotencyKeys } from '../idempotency/idempotency.ts'
-import { selectWritten } from '../idempotency/select-written.ts'
+import { confirmSession, requireLiveSession } from '../access/live-sessions.ts'
+import { keyedOf, withIdempotencyKeys } from '../idempotency/idempotency.ts'
 import { actorValue, withEvents } from '../outbox/store.ts'
 import type { Database, Tables } from '../tables/index.ts'
 import { versionsOf } from '../users/preconditions.ts'
-import { andQuiet, isChangeable, postData, type NewPost, type PostConditions } from './change-posts.ts'
+import { andQuiet, isChangeable, postData, writeOne, type NewPost, type PostConditions } from './change-posts.ts'
 import { draftColumns, type DraftRow } from './drafts.ts'
 import { postColumns, type PostRow } from './posts.ts'
 
@@ -22,9 +21,10 @@ export interface DraftWriter extends Pick<NewPost, 'actorId' | 'token'> {
  * `KeyTaken` if the key `once` is taken, and `PostNotFound` if its author has no such draft any more.
  */
 export async function updateDraft (
-  db: Database, writer: DraftWriter, { title, content, publishAt }: Partial<Pick<DraftRow, 'title' | 'content' | 'publishAt'>>,
+  db: Database, writer: DraftWriter, changes: Partial<Pick<DraftRow, 'title' | 'content' | 'publishAt'>>,
   conditions: PostConditions
 ): Promise<DraftRow> {
+  const { title, content, publishAt } = changes
   const { id, authorId, token } = writer
   const keyed = keyedOf([id], [conditions.once])
   const query = (keyed ? withIdempotencyKeys(db, keyed) : db).with('updated', (cte) => cte.updateTable('post_drafts')
@@ -36,11 +36,9 @@ export async function updateDraft (
     })
     .where('author_id', '=', authorId).where(isChangeable('post_drafts', id, token, conditions))
     .returning(draftColumns))
-  const ending = {
+  const draft = await writeOne<DraftRow>(db, query, {
     from: 'updated', kind: 'draft-update', keyed, condition: confirmSession(db, 'updated', token),
-  } as const
-  const { written: [draft], refused } = await rejectEnded(() => selectWritten<DraftRow>(db, query, ending))
-  if (refused.size > 0) throw new KeyTaken()
+  })
   return draft ?? await whyUnchanged(db, writer, conditions)
 }
 
@@ -51,12 +49,10 @@ export async function deleteDraft (db: Database, writer: DraftWriter, conditions
   const query = (keyed ? withIdempotencyKeys(db, keyed) : db).with('deleted', (cte) => cte.deleteFrom('post_drafts')
     .where('author_id', '=', authorId).where(isChangeable('post_drafts', id, token, conditions))
     .returning(['id', 'author_id as authorId']))
-  const ending = {
+  const deleted = await writeOne(db, query, {
     from: 'deleted', kind: 'post-deletion', keyed, condition: confirmSession(db, 'deleted', token), hasVersion: false,
-  } as const
-  const { written, refused } = await rejectEnded(() => selectWritten(db, query, ending))
-  if (refused.size > 0) throw new KeyTaken()
-  if (written.length === 0) await whyUnchanged(db, writer, conditions)
+  })
+  if (!deleted) await whyUnchanged(db, writer, conditions)
 }
 
 /**
@@ -78,11 +74,9 @@ export async function publishDraft (
     actor: actorValue(actorId),
     quiet,
   })
-  const ending = {
+  const post = await writeOne<PostRow>(db, query, {
     from: 'created', kind: 'post-update', keyed, condition: confirmSession(db, 'created', token),
-  } as const
-  const { written: [post], refused } = await rejectEnded(() => selectWritten<PostRow>(db, query, ending))
-  if (refused.size > 0) throw new KeyTaken()
+  })
   return post ?? await whyUnchanged(db, writer, conditions)
 }
 
@@ -93,7 +87,7 @@ export async function publishDraft (
  */
 export async function publishDueDrafts (db: Database, limit: number, quiet: boolean): Promise<number> {
   const rows = await publish(db, db, {
-    choose: (drafts) => drafts.where('publish_at', '<=', sql<Date>`now()`).where('disabled', '=', false)
+    choose: (drafts) => drafts.where('publish_at', '<=', sql<Date>`now()`)
       .orderBy('publish_at').orderBy('post_drafts.id').limit(limit),
     given: {},
     actor: 'created."authorId"',
@@ -101,6 +95,10 @@ export async function publishDueDrafts (db: Database, limit: number, quiet: bool
   }).selectFrom('created').select('created.id').execute()
   return rows.length
 }
+
+// Kysely has no clause for more than one lock. That of the author keeps out deletions and every other change of the
+// author's row, such as disabling.
+const lockWithAuthor = sql`for update of post_drafts skip locked for share of users skip locked`
 
 interface Publication {
   /** Chooses the drafts. */
@@ -123,7 +121,7 @@ function publish (query: Database, db: Database, { choose, given, actor, quiet }
   const statement = query
     .with('due', (cte) => choose(
       cte.selectFrom('post_drafts').innerJoin('users', 'users.id', 'post_drafts.author_id').select('post_drafts.id')
-    ).forUpdate('post_drafts').skipLocked().forShare('users').skipLocked())
+    ).where('disabled', '=', false).modifyEnd(lockWithAuthor))
     .with('gone', (cte) => cte.deleteFrom('post_drafts').using('due').whereRef('post_drafts.id', '=', 'due.id')
       .returning([
         'post_drafts.id', 'post_drafts.author_id', 'post_drafts.title', 'post_drafts.content', 'post_drafts.publish_at',
@@ -132,7 +130,9 @@ function publish (query: Database, db: Database, { choose, given, actor, quiet }
       .expression(sql`select id, author_id, coalesce(${title}::text, title), coalesce(${content}::text, content)
         from gone where true ${quiet ? andQuiet : sql``} order by publish_at, id`)
       .returning(postColumns))
-  return withEvents(statement, db, 'post.created', { from: 'created', ...postData('created', 'created."authorId"', actor) })
+  return withEvents(statement, db, 'post.created', {
+    from: 'created', ...postData('created', 'created."authorId"', actor),
+  })
 }
 
 /**
@@ -157,7 +157,9 @@ export async function cancelDraftsOfDisabled (db: Database, limit: number): Prom
 }
 
 /** Takes the time from a draft that has not changed since it was read. */
-export async function cancelDraft (db: Database, { id, rowVersion }: Pick<DraftRow, 'id' | 'rowVersion'>): Promise<void> {
+export async function cancelDraft (
+  db: Database, { id, rowVersion }: Pick<DraftRow, 'id' | 'rowVersion'>
+): Promise<void> {
   await db.updateTable('post_drafts').set({ publish_at: null })
     .where('id', '=', id).where('row_version', '=', rowVersion).execute()
 }

@@ -19,7 +19,7 @@ import { postColumns, type PostRow } from './posts.ts'
 import { draftColumns, type DraftRow } from './drafts.ts'
 import { counting, findExceeded, joinCounted } from './rates.ts'
 import { hasVersion, versionsOf } from '../users/preconditions.ts'
-import { selectWritten } from '../idempotency/select-written.ts'
+import { selectWritten, type Ending } from '../idempotency/select-written.ts'
 import type { Database } from '../tables/index.ts'
 
 /**
@@ -185,6 +185,18 @@ export function isChangeable (
 }
 
 /**
+ * Runs a statement of one session that writes at most one row, and returns that row. Throws `InvalidToken` if the
+ * session has ended, and `KeyTaken`.
+ */
+export async function writeOne<Written extends object> (
+  db: Database, query: object, ending: Ending
+): Promise<Written | undefined> {
+  const { written: [row], refused } = await rejectEnded(() => selectWritten<Written>(db, query, ending))
+  if (refused.size > 0) throw new KeyTaken()
+  return row
+}
+
+/**
  * Updates the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`, `InvalidToken` if the session
  * has ended, and `KeyTaken` if the key `once` is taken.
  */
@@ -200,11 +212,9 @@ export async function updatePost (
   const query = withEvents(statement, db, 'post.updated', {
     from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)),
   })
-  const ending = {
+  const post = await writeOne<PostRow>(db, query, {
     from: 'updated', kind: 'post-update', keyed, condition: confirmSession(db, 'updated', token),
-  } as const
-  const { written: [post], refused } = await rejectEnded(() => selectWritten<PostRow>(db, query, ending))
-  if (refused.size > 0) throw new KeyTaken()
+  })
   return post ?? await whyUnchanged(db, id, conditions.match, token)
 }
 
@@ -224,12 +234,10 @@ export async function deletePost (
     from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)),
   })
     .with('known', (cte) => cte.selectFrom('deleted').select(['id', 'author_id as authorId']))
-  const ending = {
+  const deleted = await writeOne(db, query, {
     from: 'known', kind: 'post-deletion', keyed, condition: confirmSession(db, 'known', token), hasVersion: false,
-  } as const
-  const { written, refused } = await rejectEnded(() => selectWritten(db, query, ending))
-  if (refused.size > 0) throw new KeyTaken()
-  if (written.length === 0) await whyUnchanged(db, id, conditions.match, token)
+  })
+  if (!deleted) await whyUnchanged(db, id, conditions.match, token)
 }
 
 // Throws why a change has matched no row.

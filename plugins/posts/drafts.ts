@@ -62,7 +62,8 @@ export function createDrafts ({
 
     /** Returns a page of the drafts of a user, newest first. One with more than 4 MiB of content has fewer. */
     list: batchLists(
-      (query: ListDraftsQuery) => listDrafts(reads, query, MAX_BYTES_PER_PAGE), { timeoutMs, telemetry: batch('drafts.list') }
+      (query: ListDraftsQuery) => listDrafts(reads, query, MAX_BYTES_PER_PAGE),
+      { timeoutMs, telemetry: batch('drafts.list') }
     ),
 
     /**

@@ -9,7 +9,8 @@ import type { PostReadRecords } from './post-reads.ts'
  * then returned as a post.
  */
 export async function findUnpublished (
-  read: PostReadRecords['read'], drafts: Pick<Drafts, 'read'>, { actor, client }: Pick<Caller, 'actor' | 'client'>, id: string
+  read: PostReadRecords['read'], drafts: Pick<Drafts, 'read'>, { actor, client }: Pick<Caller, 'actor' | 'client'>,
+  id: string
 ): Promise<PostRow | DraftRow | undefined> {
   if (!actor) return undefined
   return await drafts.read(actor.id, id, client) ?? read(id, client)

@@ -24,7 +24,8 @@ export function publishPlanned (
 ): void {
   const hasHook = hooks.has('beforePostCreate') || hooks.has('onPostCreate')
 
-  repeatRegularly(lifecycle, { seconds: SECONDS, failure: 'Drafts whose time has come could not be published' }, async () => {
+  const failure = 'Drafts whose time has come could not be published'
+  repeatRegularly(lifecycle, { seconds: SECONDS, failure }, async () => {
     const due = await drafts.listDue()
     if (due.length === 0) return false
     await drafts.cancelOfDisabled()

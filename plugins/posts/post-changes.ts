@@ -55,10 +55,12 @@ const matchOf = ({ ifMatch, match }: PostChangeOptions): Match => match ?? readI
 // What the result of a change takes besides the content.
 const OTHER_BYTES = 1024
 
-// The host gives a `Date` as well.
-const withText = ({ publishedAt }: Pick<GivenPost, 'publishedAt'>) => publishedAt === undefined
-  ? {}
-  : { publishedAt: publishedAt instanceof Date && !Number.isNaN(publishedAt.getTime()) ? publishedAt.toISOString() : publishedAt }
+// The host may give a `Date`.
+function withText ({ publishedAt }: Pick<GivenPost, 'publishedAt'>): { publishedAt?: unknown } {
+  if (publishedAt === undefined) return {}
+  const isTime = publishedAt instanceof Date && !Number.isNaN(publishedAt.getTime())
+  return { publishedAt: isTime ? publishedAt.toISOString() : publishedAt }
+}
 
 interface Dependencies {
   clock: Clock
@@ -181,8 +183,8 @@ export function createPostChanges ({
 
     /**
      * Creates a post, or a draft of the caller. Throws `Unauthenticated`, `Forbidden`, `InvalidInput`, `UserNotFound`,
-     * `Overloaded`, `TooManyPosts`, `TooManyDrafts`, `InvalidToken`, and `KeyTaken` if the key `once` is taken. So do the
-     * other changes.
+     * `Overloaded`, `TooManyPosts`, `TooManyDrafts`, `InvalidToken`, and `KeyTaken` if the key `once` is taken. So do
+     * the other changes.
      */
     async create (
       caller: Caller, { authorId: author, ...given }: GivenPost, once?: ResultKey
@@ -206,9 +208,9 @@ export function createPostChanges ({
     },
 
     /**
-     * Changes the members that are given, and publishes a draft or plans when. Throws `PostNotFound`, `Unauthenticated`,
-     * `Forbidden`, `InvalidInput`, `PreconditionFailed`, `InvalidToken`, and `AlreadyPublished` if a post would become a
-     * draft.
+     * Changes the members that are given, and publishes a draft or plans when. Throws `PostNotFound`,
+     * `Unauthenticated`, `Forbidden`, `InvalidInput`, `PreconditionFailed`, `InvalidToken`, and `AlreadyPublished` if a
+     * post would become a draft.
      */
     async update (
       caller: Caller, id: string, { title, content, ...given }: GivenChanges,
