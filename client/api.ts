@@ -2745,6 +2745,23 @@ export interface components {
                  */
                 updatedAt: string;
             }[];
+            /** @description Posts that are not published, newest first: only if the user exports them */
+            drafts?: {
+                /** @description UUIDv7 */
+                id: string;
+                title: string;
+                content: string;
+                /**
+                 * Format: date-time
+                 * @description RFC 3339, UTC
+                 */
+                createdAt: string;
+                /**
+                 * Format: date-time
+                 * @description When it will be published
+                 */
+                publishAt: string | null;
+            }[];
             /** @description Newest first, without their bytes */
             uploads: {
                 /** @description The address of the bytes; absolute if the public URL is set */

@@ -21,6 +21,7 @@ export const MAX_API_KEYS_PER_USER = 50
 const MAX_ACTIONS = 200
 
 const ApiKeyName = line({ trim: true, minLength: 1, maxLength: 100, description: 'What it is for' })
+
 /** The body of POST /api/auth/keys (contract 17.1). */
 export const CreateApiKey = Type.Object({
   name: ApiKeyName,

@@ -46,6 +46,14 @@ t.test('22.4 a draft is created, read, listed, changed, published and seen by al
     post: { title: 'Better', publishedAt: null, publishAt: null, etag: changed.headers.etag },
     drafts: { nodes: [{ id, title: 'Better' }] },
   })
+  const { data: { createPost: second } } = await graphql(usher, {
+    query: `mutation ($at: DateTime) {
+      createPost(input: { title: "Second", content: "", publishedAt: $at }) { id publishedAt publishAt author { id } }
+    }`,
+    variables: { at: null },
+  }, user)
+  t.strictSame(second, { id: second.id, publishedAt: null, publishAt: null, author: { id: user.id } })
+  t.equal((await remove(user, second.id)).statusCode, 204)
   const published = await change(user, id, { content: 'Final', publishedAt: PAST })
   t.equal(published.statusCode, 200)
   const { createdAt, publishedAt } = published.json()
