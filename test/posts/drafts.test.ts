@@ -209,11 +209,12 @@ t.test('22.4 app.usher creates, reads, lists, plans, publishes and deletes draft
   t.same(data, [second])
   const next = await posts.listDrafts({ limit: 1, after: page.next! }, { actor })
   t.same(next, { data: [draft], page: { next: null, limit: 1 } })
-  await t.rejects(posts.listDrafts({}, { actor: null }), { statusCode: 401 })
+  await t.rejects(posts.listDrafts({}, { actor: null }), { statusCode: 401, code: 'UNAUTHENTICATED' })
+  const invalid = { statusCode: 400, code: 'INVALID_INPUT' }
   const time = new Date(Date.now() + 86_400_000)
   t.match(await posts.update(draft.id, { publishedAt: time }, { actor }), { publishedAt: null, publishAt: time })
   for (const publishedAt of [new Date(Number.NaN), 'x', 5]) {
-    await t.rejects(posts.update(draft.id, { publishedAt: publishedAt as Date }, { actor }), { statusCode: 400 })
+    await t.rejects(posts.update(draft.id, { publishedAt: publishedAt as Date }, { actor }), invalid)
   }
   const published = await posts.update(draft.id, { publishedAt: new Date(0) }, { actor })
   t.match(published, { id: draft.id, publishedAt: published.createdAt, publishAt: null })
@@ -221,7 +222,7 @@ t.test('22.4 app.usher creates, reads, lists, plans, publishes and deletes draft
   await posts.delete(second.id, { actor })
   t.same((await posts.listDrafts(undefined, { actor })).data, [])
   await t.rejects(
-    posts.create({ title: 'x', content: '', authorId: user.id, publishedAt: null }), { statusCode: 400 }
+    posts.create({ title: 'x', content: '', authorId: user.id, publishedAt: null }), invalid
   )
 })
 
