@@ -11,7 +11,9 @@ import { InvalidInput } from '../../schema/http/errors.ts'
 import { IDEMPOTENT, IdempotencyKeyInUse } from '../../schema/http/idempotency.ts'
 import { IdParams, PreconditionHeaders } from '../../schema/http/params.ts'
 import { examples, FAILURES, failures, HEADERS, NoContent, NotModified } from '../../schema/http/reply.ts'
-import { ListPosts, NewPost, PatchPost, Post, PostList, PostNotFound } from '../../schema/posts/post.ts'
+import {
+  AlreadyPublished, ListPosts, NewPost, PatchPost, Post, PostList, PostNotFound,
+} from '../../schema/posts/post.ts'
 import { revalidate, sendNotModified } from '../http/conditional-request.ts'
 import { createOnce } from '../http/idempotency-key.ts'
 import { encodeLarge } from '../http/large-page.ts'
@@ -60,6 +62,7 @@ const schemas = {
     operationId: 'updatePost',
     summary: 'Change a post: absent members stay as they are',
     consumes: PATCH_TYPES,
+    [FAILURES]: examples(new AlreadyPublished()),
     [HEADERS]: { 200: ['ETag'], 415: ['Accept-Patch'] },
     params: IdParams,
     headers: PreconditionHeaders,
