@@ -1,5 +1,5 @@
 // Generated from the OpenAPI document by `npm run codegen`; do not edit.
-import type { ChangedFieldValues, Role, ShownFieldValues } from "./register.ts";
+import type { ShownFieldValues, ChangedFieldValues, ShownOrganizationFieldValues, ChangedOrganizationFieldValues, Role } from "./register.ts";
 export interface paths {
     "/health/live": {
         parameters: {
@@ -2818,7 +2818,7 @@ export interface components {
             role: string;
             /** @description UUIDv7 */
             membershipId: string;
-        };
+        } & ShownOrganizationFieldValues;
         /**
          * Organization
          * @description An organisation
@@ -2838,19 +2838,19 @@ export interface components {
              * @description RFC 3339, UTC
              */
             updatedAt: string;
-        };
+        } & ShownOrganizationFieldValues;
         /** CreateOrganization */
         CreateOrganization: {
             name: string;
             /** @description Unique: lower-case letters of ASCII, digits, and hyphens between them */
             slug?: string;
-        };
+        } & ChangedOrganizationFieldValues;
         /** PatchOrganization */
         PatchOrganization: {
             name?: string;
             /** @description Unique: lower-case letters of ASCII, digits, and hyphens between them */
             slug?: string;
-        };
+        } & ChangedOrganizationFieldValues;
         /**
          * Member
          * @description A member of an organisation
