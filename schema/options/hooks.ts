@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import { defineError } from '../http/errors.ts'
 import type { Actor } from './policy.ts'
 import type { Visibility } from '../uploads/upload.ts'
@@ -90,6 +91,12 @@ export interface Hooks {
   beforeLogin?: MayReject<UsherUser> | undefined
   beforePostCreate?: MayChange<HookPost> | undefined
   beforeUploadKeep?: MayChange<HookUpload> | undefined
+  /**
+   * Gets the bytes of an upload that is complete, before anybody can read them. If it throws, or takes longer than
+   * `scan.seconds`, nobody ever can. It need not read all of them.
+   */
+  beforeUploadPublish?:
+    ((bytes: Readable, upload: Readonly<HookUpload>, context: HookContext) => void | Promise<void>) | undefined
   beforeOrganizationCreate?: MayChange<HookOrganization> | undefined
   beforeOrganizationDelete?: MayReject<UsherOrganization> | undefined
   /** Runs also for the founder, whose organisation does not exist yet, and when an invitation is accepted. */
@@ -112,6 +119,7 @@ const names: Record<HookName, true> = {
   beforeLogin: true,
   beforePostCreate: true,
   beforeUploadKeep: true,
+  beforeUploadPublish: true,
   beforeOrganizationCreate: true,
   beforeOrganizationDelete: true,
   beforeMemberAdd: true,
