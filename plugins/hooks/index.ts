@@ -6,7 +6,7 @@ import type { Database } from '../../db/tables/index.ts'
 import { ClientDisconnected, InternalError, InvalidInput, UsherError } from '../../schema/http/errors.ts'
 import { inTime } from '../../schema/runtime/in-time.ts'
 import {
-  HookTimeout, type HookContext, type HookName, type Hooks, type HookUpload, type TransactionContext,
+  HookTimeout, type HookContext, type HookName, type Hooks, type ScannedUpload, type TransactionContext,
 } from '../../schema/options/hooks.ts'
 import type { Options } from '../../schema/options/options.ts'
 import { REJECTED } from '../../schema/options/page-texts.ts'
@@ -105,16 +105,15 @@ function createHooks ({ hooks, hookSeconds, userFields }: Options) {
 
     /**
      * Has the host look at the bytes of an upload. They have a time limit of their own, at which `signal` aborts: stop
-     * waiting then. Throws the errors of `check`, except those about time and the client, who may ask for the result later.
+     * waiting then. Throws the errors of `check`, except those about time and the client, who may ask for the result
+     * later.
      */
-    async publish (bytes: Readable, upload: HookUpload, caller: Caller, signal: AbortSignal): Promise<void> {
+    async publish (bytes: Readable, upload: ScannedUpload, caller: Caller, signal: AbortSignal): Promise<void> {
       const { actor, via } = caller
-      try {
-        const returned: unknown = await hooks.beforeUploadPublish?.(bytes, { ...upload }, { actor, via, signal })
-        if (returned !== undefined) throw garbage('beforeUploadPublish', 'a value, although it can change nothing')
-      } catch (error) {
-        throw reportFailure(error, 'beforeUploadPublish', caller)
-      }
+      const name = 'beforeUploadPublish'
+      const work = (async (): Promise<unknown> => hooks[name]?.(bytes, { ...upload }, { actor, via, signal }))()
+      const returned = await work.catch((error: unknown) => { throw reportFailure(error, name, caller) })
+      if (returned !== undefined) throw garbage(name, 'a value, although it can change nothing')
     },
 
     /**

@@ -1,6 +1,6 @@
 import { addAbortSignal, type Readable } from 'node:stream'
 import { UsherError } from '../../schema/http/errors.ts'
-import type { HookUpload } from '../../schema/options/hooks.ts'
+import type { ScannedUpload } from '../../schema/options/hooks.ts'
 import { MalwareFound, ScanUnavailable, StorageUnavailable, TooLargeToScan } from '../../schema/uploads/upload.ts'
 import type { Caller } from '../access/caller.ts'
 import type { Core } from '../core.ts'
@@ -43,7 +43,7 @@ export function createScanner (
   }
 
   async function look (
-    upload: HookUpload, caller: Caller, read: () => Promise<Readable>, signal: AbortSignal
+    upload: ScannedUpload, caller: Caller, read: () => Promise<Readable>, signal: AbortSignal
   ): Promise<void> {
     signal.throwIfAborted()
     if (clamd !== undefined) await withBytes(read, signal, (bytes) => requireClean(clamd, upload, bytes, signal))
@@ -51,7 +51,7 @@ export function createScanner (
   }
 
   async function requireClean (
-    place: string, { userId, sha256, filename, size }: HookUpload, bytes: Readable, signal: AbortSignal
+    place: string, { userId, sha256, filename, size }: ScannedUpload, bytes: Readable, signal: AbortSignal
   ): Promise<void> {
     const verdict = await askClamd(place, { bytes, size }, signal).catch((cause: unknown) => {
       throw new ScanUnavailable({ cause })
@@ -67,12 +67,12 @@ export function createScanner (
     isOn: clamd !== undefined || hasHook,
 
     /**
-     * Resolves when nobody has anything against an upload. Throws `MalwareFound`, `TooLargeToScan`, what the hook of the
-     * host throws, `ScanUnavailable` if there is no verdict in time, `Overloaded` if too many uploads wait for theirs,
-     * and `StorageUnavailable`.
+     * Resolves when nobody has anything against an upload. Throws `MalwareFound`, `TooLargeToScan`, what the hook of
+     * the host throws, `ScanUnavailable` if there is no verdict in time, `Overloaded` if too many uploads wait for
+     * theirs, and `StorageUnavailable`.
      * @param read returns the bytes, each time from the beginning
      */
-    async scan (upload: HookUpload, caller: Caller, read: () => Promise<Readable>): Promise<void> {
+    async scan (upload: ScannedUpload, caller: Caller, read: () => Promise<Readable>): Promise<void> {
       if (clamd === undefined && !hasHook) return
       const controller = new AbortController()
       const { signal } = controller
@@ -101,17 +101,20 @@ async function withBytes (
 ): Promise<void> {
   // Who never ends must not keep them open.
   const bytes = addAbortSignal(signal, await read())
-  let failure: { cause: Error } | undefined
+  let failure: Error | undefined
   bytes.once('error', (cause) => {
     // That of a signal, and of whoever stops to iterate over a stream.
-    if (cause.name !== 'AbortError') failure = { cause }
+    if (cause.name === 'AbortError') return
+    failure = cause instanceof UsherError ? cause : new StorageUnavailable({ cause })
   })
   try {
     await use(bytes)
+  } catch (error) {
+    throw failure ?? error
   } finally {
     bytes.destroy()
-    if (failure) throw failure.cause instanceof UsherError ? failure.cause : new StorageUnavailable(failure)
   }
+  if (failure) throw failure
 }
 
 const isRejection = (error: unknown): boolean => {

@@ -54,6 +54,9 @@ export interface HookUpload {
   readonly sha256: string
 }
 
+/** An upload that is complete, and that nobody can read yet. */
+export interface ScannedUpload extends Readonly<HookUpload> { readonly id: string }
+
 /** A post as it is stored. */
 export interface UsherPost {
   id: string
@@ -96,7 +99,7 @@ export interface Hooks {
    * `scan.seconds`, nobody ever can. It need not read all of them.
    */
   beforeUploadPublish?:
-    ((bytes: Readable, upload: Readonly<HookUpload>, context: HookContext) => void | Promise<void>) | undefined
+    ((bytes: Readable, upload: ScannedUpload, context: HookContext) => void | Promise<void>) | undefined
   beforeOrganizationCreate?: MayChange<HookOrganization> | undefined
   beforeOrganizationDelete?: MayReject<UsherOrganization> | undefined
   /** Runs also for the founder, whose organisation does not exist yet, and when an invitation is accepted. */
