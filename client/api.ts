@@ -8817,6 +8817,7 @@ export interface operations {
             412: components["responses"]["PreconditionFailedWithTusResumableAndTusVersion"];
             413: components["responses"]["PayloadTooLargeWithTusResumable"];
             415: components["responses"]["UnsupportedMediaTypeWithTusResumable"];
+            422: components["responses"]["UnprocessableEntityWithTusResumable"];
             423: components["responses"]["LockedWithTusResumable"];
             460: components["responses"]["ChecksumMismatchWithTusResumable"];
             500: components["responses"]["InternalServerErrorWithTusResumable"];

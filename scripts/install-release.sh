@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the programs that the release tests need (nginx, PgBouncer, Redis, PostgreSQL, Prometheus, libfaketime,
-# systemd, Python, oathtool, Glewlwyd, Patroni, etcd, HAProxy and Ceph's radosgw) from Debian's packages, if they are missing.
+# systemd, Python, oathtool, Glewlwyd, Patroni, etcd, HAProxy, ClamAV and Ceph's radosgw) from Debian's packages, if they are missing.
 set -euo pipefail
 missing=()
 [ -x /usr/sbin/nginx ] || missing+=(nginx-light)
@@ -13,6 +13,7 @@ compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(libf
 [ -x /usr/bin/oathtool ] || missing+=(oathtool)
 [ -x /usr/bin/glewlwyd ] || missing+=(glewlwyd)
 [ -x /usr/bin/radosgw ] || missing+=(ceph-mon ceph-osd ceph-common radosgw)
+[ -x /usr/sbin/clamd ] || missing+=(clamav-daemon)
 [ -x /usr/bin/patroni ] || missing+=(patroni)
 [ -x /usr/bin/etcd ] || missing+=(etcd-server)
 [ -x /usr/sbin/haproxy ] || missing+=(haproxy)

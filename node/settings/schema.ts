@@ -66,7 +66,7 @@ function integer<const Path extends string> (path: Path, { min, of = '' }: { min
 const seconds = <const Path extends string>(path: Path, min?: number) =>
   integer(path, { of: 'seconds', ...min !== undefined && { min } })
 
-function perMinute<const Path extends string> (path: Path) {
+function decimal<const Path extends string> (path: Path) {
   const { default: usual, minimum, maximum } = schemaOf(path)
   return sets(path, Type.Number({
     default: usual, minimum, maximum, description: `a number from ${minimum} to ${maximum}`,
@@ -232,6 +232,12 @@ export const Settings = Type.Object({
   }))),
   S3_PATH_STYLE: Type.Optional(sets('s3.pathStyle', Type.Boolean({ description: 'true or false' }))),
   S3_REDIRECT_SECONDS: integer('s3.redirectSeconds', { of: 'seconds' }),
+  CLAMD: Type.Optional(sets('scan.clamd', Type.String({
+    maxLength: 300,
+    pattern: schemaOf('scan.clamd')['pattern'],
+    description: 'a host and a port such as 127.0.0.1:3310, or the path of a socket',
+  }))),
+  SCAN_SECONDS: decimal('scan.seconds'),
   UPLOADS_TO: Type.Optional(sets('uploadsTo', Type.Unsafe<StorageName>({
     type: 'string', enum: storages, description: storages.join(' or '),
   }))),
@@ -274,24 +280,24 @@ export const Settings = Type.Object({
     description: `a whole number of connections from ${poolSize.minimum} to ${poolSize.maximum}`,
   }))),
   THROTTLE_ACCOUNT_BURST: integer('throttle.account.burst'),
-  THROTTLE_ACCOUNT_PER_MINUTE: perMinute('throttle.account.perMinute'),
+  THROTTLE_ACCOUNT_PER_MINUTE: decimal('throttle.account.perMinute'),
   THROTTLE_CONSECUTIVE_FAILURES: integer('throttle.consecutiveFailures'),
   THROTTLE_ADDRESS_BURST: integer('throttle.address.burst'),
-  THROTTLE_ADDRESS_PER_MINUTE: perMinute('throttle.address.perMinute'),
+  THROTTLE_ADDRESS_PER_MINUTE: decimal('throttle.address.perMinute'),
   THROTTLE_REFRESH_BURST: integer('throttle.refresh.burst'),
-  THROTTLE_REFRESH_PER_MINUTE: perMinute('throttle.refresh.perMinute'),
+  THROTTLE_REFRESH_PER_MINUTE: decimal('throttle.refresh.perMinute'),
   THROTTLE_RESET_BURST: integer('throttle.reset.burst'),
-  THROTTLE_RESET_PER_MINUTE: perMinute('throttle.reset.perMinute'),
+  THROTTLE_RESET_PER_MINUTE: decimal('throttle.reset.perMinute'),
   THROTTLE_SECOND_FACTOR_BURST: integer('throttle.secondFactor.burst'),
-  THROTTLE_SECOND_FACTOR_PER_MINUTE: perMinute('throttle.secondFactor.perMinute'),
+  THROTTLE_SECOND_FACTOR_PER_MINUTE: decimal('throttle.secondFactor.perMinute'),
   THROTTLE_SIGN_UP_BURST: integer('throttle.signUp.burst'),
-  THROTTLE_SIGN_UP_PER_MINUTE: perMinute('throttle.signUp.perMinute'),
+  THROTTLE_SIGN_UP_PER_MINUTE: decimal('throttle.signUp.perMinute'),
   THROTTLE_LOGIN_MAIL_BURST: integer('throttle.loginMail.burst'),
-  THROTTLE_LOGIN_MAIL_PER_MINUTE: perMinute('throttle.loginMail.perMinute'),
+  THROTTLE_LOGIN_MAIL_PER_MINUTE: decimal('throttle.loginMail.perMinute'),
   THROTTLE_MAIL_BURST: integer('throttle.mail.burst'),
-  THROTTLE_MAIL_PER_MINUTE: perMinute('throttle.mail.perMinute'),
+  THROTTLE_MAIL_PER_MINUTE: decimal('throttle.mail.perMinute'),
   THROTTLE_VERIFIED_MAIL_BURST: integer('throttle.verifiedMail.burst'),
-  THROTTLE_VERIFIED_MAIL_PER_MINUTE: perMinute('throttle.verifiedMail.perMinute'),
+  THROTTLE_VERIFIED_MAIL_PER_MINUTE: decimal('throttle.verifiedMail.perMinute'),
   LIVE_CONNECTIONS_PER_NETWORK: integer('live.connectionsPerNetwork'),
   LIVE_CONNECTIONS: integer('live.connections'),
   LIVE_SUBSCRIPTIONS_PER_NETWORK: integer('live.subscriptionsPerNetwork'),
@@ -333,7 +339,7 @@ const groups = {
     'SMTP_URL', 'MAIL_FROM', 'MAIL_TEMPLATES', 'WEBHOOK_URL', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS', 'WEBHOOK_ALLOW_PRIVATE',
   ],
   uploads: [
-    'UPLOAD_MAX_BYTES', 'UPLOAD_QUOTA_BYTES', 'UPLOAD_QUOTA_FILES', 'UPLOADS_TO', 'S3_ENDPOINT', 'S3_BUCKET', 'S3_REGION',
+    'UPLOAD_MAX_BYTES', 'UPLOAD_QUOTA_BYTES', 'UPLOAD_QUOTA_FILES', 'CLAMD', 'SCAN_SECONDS', 'UPLOADS_TO', 'S3_ENDPOINT', 'S3_BUCKET', 'S3_REGION',
     'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY', 'S3_PREFIX', 'S3_PATH_STYLE', 'S3_REDIRECT_SECONDS', 'POSTS_PER_HOUR',
   ],
 } as const satisfies { readonly [Group in SettingGroup]?: readonly (keyof Declared)[] }

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import fp from 'fastify-plugin'
 import postgres from 'postgres'
 import { copyRow } from '../../db/tables/row.ts'
@@ -5,7 +6,7 @@ import type { Database } from '../../db/tables/index.ts'
 import { ClientDisconnected, InternalError, InvalidInput, UsherError } from '../../schema/http/errors.ts'
 import { inTime } from '../../schema/runtime/in-time.ts'
 import {
-  HookTimeout, type HookContext, type HookName, type Hooks, type TransactionContext,
+  HookTimeout, type HookContext, type HookName, type Hooks, type ScannedUpload, type TransactionContext,
 } from '../../schema/options/hooks.ts'
 import type { Options } from '../../schema/options/options.ts'
 import { REJECTED } from '../../schema/options/page-texts.ts'
@@ -19,7 +20,8 @@ declare module 'fastify' {
   }
 }
 
-type Before = Extract<HookName, `before${string}`>
+// `publish` runs the one that gets bytes.
+type Before = Exclude<Extract<HookName, `before${string}`>, 'beforeUploadPublish'>
 type During = Extract<HookName, `on${string}`>
 type Input<Name extends HookName> = Parameters<NonNullable<Hooks[Name]>>[0]
 type Extra<Name extends HookName> = Omit<Parameters<NonNullable<Hooks[Name]>>[1], keyof TransactionContext>
@@ -99,6 +101,19 @@ function createHooks ({ hooks, hookSeconds, userFields }: Options) {
       const returned = await run(name, caller, (context) => hook(show(input), context))
       if (returned !== undefined) throw garbage(name, 'a value, although it can change nothing')
       if (caller.destroyed) throw new ClientDisconnected()
+    },
+
+    /**
+     * Has the host look at the bytes of an upload. They have a time limit of their own, at which `signal` aborts: stop
+     * waiting then. Throws the errors of `check`, except those about time and the client, who may ask for the result
+     * later.
+     */
+    async publish (bytes: Readable, upload: ScannedUpload, caller: Caller, signal: AbortSignal): Promise<void> {
+      const { actor, via } = caller
+      const name = 'beforeUploadPublish'
+      const work = (async (): Promise<unknown> => hooks[name]?.(bytes, { ...upload }, { actor, via, signal }))()
+      const returned = await work.catch((error: unknown) => { throw reportFailure(error, name, caller) })
+      if (returned !== undefined) throw garbage(name, 'a value, although it can change nothing')
     },
 
     /**

@@ -11,7 +11,7 @@ import {
   SecondFactorMissing, SecondFactorRequired, StepUpRequired, stepUpChallengeOf, WrongSecondFactor,
 } from '../../schema/sign-in/second-factor.ts'
 import { ProviderUnavailable } from '../../schema/sign-in/providers.ts'
-import { StorageFailed, StorageFull, StorageUnavailable } from '../../schema/uploads/upload.ts'
+import { ScanUnavailable, StorageFailed, StorageFull, StorageUnavailable } from '../../schema/uploads/upload.ts'
 import { challengeOf } from '../../schema/sign-in/login.ts'
 import { adviceFor, isExhausted } from '../support/exhausted.ts'
 import { sendIsolated } from './response-isolation.ts'
@@ -114,14 +114,14 @@ export function setRetryAfter (reply: FastifyReply, seconds: string | number = R
 }
 
 // An outage is logged once, by the circuit breaker, and metrics count rejections. A line for each request would be a
-// flood. Why PostgreSQL could not run a statement, why a file could not be stored, and a limit that is reached, are
-// logged once a minute. That a client has disconnected is no failure.
+// flood. Why PostgreSQL could not run a statement, why a file could not be stored or scanned, and a limit that is
+// reached, are logged once a minute. That a client has disconnected is no failure.
 function logFailure (error: FastifyError | InvalidInput, { log, raw: { socket } }: FastifyRequest): void {
   const err = (error.cause ?? error) as NodeJS.ErrnoException
   if (err.code === 'ERR_STREAM_PREMATURE_CLOSE' && socket.destroyed) return log.debug({ err }, 'a response was cut off')
   const limit = adviceFor(err)
   if (limit !== undefined && isNew(err.code!)) log.error({ err }, limit)
-  if ([StorageFull, StorageFailed, StorageUnavailable].some((kind) => error instanceof kind)) {
+  if ([StorageFull, StorageFailed, StorageUnavailable, ScanUnavailable].some((kind) => error instanceof kind)) {
     return log[isNew(`${error.code} ${err.code}`) ? 'error' : 'debug']({ err }, error.message)
   }
   const isOutage = [DatabaseUnavailable, Overloaded, ProviderUnavailable].some((kind) => error instanceof kind)

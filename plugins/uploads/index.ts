@@ -1,5 +1,6 @@
 import fp from 'fastify-plugin'
 import { coreOf } from '../core.ts'
+import { createScanner } from './scanner.ts'
 import { createStorage, type Storage } from './storage.ts'
 import { createUploads } from './uploads.ts'
 
@@ -16,7 +17,7 @@ export type Uploads = ReturnType<typeof createUploads> & { readonly storage: Sto
 export default fp(async function uploads (app) {
   const { usherHooks: hooks, usherAudit: audit, usherIdempotency: idempotency } = app
   const core = coreOf(app)
-  const storage = await createStorage(core)
+  const storage = await createStorage(core, createScanner({ ...core, hooks }))
   app.decorate('usherUploads', { ...createUploads({ ...core, storage, hooks, audit, idempotency }), storage })
   app.addHook('onReady', async () => storage.start())
   app.addHook('onClose', storage.close)

@@ -17,7 +17,7 @@ import {
 import type { Caller } from '../access/caller.ts'
 import type { Core } from '../core.ts'
 import { purgeRegularly } from '../support/purge.ts'
-import type { GivenUpload, Storage, TemporaryFile, UploadSource } from './storage.ts'
+import type { GivenUpload, KeepOptions, Storage, TemporaryFile } from './storage.ts'
 
 // What arrives in one request is recorded after so many bytes or so much time, so that a node that is killed loses no
 // more than that.
@@ -53,7 +53,7 @@ export interface Progress {
 interface Dependencies extends Core {
   storage: Storage
   /** Keeps a complete file, as any other upload. */
-  keep (caller: Caller, given: GivenUpload, source: UploadSource): Promise<GivenUpload>
+  keep (caller: Caller, given: GivenUpload, options: KeepOptions): Promise<GivenUpload>
 }
 
 /**
@@ -187,20 +187,20 @@ export function createResumableUploads (
     caller: Caller, upload: ContinuedUpload, last: TemporaryFile | undefined
   ): Promise<Progress> {
     const parts: UploadPart[] = [...upload.parts, ...last ? [[last.id, last.size] as UploadPart] : []]
-    const from = parts.length === 1 ? 'part' : 'temporary'
+    const isJoined = parts.length !== 1
     let file = last
     try {
       const limit = { maxBytes: upload.length, tooLarge: () => new PayloadTooLarge() }
-      if (parts.length !== 1) file = await storage.write(storage.readParts(parts), limit)
+      if (isJoined) file = await storage.write(storage.readParts(parts), limit)
       const kept = await keep(caller, { ...file!, ...readMetadata(upload.metadata) }, {
-        from, inTransaction: (trx, uploadId) => finishResumableUpload(trx, upload, uploadId),
+        inTransaction: (trx, uploadId) => finishResumableUpload(trx, upload, uploadId),
       })
       ended.add(1, 'finished')
-      if (from === 'temporary') await removeParts(parts)
+      if (isJoined) await removeParts(parts)
       return { offset: upload.length, expiresAt: new Date(upload.expiresAt), upload: kept }
     } catch (error) {
       if (file) await storage.discard(file)
-      if (last) await storage.removePart(last.id)
+      if (last && isJoined) await storage.discard(last)
       if (isRejection(error)) await remove(caller, upload.id).catch(() => {})
       throw error
     }

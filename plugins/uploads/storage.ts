@@ -3,7 +3,7 @@ import { isConsequence, isUndecided } from '../../db/driver/circuit-breaker.ts'
 import { batchCalls } from '../../db/batching/batching.ts'
 import { KeyTaken } from '../../db/idempotency/idempotency.ts'
 import {
-  deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload, type UploadRow,
+  deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type UploadRow,
 } from '../../db/uploads/uploads.ts'
 import type { UploadPart } from '../../db/tables/uploads.ts'
 import type { Database } from '../../db/tables/index.ts'
@@ -21,6 +21,7 @@ import { measure, type Measures } from './measure.ts'
 import { exactly } from './exactly.ts'
 import { openBackend } from './open-backend.ts'
 import { createQuota, type SizeLimit } from './quota.ts'
+import type { Scanner } from './scanner.ts'
 import { listStrayFiles, STRAY_AFTER_MS } from './stray-files.ts'
 
 // Of several databases that use a backend, each knows its own parts only. No upload may be unfinished for this long.
@@ -29,22 +30,24 @@ const SWEEP_BATCH_SIZE = 100
 const SWEEP_SECONDS = 60
 const TEMPORARY_SECONDS = 3600
 
-/** A file that is durable, but has not been kept yet. */
-export type TemporaryFile = Measures & { id: string }
+/** A file that is durable, but has not been kept yet, and where its bytes are. */
+export type TemporaryFile = Measures & { id: string, stage: WrittenStage }
 
 /** A file that is complete, and what its form says about it. */
 export type GivenUpload = TemporaryFile & { filename: string, description: string, visibility: Visibility }
 
-/** Where the bytes of a new upload are, and what the transaction of its record does first. */
-export interface UploadSource {
-  from: WrittenStage
-  inTransaction (trx: Database, uploadId: string): Promise<void>
+/** How an upload is kept. */
+export interface KeepOptions {
+  /** Under what the result is stored. */
+  once?: ResultKey | undefined
+  /** What the transaction of its record does first. */
+  inTransaction?: ((trx: Database, uploadId: string) => Promise<void>) | undefined
 }
 
 export type Storage = Awaited<ReturnType<typeof createStorage>>
 
 /** Stores uploads: their bytes in a storage backend, their records in the database (contract 5). */
-export async function createStorage (core: Core) {
+export async function createStorage (core: Core, scanner: Scanner) {
   const { lifecycle: { log }, database: { db, newId, atStart }, telemetry: { batch, metrics }, options } = core
   const { schema } = options
   const backend = await openBackend({ ...options, metrics })
@@ -84,6 +87,25 @@ export async function createStorage (core: Core) {
       log.error({ err: error }, 'An upload could not be removed')
       return false
     }
+  }
+
+  async function writeAs (
+    stage: WrittenStage, bytes: AsyncIterable<Uint8Array>, limit: SizeLimit = quota.usual
+  ): Promise<TemporaryFile> {
+    const id = newId()
+    try {
+      return { id, stage, ...await measure(bytes, limit, (measured) => backend.write(id, measured, stage)) }
+    } catch (error) {
+      await tryRemove(stage, id)
+      throw error
+    }
+  }
+
+  async function readPart (id: string, size: number): Promise<Readable> {
+    if (size === 0) return Readable.from([])
+    const bytes = await backend.readPart(id)
+    if (!bytes) throw new Error(`A part of an upload is missing: ${id}`)
+    return exactly(bytes, size)
   }
 
   /**
@@ -166,37 +188,20 @@ export async function createStorage (core: Core) {
     },
 
     /**
-     * Writes a temporary file in constant memory and syncs it. If it throws, it leaves no file: the error of
-     * the limit, `StorageFull`, `StorageFailed`, or the error with which `bytes` ends.
+     * Writes a file in constant memory and syncs it. If it throws, it leaves no file: the error of the limit,
+     * `StorageFull`, `StorageFailed`, or the error with which `bytes` ends.
      */
-    async write (bytes: AsyncIterable<Uint8Array>, limit: SizeLimit = quota.usual): Promise<TemporaryFile> {
-      const id = newId()
-      try {
-        return { id, ...await measure(bytes, limit, (measured) => backend.write(id, measured)) }
-      } catch (error) {
-        await tryRemove('temporary', id)
-        throw error
-      }
-    },
+    write: (bytes: AsyncIterable<Uint8Array>, limit?: SizeLimit): Promise<TemporaryFile> =>
+      // Temporary bytes may be where nobody can read them, also no scanner.
+      writeAs(scanner.isOn ? 'part' : 'temporary', bytes, limit),
 
     /** Writes a part of an upload durably. Does what `write` does otherwise. */
-    async writePart (bytes: AsyncIterable<Uint8Array>, limit: SizeLimit = quota.usual): Promise<TemporaryFile> {
-      const id = newId()
-      try {
-        return { id, ...await measure(bytes, limit, (measured) => backend.write(id, measured, 'part')) }
-      } catch (error) {
-        await tryRemove('part', id)
-        throw error
-      }
-    },
+    writePart: (bytes: AsyncIterable<Uint8Array>, limit?: SizeLimit): Promise<TemporaryFile> =>
+      writeAs('part', bytes, limit),
 
     /** Returns the bytes of parts, one after the other. Throws if one is missing or has another size. */
     async * readParts (parts: readonly UploadPart[]): AsyncGenerator<Uint8Array> {
-      for (const [id, size] of parts) {
-        const bytes = await backend.readPart(id)
-        if (!bytes) throw new Error(`A part of an upload is missing: ${id}`)
-        yield * exactly(bytes, size) as AsyncIterable<Uint8Array>
-      }
+      for (const [id, size] of parts) yield * await readPart(id, size) as AsyncIterable<Uint8Array>
     },
 
     /** Removes a part and returns whether it no longer exists. */
@@ -220,47 +225,49 @@ export async function createStorage (core: Core) {
     },
 
     /**
-     * Moves a temporary file to the stored files and writes its record. Resolves when both are durable. Throws
-     * `StorageFull`, `StorageFailed`, `InvalidToken` or `QuotaExceeded`, and removes the file then, or `KeyTaken`: call
-     * it again, or `discard`.
+     * Has a file scanned, moves it to the stored files and writes its record, without which nobody can read it: every
+     * upload becomes readable here. Resolves when both are durable. Throws what a scan throws, `StorageFull`,
+     * `StorageFailed`, `InvalidToken` or `QuotaExceeded`: `discard` the file then, or `KeyTaken`: call it again, or
+     * `discard`.
      *
      * @param caller the uploader, a user, who is asked again right before the record is written
-     * @param once under what the result is stored
-     * @param source where the bytes are, if the upload has arrived in several requests
      */
     async keep (
-      upload: NewUpload, caller: Caller,
-      { once, source }: { once?: ResultKey | undefined, source?: UploadSource | undefined } = {}
+      { stage, visibility, ...file }: GivenUpload, caller: Caller, { once, inTransaction }: KeepOptions = {}
     ): Promise<void> {
+      const { id, size } = file
+      const userId = caller.getActor().id
+      const record = { ...file, userId, isPrivate: visibility === 'private' }
+      if (!waiting.has(id)) await scanner.scan({ ...file, visibility, userId }, caller, () => readPart(id, size))
       try {
-        if (!waiting.has(upload.id)) await backend.publish(upload.id, source?.from)
+        if (!waiting.has(id)) await backend.publish(id, stage)
         await caller.confirm()
         const token = caller.token!
-        if (source) {
+        if (inTransaction) {
           await db.transaction().execute(async (trx) => {
-            await source.inTransaction(trx, upload.id)
-            await insertUpload(trx, upload, quota.ofStatement, token, once)
+            await inTransaction(trx, id)
+            await insertUpload(trx, record, quota.ofStatement, token, once)
           })
         } else {
-          await insertUpload(db, upload, quota.ofStatement, token, once)
+          await insertUpload(db, record, quota.ofStatement, token, once)
         }
-        waiting.delete(upload.id)
+        waiting.delete(id)
       } catch (error) {
         if (error instanceof KeyTaken) {
-          waiting.add(upload.id)
+          waiting.add(id)
           throw error
         }
-        waiting.delete(upload.id)
+        waiting.delete(id)
         // If the database did not respond, the record may still be committed, so the file stays. If it is not
         // committed, the stray file is reported at the next start.
-        if (!isUndecided(error)) await tryRemove('published', upload.id)
+        if (!isUndecided(error)) await tryRemove('published', id)
         throw error
       }
     },
 
     /** Removes a file that is not kept. */
-    async discard ({ id }: TemporaryFile): Promise<void> {
-      await tryRemove('temporary', id)
+    async discard ({ id, stage }: TemporaryFile): Promise<void> {
+      await tryRemove(stage, id)
       if (waiting.delete(id)) await tryRemove('published', id)
     },
 

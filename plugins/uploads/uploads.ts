@@ -25,7 +25,7 @@ import type { Idempotency } from '../idempotency/index.ts'
 import { createDownloads } from './downloads.ts'
 import { createUploadLinks } from './links.ts'
 import { createResumableUploads } from './resumable.ts'
-import type { GivenUpload, Storage, UploadSource } from './storage.ts'
+import type { GivenUpload, KeepOptions, Storage } from './storage.ts'
 import { writerOf } from './writer.ts'
 
 const { description, visibility } = UploadInput.properties
@@ -89,27 +89,21 @@ export function createUploads (dependencies: Dependencies) {
   }
 
   /**
-   * Keeps a file for the caller, who is a user. Returns the upload. Throws what a hook of the host throws,
+   * Keeps a file for the caller, who is a user. Returns the upload. Throws what a hook of the host or a scan throws,
    * `StorageFull`, `StorageFailed`, `QuotaExceeded`, `InvalidToken` and, if the key `once` is taken, `KeyTaken`;
    * discard the file then, unless you call it again.
    */
-  async function keep (
-    caller: Caller, given: GivenUpload, options: { once?: ResultKey | undefined, source?: UploadSource } = {}
-  ): Promise<GivenUpload> {
+  async function keep (caller: Caller, given: GivenUpload, options: KeepOptions = {}): Promise<GivenUpload> {
     caller.authorize('uploads:create')
     const upload = hooks.has('beforeUploadKeep') ? { ...given, ...await askHook(caller, given) } : given
-    const { visibility, ...file } = upload
-    const record = { ...file, userId: caller.getActor().id, isPrivate: visibility === 'private' }
-    await storage.keep(record, caller, options)
+    await storage.keep(upload, caller, options)
     return upload
   }
 
   return {
     keep,
     links,
-    resumable: createResumableUploads({
-      ...dependencies, keep: (caller, given, source) => keep(caller, given, { source }),
-    }),
+    resumable: createResumableUploads({ ...dependencies, keep }),
     downloads: createDownloads({ ...dependencies, links }),
 
     /**

@@ -95,7 +95,7 @@ const schemas = {
       200: [...PROGRESS, 'Content-Location'], 204: PROGRESS,
     }),
     response: {
-      200: Upload, 204: NoContent, ...failures(400, 401, 403, 404, 408, 409, 412, 413, 415, 423, 460, 507),
+      200: Upload, 204: NoContent, ...failures(400, 401, 403, 404, 408, 409, 412, 413, 415, 422, 423, 460, 507),
     },
   },
   delete: {

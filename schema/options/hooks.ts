@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import { defineError } from '../http/errors.ts'
 import type { Actor } from './policy.ts'
 import type { Visibility } from '../uploads/upload.ts'
@@ -54,6 +55,9 @@ export interface HookUpload {
   readonly sha256: string
 }
 
+/** An upload that is complete, and that nobody can read yet. */
+export interface ScannedUpload extends Readonly<HookUpload> { readonly id: string }
+
 /** A post as it is stored. */
 export interface UsherPost {
   id: string
@@ -97,6 +101,12 @@ export interface Hooks {
   beforeLogin?: MayReject<UsherUser> | undefined
   beforePostCreate?: MayChange<HookPost> | undefined
   beforeUploadKeep?: MayChange<HookUpload> | undefined
+  /**
+   * Gets the bytes of an upload that is complete, before anybody can read them. If it throws, or takes longer than
+   * `scan.seconds`, nobody ever can. It need not read all of them.
+   */
+  beforeUploadPublish?:
+    ((bytes: Readable, upload: ScannedUpload, context: HookContext) => void | Promise<void>) | undefined
   beforeOrganizationCreate?: MayChange<HookOrganization> | undefined
   beforeOrganizationDelete?: MayReject<UsherOrganization> | undefined
   /** Runs also for the founder, whose organisation does not exist yet, and when an invitation is accepted. */
@@ -119,6 +129,7 @@ const names: Record<HookName, true> = {
   beforeLogin: true,
   beforePostCreate: true,
   beforeUploadKeep: true,
+  beforeUploadPublish: true,
   beforeOrganizationCreate: true,
   beforeOrganizationDelete: true,
   beforeMemberAdd: true,

@@ -17,6 +17,7 @@ import type { Roles } from './roles.ts'
 import type { GivenProviders, ProviderOption } from './providers.ts'
 import { PasswordHash, type GivenPasswordHash } from './password-hash.ts'
 import { storages, stores, type GivenStores, type StorageName, type StoreName } from './stores.ts'
+import { Scan, type GivenScan } from './scan.ts'
 import { signingAlgorithms, type SigningAlgorithm } from './signing-algorithm.ts'
 import { Email, NewPassword } from '../strings/text.ts'
 import type { ShownSetting } from '../admin/admin.ts'
@@ -139,6 +140,7 @@ export const Settings = Type.Object({
     enum: storages,
     description: 'Where new uploads are stored, while others are moved; by default in the store whose option is given',
   })),
+  scan: Scan,
   uploadMaxBytes: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   uploadQuotaBytes: Type.Integer({
     default: 1024 * MIB,
@@ -186,7 +188,7 @@ export const Settings = Type.Object({
 export type Given = Static<typeof Settings>
 
 type GroupName =
-  StoreName | 'throttle' | 'live' | 'graphql' | 'pages' | 'passwordHash' | 'breachedPasswords' | 'deadlines'
+  StoreName | 'throttle' | 'live' | 'graphql' | 'pages' | 'passwordHash' | 'breachedPasswords' | 'scan' | 'deadlines'
 
 /** The options of the plugin. Registering it with an unknown option fails. */
 export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>, GivenStores, RegisterOptions {
@@ -194,6 +196,8 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>
   passwordHash?: GivenPasswordHash | undefined
   /** Where new passwords are looked up among those of breaches: a file, a service, or both, in this order. */
   breachedPasswords?: GivenBreachedPasswords | undefined
+  /** How uploads are scanned before anybody can read them. A member that is absent keeps its default. */
+  scan?: GivenScan | undefined
   /** Limits of logins, refreshes and password links. A limit that is absent keeps its default. */
   throttle?: GivenLimits<typeof ThrottleLimits> | undefined
   /** Limits of sockets, event streams and subscriptions of one node. A limit that is absent keeps its default. */

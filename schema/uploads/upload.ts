@@ -11,6 +11,11 @@ export const StorageFailed = defineError('STORAGE_FAILED', 'The file cannot be s
 
 export const StorageUnavailable = defineError('STORAGE_UNAVAILABLE', 'The storage of files is unavailable, try again', 503)
 
+// What a scan says about a file (contract 23.3).
+export const MalwareFound = defineError('MALWARE_FOUND', 'The file has malware and was rejected', 422)
+export const TooLargeToScan = defineError('TOO_LARGE_TO_SCAN', 'The file is too large to be scanned for malware', 413)
+export const ScanUnavailable = defineError('SCAN_UNAVAILABLE', 'The file cannot be scanned now, try again', 503)
+
 /** Who may read an upload: whoever the policy lets read uploads, or the owner and whom it lets read private ones. */
 export type Visibility = 'public' | 'private'
 

@@ -57,6 +57,7 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     deadlines: slow,
     hookSeconds: 60,
     uploadsDir: temporaryFolder(),
+    scan: { seconds: 60 },
     breachedPasswords: { url: 'http://127.0.0.1:9/range/' },
     s3: (await startFakeS3(t)).options,
     uploadsTo: 's3',

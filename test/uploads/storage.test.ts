@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, readdir, readFile, rmdir, stat, utimes, writeFile } from 'node:fs/promises'
 import t from 'tap'
+import { createScanner } from '../../plugins/uploads/scanner.ts'
 import { createStorage } from '../../plugins/uploads/storage.ts'
 import audit from '../../plugins/audit/index.ts'
 import hooks from '../../plugins/hooks/index.ts'
@@ -180,7 +181,8 @@ t.test('8 an unusable folder stops the start with one sentence', async (t) => {
 t.test('1.10 a sweep while the database is unavailable does no harm', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const { app, core } = await openCore(t, { databaseUrl: proxy.url, deadlines: {}, uploadsDir: temporaryFolder() })
-  const { sweep } = await createStorage(core)
+  await app.register(hooks)
+  const { sweep } = await createStorage(core, createScanner({ ...core, hooks: app.usherHooks }))
   await app.ready()
   await proxy.refuse()
   await sweep()
