@@ -48,9 +48,7 @@ export async function insertAuditEntries (db: Database, entries: readonly NewAud
     ${entries.map(() => newId(db))}::uuid[], ${all('action')}::text[], ${all('actorId')}::uuid[], ${all('userId')}::uuid[],
     ${all('sessionId')}::uuid[], ${all('address')}::text[], ${all('userAgent')}::text[], ${all('keyId')}::uuid[],
     ${entries.map(({ organizationId = null }) => organizationId)}::uuid[]
-  )`.as<'given'>(
-    sql`given(id, action, actor_id, user_id, session_id, address, user_agent, key_id, organization_id)`
-  )
+  )`.as<'given'>(sql`given(id, action, actor_id, user_id, session_id, address, user_agent, key_id, organization_id)`)
   // A backup writes its entry also to a database whose table does not have these columns yet.
   const [hasKeys, hasOrganizations] =
     [entries.some(({ keyId }) => keyId !== null), entries.some(({ organizationId }) => organizationId !== undefined)]

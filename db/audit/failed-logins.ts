@@ -54,7 +54,7 @@ export async function storeFailedLogins (db: Database): Promise<void> {
     from: 'summed',
     subject: 'gen_random_uuid()',
     data: {
-      minute: `to_char(summed.minute at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:00.000"Z"')`,
+      minute: sql`to_char(summed.minute at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:00.000"Z"')`,
       network: 'summed.network',
       count: 'summed.count',
       networks: 'summed.networks',

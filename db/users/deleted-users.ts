@@ -69,8 +69,9 @@ export interface PurgeStep {
 
 /**
  * Removes some of the remaining data of deleted users: it deletes at most `limit` posts, removes the owner of at most
- * `limit` uploads, blanks address and user agent of at most `limit` audit entries and of as many events of them, and
- * deletes mails that wait. It commits its progress, so that any node can continue, and skips users that another node is working on.
+ * `limit` uploads, blanks address and user agent of at most `limit` audit entries and of as many of their events, and
+ * deletes mails that wait. It commits its progress, so that any node can continue, and skips users that another node is
+ * working on.
  */
 export async function purgeDeletedUsers (db: Database, limit: number): Promise<PurgeStep> {
   return db.transaction().execute(async (trx) => {

@@ -134,8 +134,15 @@ t.test('23.4 entries of the account log are sent only to a webhook that names th
   }), [{
     type: 'audit.created',
     data: {
-      entryId: id, action: 'user.create', userId, actorId: null, sessionId: null, keyId: null, organizationId: null,
-      address: '', userAgent: '',
+      entryId: id,
+      action: 'user.create',
+      userId,
+      actorId: null,
+      sessionId: null,
+      keyId: null,
+      organizationId: null,
+      address: '',
+      userAgent: '',
     },
   }])
 })
