@@ -39,7 +39,7 @@ import type { Audit } from '../audit/index.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
 import type { StepUp } from '../sign-in/step-up.ts'
-import type { Inviters } from './inviters.ts'
+import type { Asker, Inviters } from './inviters.ts'
 import { createViews, isAdmin } from './views.ts'
 
 const SUFFIX_BYTES = 3
@@ -55,9 +55,6 @@ export interface OrganizationDependencies extends Core {
   sessions: Pick<Sessions, 'markEnded'>
   stepUp: StepUp
 }
-
-/** Somebody whose permissions are asked for. */
-export type Asker = Pick<Caller, 'allows'>
 
 /** Where they are asked for: what they depend on of an organisation and a membership. */
 interface Place { readonly organization: Pick<OrganizationRow, 'id'>, readonly membership: MembershipRow | undefined }

@@ -51,7 +51,7 @@ export interface Described {
   actions: readonly ReadAction[]
   /** Whether the events are those of a field of the host. */
   isHosts: boolean
-  /** Whether each subscriber gets events of its own, because fields of the host or organisations depend on the actor. */
+  /** Whether each subscriber gets events of its own: fields of the host and organisations depend on the actor. */
   isExclusive: boolean
 }
 

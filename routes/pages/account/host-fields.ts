@@ -81,7 +81,7 @@ export const showHostFacts = (fields: Fields): Html | undefined => fields.length
   : html`${fields.map((one) => html`<dt${attributes({ 'data-fact-of': one.name, hidden: true })}>${labelOf(one)}</dt>
 <dd${attributes({ 'data-fact': one.name, 'data-words': Array.isArray(one.input['enum']), hidden: true })}></dd>`)}`
 
-/** Returns what the page of organisations has for fields of the host: in the forms that found and change one, and facts. */
+/** Returns the host's fields on the page of organisations: in the forms that found and change one, and as facts. */
 export function showOrganizationFields (fields: OrganizationFields) {
   // As on the page of a user.
   const known = readableFields(fields, false).filter(isShown)
