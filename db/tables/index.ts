@@ -14,7 +14,7 @@ import type {
 } from './posts.ts'
 import type { ResumableUploadsTable, UploadLinksTable, UploadUsageTable, UploadsTable } from './uploads.ts'
 import type { MembershipsTable, OrganizationInvitationsTable, OrganizationsTable } from './organizations.ts'
-import type { AuditCountedTable, AuditCountsTable, AuditTable } from './audit.ts'
+import type { AuditCountedTable, AuditCountsTable, AuditTable, FailedLoginsTable } from './audit.ts'
 import type { ReplicaMarksTable } from './replicas.ts'
 import type { IdempotencyKeysTable } from './idempotency.ts'
 import type { EventConsumersTable, FailedDeliveriesTable, MailLimitsTable, OutboxTable } from './outbox.ts'
@@ -60,6 +60,7 @@ export interface Tables {
   audit: AuditTable
   audit_counts: AuditCountsTable
   audit_counted: AuditCountedTable
+  failed_logins: FailedLoginsTable
   replica_marks: ReplicaMarksTable
   event_consumers: EventConsumersTable
   outbox: OutboxTable
