@@ -35,6 +35,8 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   failed_logins: 'left out',
   posts: 'kept',
   post_deletions: 'kept',
+  // What was due meanwhile is published by the first node that starts.
+  post_drafts: 'kept',
   uploads: 'kept',
   // Like sessions: one that was revoked after the backup would work again.
   upload_links: 'sessions',

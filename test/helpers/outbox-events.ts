@@ -14,9 +14,12 @@ export const eventNames: EventName[] = [
   'post.deleted',
 ]
 
-/** Mounts Usher with a handler of these events, before the app is ready. Returns the events so far. */
+/**
+ * Mounts Usher with a handler of all events, or of those of some names, before the app is ready. Returns the events so
+ * far.
+ */
 export async function startWithEvents (
-  t: Test, options: UsherOptions = {}, names: readonly EventName[] = eventNames
+  t: Test, options: UsherOptions = {}, names = eventNames
 ): Promise<{ usher: TestUsher, events: UsherEvent[] }> {
   const events: UsherEvent[] = []
   const given: UsherOptions = {
