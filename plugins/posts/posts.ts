@@ -11,6 +11,7 @@ import type { Caller } from '../access/caller.ts'
 import type { Core } from '../core.ts'
 import { createRecentRejections } from '../support/recent-rejections.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
+import { keepPostIndex } from './post-index.ts'
 import { createPostReads } from './post-reads.ts'
 
 // Posts may be large, so fewer of them than other rows fit into one statement.
@@ -21,11 +22,13 @@ export type PostRecords = ReturnType<typeof createPosts>
 
 /** Reads and writes posts, with statements that concurrent requests share (docs/speed.md, points 2 and 3). */
 export function createPosts (
-  { lifecycle, database: { db, reads, newId, writeInTime }, telemetry: { batch }, options }: Core
+  { lifecycle, database, telemetry: { batch }, options }: Core
 ) {
+  const { db, reads, newId, writeInTime } = database
   const { schema, emitter, postsPerHour: perHour, deadlines } = options
   purgeRegularly(lifecycle, 'deletions of posts', PURGE_SECONDS, () => forgetDeletions(db, PURGE_BATCH_SIZE))
   purgeRegularly(lifecycle, 'numbers of posts in past hours', PURGE_SECONDS, () => deleteOldRates(db, PURGE_BATCH_SIZE))
+  const wakeIndex = keepPostIndex({ lifecycle, database })
   // A client that does not stop costs one statement a second rather than one for each post.
   const rejections = createRecentRejections({ Rejection: TooManyPosts, after: 1, maxMs: 1000 })
 
@@ -41,6 +44,7 @@ export function createPosts (
   )
 
   function announce (): void {
+    wakeIndex()
     emitter?.emit({ topic: channelOf(schema, 'post_created') }, (err) => {
       if (err) lifecycle.log.warn({ err }, 'New posts could not be announced to other nodes')
     })

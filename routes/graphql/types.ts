@@ -212,7 +212,11 @@ export type Query = {
   users: UserConnection;
   /** Returns a post, or null if it does not exist. */
   post?: Maybe<Post>;
-  /** Returns a page of posts, newest first. `first` is at most 100. */
+  /**
+   * Returns a page of posts, newest first. `first` is at most 100. With `q`, only posts that have all these words in their title or
+   * content, the last of which may be the beginning of a word. Such a page may have fewer posts, or none, although
+   * `hasNextPage` is true: `endCursor` leads on.
+   */
   posts: PostConnection;
   /** Returns the record of an upload, or null if it does not exist, or is private and the reader may not read it. */
   upload?: Maybe<Upload>;
@@ -249,6 +253,7 @@ export type QueryPostArgs = {
 
 export type QueryPostsArgs = {
   authorId?: InputMaybe<Scalars['ID']['input']>;
+  q?: InputMaybe<Scalars['String']['input']>;
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
 };
