@@ -25,7 +25,7 @@ export function resolvePackage (): void {
   module.registerHooks({
     resolve (specifier, context, nextResolve) {
       if (specifier === 'fastify-usher') return nextResolve(entry, context)
-      if (specifier !== TYPEBOX && !specifier.startsWith(`${TYPEBOX}/`)) return nextResolve(specifier, context)
+      if (specifier !== TYPEBOX && !specifier.startsWith(`${TYPEBOX}/`)) return withFormat(nextResolve(specifier, context))
       try {
         return nextResolve(specifier, context)
       } catch (error) {
@@ -33,10 +33,12 @@ export function resolvePackage (): void {
         return nextResolve(specifier, { ...context, parentURL: import.meta.url })
       }
     },
-    load (url, context, nextLoad) {
-      return nextLoad(url, isUntypedModule(url, context.format) ? { ...context, format: formatOf(url) } : context)
-    },
   })
+}
+
+// A hook `load` would be the usual place, but with one Node.js 22.18 loads no CommonJS at all.
+function withFormat (found: module.ResolveFnOutput): module.ResolveFnOutput {
+  return isUntypedModule(found.url, found.format) ? { ...found, format: formatOf(found.url) } : found
 }
 
 function isUntypedModule (url: string, format: string | null | undefined): boolean {

@@ -1,6 +1,9 @@
-import { request as requestHttp, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { createDnsResolve, createLookup, requirePublicHost, resolveBySystem, type Resolve } from './addresses.ts'
+
+// An import of this module reads all of its members, which loads the HTTP client of Node.js.
+const { request: requestHttp } = process.getBuiltinModule('node:http')
 
 const HEADER_BYTES = 16 * 1024
 

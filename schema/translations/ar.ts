@@ -58,7 +58,7 @@ export const ar: Texts = {
   homeGraphiqlHint: 'الاستعلامات والتعديلات والاشتراكات، للتجربة.',
 
   continueWith: 'المتابعة باستخدام \u2068{provider}\u2069',
-  passkeyLogIn: 'تسجيل الدخول بمفتاح مرور',
+  passkeyLogIn: 'تسجيل الدخول عبر مفتاح مرور',
   passkeyWay: 'مفتاح مرور',
   passkeyUse: 'استخدام مفتاح مرور',
   passkeyUnused: 'لم يُستخدم أي مفتاح مرور. حاول مرة أخرى أو سجّل الدخول بكلمة المرور.',
@@ -71,7 +71,7 @@ export const ar: Texts = {
   recoveryCode: 'رمز الاسترداد',
   recoveryHint: 'أحد الرموز التي حفظتها عند إعداد التطبيق. يعمل كل رمز مرة واحدة.',
   loginAgain: 'تسجيل الدخول بحساب آخر',
-  loginMailLink: 'تسجيل الدخول بالبريد من دون كلمة مرور',
+  loginMailLink: 'تسجيل الدخول عبر البريد من دون كلمة مرور',
   mailWay: 'البريد',
   loginMailHint: 'أدخل بريدك الإلكتروني لتصلك رسالة فيها رابط ورمز يمكنك تسجيل الدخول بهما.',
   loginMailButton: 'إرسال الرسالة',

@@ -131,6 +131,7 @@ t.test('16.4 a login starts again after five wrong codes, and what was typed bef
   await page.keyboard.press('Enter')
   await page.waitForURL(`${url}/account`)
   await open(page, 'Security')
+  await openRow(page, 'totp')
   await page.getByText('9 recovery codes left').waitFor()
 })
 

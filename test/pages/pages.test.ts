@@ -434,6 +434,7 @@ nightly('15.2 pages can be turned off, and passwordUrl, signUp and loginMail dec
     statuses.filter(([, status]) => status === 404).map(([path]) => path),
     [
       '/login/mail', '/login/mail/code', '/login/mail/confirm', '/set-password', '/sign-up', '/sign-up/confirm',
+      '/join', '/account/organizations',
     ]
   )
   t.notMatch((await some.inject('GET', '/login')).body, 'sign-up')

@@ -12,7 +12,7 @@ type Part = NonNullable<UsherOptions['without']>[number]
 const modulesOf: Record<Part, RegExp> = {
   uploads: /plugins\/uploads(?!\/show-upload)|routes\/uploads|\/@fastify\/multipart\/|\/file-type\//,
   posts: /plugins\/posts\/(posts|events)\./,
-  graphql: /routes\/graphql|node_modules\/(mercurius|graphql|graphql-jit|ws)\/|plugins\/posts\/events\./,
+  graphql: /routes\/graphql|node_modules\/(mercurius|graphql|graphql-jit|ws)\//,
   docs: /routes\/pages\/reference\./,
   pages: /routes\/pages\/account/,
 }

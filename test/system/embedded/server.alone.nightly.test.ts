@@ -31,7 +31,7 @@ t.test('the database of the tests is running', { buffered: true }, async (t) => 
   t.match(schema, /^t_the_embedded_test_[0-9a-f]{12}$/)
   const url = await testDatabaseUrl()
   await query(url, `create schema ${schema}; drop schema ${schema}`)
-  t.match(await query(url, 'show max_connections'), [{ max_connections: '400' }])
+  t.match(await query(url, 'show max_connections'), [{ max_connections: '600' }])
 })
 
 t.test('the first start creates a durable database, and the next one uses it', { buffered: true }, async (t) => {
