@@ -2935,6 +2935,7 @@ export interface components {
         /** CreatePost */
         CreatePost: {
             title: string;
+            /** @description At most 65536 bytes in UTF-8 */
             content: string;
             /** @description The id of the author. By default your own; only an admin may name another user */
             authorId?: string;
@@ -2942,6 +2943,7 @@ export interface components {
         /** PatchPost */
         PatchPost: {
             title?: string;
+            /** @description At most 65536 bytes in UTF-8 */
             content?: string;
         };
         /**

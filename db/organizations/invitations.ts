@@ -6,6 +6,7 @@ import type { Row } from '../tables/row.ts'
 import type { Database } from '../tables/index.ts'
 import type { OrganizationInvitationsTable } from '../tables/organizations.ts'
 import { hasEmail } from '../users/user-keys.ts'
+import type { MembershipRow } from './organizations.ts'
 
 const columns = [
   'id', 'email', 'role', 'invited_by as invitedBy', 'created_at as createdAt', 'expires_at as expiresAt',
@@ -93,38 +94,25 @@ export async function deleteInvitationsBeyond (
 export interface OpenInvitation extends InvitationRow {
   organizationId: string
   organizationName: string
-  /** The name of the user who has invited, and what the user may do now. Null if it was the service. */
-  inviter: null | {
-    name: string
-    isDisabled: boolean
-    /** The role in the service. */
-    role: string
-    /** The role in the organisation; null for somebody who was no member. */
-    memberRole: string | null
-  }
+  /** The membership of the user who has invited, as it is now; null for somebody who was no member then. */
+  membership: MembershipRow | null
 }
 
 /** Returns the pending invitation of a token's hash, or undefined. Whether the inviter may invite is not checked. */
 export async function findInvitation (db: Database, hash: Uint8Array): Promise<OpenInvitation | undefined> {
   const row = await db.selectFrom('organization_invitations as invitation')
     .innerJoin('organizations', 'organizations.id', 'invitation.organization_id')
-    .leftJoin('users', 'users.id', 'invitation.invited_by')
     .leftJoin('memberships', 'memberships.id', 'invitation.membership_id')
     .select([
       'invitation.id', 'invitation.email', 'invitation.role', 'invitation.invited_by as invitedBy',
       'invitation.created_at as createdAt', 'invitation.expires_at as expiresAt',
       'organizations.id as organizationId', 'organizations.name as organizationName',
-      'users.name as inviterName', 'users.disabled', 'users.role as inviterRole', 'memberships.role as memberRole',
+      'memberships.id as membershipId', 'memberships.role as memberRole',
     ])
     .where('hash', '=', hash).where('invitation.expires_at', '>', sql<Date>`clock_timestamp()`).executeTakeFirst()
   if (!row) return undefined
-  const { inviterName, disabled, inviterRole, memberRole, ...invitation } = row
-  return {
-    ...invitation,
-    inviter: inviterName === null
-      ? null
-      : { name: inviterName, isDisabled: disabled!, role: inviterRole!, memberRole },
-  }
+  const { membershipId, memberRole, ...invitation } = row
+  return { ...invitation, membership: membershipId === null ? null : { id: membershipId, role: memberRole! } }
 }
 
 /** Deletes the invitation of a token's hash. Returns false if it was used, withdrawn or replaced meanwhile. */

@@ -25,7 +25,9 @@ export function resolvePackage (): void {
   module.registerHooks({
     resolve (specifier, context, nextResolve) {
       if (specifier === 'fastify-usher') return nextResolve(entry, context)
-      if (specifier !== TYPEBOX && !specifier.startsWith(`${TYPEBOX}/`)) return withFormat(nextResolve(specifier, context))
+      if (specifier !== TYPEBOX && !specifier.startsWith(`${TYPEBOX}/`)) {
+        return withFormat(nextResolve(specifier, context))
+      }
       try {
         return nextResolve(specifier, context)
       } catch (error) {
@@ -36,14 +38,11 @@ export function resolvePackage (): void {
   })
 }
 
-// A hook `load` would be the usual place, but with one Node.js 22.18 loads no CommonJS at all.
+// Not in a hook `load`, which fails for CommonJS in Node.js 22.18.
 function withFormat (found: module.ResolveFnOutput): module.ResolveFnOutput {
-  return isUntypedModule(found.url, found.format) ? { ...found, format: formatOf(found.url) } : found
+  const { url, format } = found
+  const hasFormat = format !== null && format !== undefined
+  if (hasFormat || !/^file:.*\.[jt]s$/.test(url) || url.includes('/node_modules/')) return found
+  if (!MODULE_SYNTAX.test(readFileSync(fileURLToPath(url), 'utf8'))) return found
+  return { ...found, format: url.endsWith('.ts') ? 'module-typescript' : 'module' }
 }
-
-function isUntypedModule (url: string, format: string | null | undefined): boolean {
-  if ((format !== null && format !== undefined) || !/^file:.*\.[jt]s$/.test(url)) return false
-  return !url.includes('/node_modules/') && MODULE_SYNTAX.test(readFileSync(fileURLToPath(url), 'utf8'))
-}
-
-const formatOf = (url: string) => url.endsWith('.ts') ? 'module-typescript' : 'module'

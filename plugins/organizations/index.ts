@@ -17,15 +17,17 @@ export interface OrganizationPlugin {
 /** Organisations with members, roles and invitations (contract 19). It is registered with their option only. */
 export default fp(async function organizations (app) {
   const {
-    usherAccess: { sessions }, usherAccounts: { newUsers }, usherAudit: audit, usherHooks: hooks, usherMailLinks: links,
-    usherOutbox: { mails }, usherSignIn: { stepUp }, usherThrottle: throttle,
+    usherAccess: { claims, policy, sessions }, usherAccounts: { newUsers }, usherAudit: audit, usherHooks: hooks,
+    usherMailLinks: links, usherOutbox: { mails }, usherSignIn: { stepUp }, usherThrottle: throttle,
   } = app
   const core = coreOf(app)
   const dependencies = { ...core, organizations: core.options.organizations!, audit, hooks, sessions, stepUp }
   const operations = createOrganizations(dependencies)
   app.decorate('usherOrganizations', {
     operations,
-    invitations: createInvitations({ ...dependencies, operations, links, mails, newUsers, throttle }),
+    invitations: createInvitations({
+      ...dependencies, operations, claims, policy, links, mails, newUsers, throttle,
+    }),
   })
 }, {
   name: 'usher-organizations',

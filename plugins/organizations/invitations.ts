@@ -7,18 +7,20 @@ import { insertMail } from '../../db/outbox/mails.ts'
 import { storeEvent } from '../../db/outbox/store.ts'
 import type { Page } from '../../db/tables/page.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
-import { findUsersByEmail, lockUser } from '../../db/users/users.ts'
+import { findUsers, findUsersByEmail, lockUser } from '../../db/users/users.ts'
 import { foldEmail } from '../../schema/strings/address.ts'
 import { invalidMailToken } from '../../schema/mail-links/mail-token.ts'
 import { NoMailer, PasswordRequired } from '../../schema/sign-in/passwords/passwords.ts'
 import { InvalidToken } from '../../schema/sign-in/login.ts'
-import { mayGrant } from '../../schema/options/organizations.ts'
+import type { Actor } from '../../schema/options/policy.ts'
 import {
   AlreadyMember, InvitationLoginRequired, InvitationNotFound, OtherAddress, TooManyInvitations, type AcceptInvitation,
   type CreateInvitation,
 } from '../../schema/organizations/organizations.ts'
 import type { NewUsers } from '../accounts/index.ts'
 import type { Caller } from '../access/caller.ts'
+import type { Claims } from '../access/claims.ts'
+import type { AccessPolicy } from '../access/policy.ts'
 import { hashSecret } from '../access/secrets.ts'
 import type { LinkFactory } from '../mail-links/mail-link.ts'
 import type { Mails } from '../outbox/mails/index.ts'
@@ -31,6 +33,8 @@ const DEFAULT_ROLE = 'member'
 
 interface Dependencies extends OrganizationDependencies {
   operations: OrganizationOperations
+  claims: Claims
+  policy: Pick<AccessPolicy, 'allows'>
   links: LinkFactory
   mails: Mails
   newUsers: Pick<NewUsers, 'createByInvitation'>
@@ -50,6 +54,12 @@ export interface CheckedInvitation {
 /** The membership of whoever has accepted an invitation. */
 export interface AcceptedInvitation extends MembershipRow { organizationId: string, userId: string }
 
+/** The user who has invited, with the host's claims of a token that the user would get. */
+interface Inviter { readonly user: UserRow, readonly claims: Actor['claims'] }
+
+/** An invitation that may be accepted. Its inviter is null if it was the service. */
+interface Opened extends OpenInvitation { readonly inviter: Inviter | null }
+
 export type Invitations = ReturnType<typeof createInvitations>
 
 /**
@@ -59,42 +69,63 @@ export type Invitations = ReturnType<typeof createInvitations>
 export function createInvitations (
   {
     database: { db }, organizations: settings, audit, hooks, operations, links, mails: { mailer, render }, newUsers,
-    throttle, options: { roles: rolesOfService, loginMail },
+    throttle, claims, policy, options: { userFields, loginMail },
   }: Dependencies
 ) {
   const { roles, maxInvitations, invitationDays } = settings
   const { read, lock, join, authorizeRole } = operations
 
-  // Returns whether the user who has invited still may: whoever invites grants a role.
-  function isStillGranted ({ role, inviter, invitedBy }: OpenInvitation): boolean {
-    if (!roles.has(role)) return false
-    if (invitedBy === null) return true
-    if (!inviter || inviter.isDisabled) return false
-    // Whoever has these permissions in the whole service needs no membership (`authorizeRole`).
-    if (inviter.memberRole === null) {
-      const actions = rolesOfService.get(inviter.role)
-      return inviter.role === 'admin' || (actions?.has('members:invite') === true && actions.has('members:update'))
+  // Returns whether the user who has invited still may: the policy is asked what it was asked then, about the user and
+  // the membership as they are now.
+  function isStillGranted (
+    { organizationId, role, invitedBy, membership }: OpenInvitation, inviter: Inviter | null
+  ): boolean {
+    if (invitedBy === null) return roles.has(role)
+    if (!inviter || inviter.user.disabled) return false
+    // No token is left of the request that has invited, as of a request with an API key.
+    const actor: Actor = {
+      id: inviter.user.id,
+      role: inviter.user.role,
+      sessionId: null,
+      keyId: null,
+      actions: null,
+      amr: [],
+      authTime: 0,
+      organization: null,
+      claims: inviter.claims,
     }
-    // The options may not have the role any more.
-    const mayInvite = roles.get(inviter.memberRole)?.has('members:invite') ?? false
-    return mayInvite && mayGrant(settings, inviter.memberRole, role)
+    return operations.mayInvite({
+      allows: (action, resource, organization = null) => policy.allows({ ...actor, organization }, action, resource),
+    }, { organization: { id: organizationId }, membership: membership ?? undefined }, role)
+  }
+
+  // Returns the user who has invited, as stored now; null if it was the service.
+  async function findInviter (
+    db: Database, { invitedBy }: OpenInvitation, known?: Inviter | null
+  ): Promise<Inviter | null> {
+    if (invitedBy === null) return null
+    const [user] = await findUsers(db, [invitedBy], userFields)
+    // The host's function must not keep a transaction waiting.
+    return user ? { user, claims: known ? known.claims : await claims.of(user) } : null
   }
 
   // Returns the invitation of a token. Throws `InvalidInput` if it was used, withdrawn or replaced, has expired, or its
   // inviter may not invite any more.
-  async function open (db: Database, hash: Uint8Array): Promise<OpenInvitation> {
+  async function open (db: Database, hash: Uint8Array, known?: Inviter | null): Promise<Opened> {
     const invitation = await findInvitation(db, hash)
-    if (!invitation || !isStillGranted(invitation)) throw invalidMailToken()
-    return invitation
+    if (!invitation) throw invalidMailToken()
+    const inviter = await findInviter(db, invitation, known)
+    if (!isStillGranted(invitation, inviter)) throw invalidMailToken()
+    return { ...invitation, inviter }
   }
 
   // Makes a user, who is locked, a member, and uses the invitation up.
   async function use (
-    trx: Database, caller: Caller, hash: Uint8Array, userId: string, { organizationId }: OpenInvitation
+    trx: Database, caller: Caller, hash: Uint8Array, userId: string, { organizationId, inviter }: Opened
   ): Promise<MembershipRow> {
     const standing = await operations.lockUnchecked(trx, organizationId)
     // Once more, because it may have changed before the lock.
-    const invitation = await open(trx, hash)
+    const invitation = await open(trx, hash, inviter)
     if (!standing || !await useInvitation(trx, hash)) throw invalidMailToken()
     const added = await join(trx, caller, standing.organization, { userId, role: invitation.role })
     await storeEvent(trx, 'invitation.accepted', organizationId, eventOf(organizationId, invitation, userId))
@@ -105,7 +136,7 @@ export function createInvitations (
     ({ organizationId, invitationId: id, email, role, actorId })
 
   async function acceptAsUser (
-    caller: Caller, hash: Uint8Array, invitation: OpenInvitation
+    caller: Caller, hash: Uint8Array, invitation: Opened
   ): Promise<AcceptedInvitation> {
     const { id: userId } = caller.getSession()
     const { organizationId, role } = invitation
@@ -121,7 +152,7 @@ export function createInvitations (
   }
 
   async function acceptAsNewcomer (
-    caller: Caller, hash: Uint8Array, invitation: OpenInvitation, { name, password }: Omit<AcceptInvitation, 'token'>
+    caller: Caller, hash: Uint8Array, invitation: Opened, { name, password }: Omit<AcceptInvitation, 'token'>
   ): Promise<AcceptedInvitation> {
     const { organizationId, email } = invitation
     await rejectExisting(email)
@@ -142,7 +173,7 @@ export function createInvitations (
 
   // Creates a user who is a member, in one transaction.
   function createNewcomer (
-    caller: Caller, hash: Uint8Array, invitation: OpenInvitation, user: Parameters<NewUsers['createByInvitation']>[1],
+    caller: Caller, hash: Uint8Array, invitation: Opened, user: Parameters<NewUsers['createByInvitation']>[1],
     inTransaction: (trx: Database, membership: MembershipRow, created: UserRow) => Promise<void>
   ): Promise<UserRow> {
     const { organizationId, role } = invitation
@@ -229,7 +260,7 @@ export function createInvitations (
         organization: { id: organizationId, name: organizationName },
         email,
         role,
-        invitedBy: inviter?.name ?? null,
+        invitedBy: inviter?.user.name ?? null,
         hasAccount: user !== undefined,
       }
     },

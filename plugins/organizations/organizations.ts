@@ -50,6 +50,12 @@ export interface OrganizationDependencies extends Core {
   stepUp: StepUp
 }
 
+/** Somebody whose permissions are asked for. */
+export type Asker = Pick<Caller, 'allows'>
+
+/** Where they are asked for: what they depend on of an organisation and a membership. */
+interface Place { readonly organization: Pick<OrganizationRow, 'id'>, readonly membership: MembershipRow | undefined }
+
 interface ListQuery { q?: string | undefined, limit: number, after?: string | undefined }
 
 export type OrganizationOperations = ReturnType<typeof createOrganizations>
@@ -102,12 +108,12 @@ export function createOrganizations (
     caller.authorize(action, { organizationId: standing.organization.id }, membershipOf(standing))
   }
 
-  const allows = (caller: Caller, action: OrganizationAction, standing: Standing): boolean =>
+  const allows = (caller: Asker, action: OrganizationAction, standing: Place): boolean =>
     caller.allows(action, { organizationId: standing.organization.id }, membershipOf(standing))
 
   // Returns whether the caller has a permission in every organisation, as admins of the service have. A rule of the
   // host may go by the organisation of the token, which says nothing about others.
-  const allowsEverywhere = (caller: Caller, action: OrganizationAction): boolean =>
+  const allowsEverywhere = (caller: Asker, action: OrganizationAction): boolean =>
     caller.allows(action, undefined, null)
 
   /** Throws unless the caller has a permission in every organisation. */
@@ -142,10 +148,20 @@ export function createOrganizations (
     caller: Caller, { membership }: Pick<Standing, 'membership'>, role: string, isGiven = true
   ): void {
     if (isGiven && !roles.has(role)) throw new InvalidInput(`role must be one of ${[...roles.keys()].join(', ')}`)
-    if (allowsEverywhere(caller, 'members:update')) return
-    const may = membership && (isGiven || role === OWNER ? mayGrant(settings, membership.role, role) : true)
+    const may = isGiven || role === OWNER
+      ? mayGive(caller, membership, role)
+      : membership !== undefined || allowsEverywhere(caller, 'members:update')
     if (!may) throw new Forbidden()
   }
+
+  // Returns whether somebody may make a member of an organisation what this role is.
+  const mayGive = (asker: Asker, membership: MembershipRow | undefined, role: string): boolean =>
+    allowsEverywhere(asker, 'members:update') || (membership !== undefined && mayGrant(settings, membership.role, role))
+
+  /** Returns whether somebody may invite others to a role: what `authorize` and `authorizeRole` ask. */
+  const mayInvite = (asker: Asker, standing: Place, role: string): boolean => roles.has(role) &&
+    (standing.membership !== undefined || allows(asker, 'organizations:read', standing)) &&
+    allows(asker, 'members:invite', standing) && mayGive(asker, standing.membership, role)
 
   // Adds a user to an organisation that is locked, as is the user.
   async function join (
@@ -223,6 +239,7 @@ export function createOrganizations (
     join,
     allows,
     authorizeRole,
+    mayInvite,
     authorizeEverywhere,
 
     /** Returns an organisation. */
@@ -424,6 +441,6 @@ export function createOrganizations (
 }
 
 /** Returns the membership as what the policy sees of an actor. */
-function membershipOf ({ organization, membership }: Standing) {
+function membershipOf ({ organization, membership }: Place) {
   return membership ? { id: organization.id, role: membership.role, membershipId: membership.id } : null
 }

@@ -44,7 +44,7 @@ export const Title = line({ trim: true, minLength: 1, maxLength: 200 })
 export const CONTENT_BYTES = 64 * 1024
 
 /** A post's content. */
-export const Content = block({ maxBytes: CONTENT_BYTES })
+export const Content = block({ maxBytes: CONTENT_BYTES, description: `At most ${CONTENT_BYTES} bytes in UTF-8` })
 
 /** The account in all examples of the API reference. The examples can be sent unchanged. */
 export const exampleUser = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'violet engine notes' }

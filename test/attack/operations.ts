@@ -1,5 +1,6 @@
 /** The part of JSON Schema that the API reference uses. */
 export interface Schema {
+  description?: string
   $ref?: string
   type?: string | string[]
   enum?: unknown[]

@@ -34,7 +34,7 @@ t.test('16.5 in a browser: a login by a link and one by a form of another site, 
   await page.getByText('Fake: ada@example.com').waitFor()
   t.strictSame(await violationsIn(page), [])
 
-  // The page has this address before it is left as well.
+  // The browser returns to the address at which it is now.
   const returned = page.waitForEvent('framenavigated', (frame) => frame.url() === `${url}/account/security`)
   await button(page, 'Link Apple').click()
   await returned

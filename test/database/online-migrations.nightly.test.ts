@@ -260,7 +260,8 @@ t.test('14.3 migrations only add, and build no index that blocks writers of a ta
 /** Returns the statements that break the rules for migrations. */
 function faultsOf (db: Parameters<typeof migrate>[0], name: string, migration: Migration): string[] {
   const scripts = typeof migration === 'function' ? [migration] : [migration.beforehand, migration.afterwards]
-  const statements = scripts.flatMap((script) => script?.('s').compile(db).sql.replaceAll(/--.*$/gm, '').split(';') ?? [])
+  const statements = scripts.flatMap((script) =>
+    script?.('s').compile(db).sql.replaceAll(/--.*$/gm, '').split(';') ?? [])
   const created = statements.flatMap((text) => /^\s*create table (\S+)/i.exec(text)?.[1] ?? [])
   // A constraint may be replaced by one that allows more.
   const removes =

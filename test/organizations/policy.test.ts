@@ -187,3 +187,43 @@ t.test('19.4 a rule of a host that goes by the organisation of the token makes n
   t.equal((await send('GET', '')).json().length, 1)
   t.equal((await send('GET', `/${other}`)).statusCode, 404)
 })
+
+t.test('19.5 an invitation that a rule of a host permits is accepted, and void once the rule does not permit it', async (t) => {
+  const inviting = new Set<string>()
+  const isManager = ({ id, claims }: Actor) => inviting.has(id) && claims.team === 'people'
+  const given = organizationOptions({
+    claims: ({ name }) => ({ team: name === 'Manager' ? 'people' : 'none' }),
+    policy: {
+      'organizations:read': (actor, { organizationId }) => isManager(actor) || actor.organization?.id === organizationId,
+      'members:invite': (actor, { organizationId }) =>
+        isManager(actor) || (actor.organization?.id === organizationId && actor.organization?.role === 'member'),
+      'members:update': isManager,
+    },
+  })
+  const usher = await createUsher(t, given.options)
+  const { createVerified, found, tokenTo } = withOrganizations(t, usher, given.mails)
+  const founder = await createVerified()
+  const id = await found(founder)
+  const manager = await createVerified('Manager')
+  inviting.add(manager.id)
+  const member = await createVerified()
+  const added = await usher.inject('POST', `/api/organizations/${id}/members`, {
+    headers: manager.headers, payload: { userId: member.id, role: 'member' },
+  })
+  t.equal(added.statusCode, 201)
+  const invited = async (by: LoggedIn): Promise<[string, LoggedIn]> => {
+    const guest = await createVerified()
+    const { statusCode } = await usher.inject('POST', `/api/organizations/${id}/invitations`, {
+      headers: by.headers, payload: { email: guest.email },
+    })
+    t.equal(statusCode, 202)
+    return [await tokenTo(guest.email), guest]
+  }
+  const accept = async ([token, { headers }]: [string, LoggedIn]) =>
+    (await usher.inject('POST', '/api/auth/invitations/accept', { headers, payload: { token } })).statusCode
+  t.equal(await accept(await invited(member)), 200, 'of a member, by the membership')
+  t.equal(await accept(await invited(manager)), 200, 'of somebody who is no member, by claims')
+  const last = await invited(manager)
+  inviting.delete(manager.id)
+  t.equal(await accept(last), 400, 'of somebody who may not invite any more')
+})

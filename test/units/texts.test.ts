@@ -56,6 +56,19 @@ for (const { rule, name, english: all, read } of catalogues) {
   }
 }
 
+t.test('15.2 the name of a button for screen readers contains what the button shows, in every language', async (t) => {
+  for (const tag of languageTags) {
+    const texts = await readCatalogue(tag)
+    const segmenter = new Intl.Segmenter(tag, { granularity: 'word' })
+    const wordsOf = (text: string) =>
+      [...segmenter.segment(text.toLowerCase())].filter(({ isWordLike }) => isWordLike).map(({ segment }) => segment)
+    for (const [name, shown] of [['passkeyLogIn', 'passkeyWay'], ['loginMailLink', 'mailWay']] as const) {
+      const missing = wordsOf(texts[shown]).filter((word) => !wordsOf(texts[name]).includes(word))
+      t.same(missing, [], `${tag}: ${texts[name]}`)
+    }
+  }
+})
+
 t.test('18.2 a text of the console is not called like one of the pages, beside which it is', async (t) => {
   t.strictSame(Object.keys(consoleTexts).filter((name) => Object.hasOwn(en, name)), [])
 })
