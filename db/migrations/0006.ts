@@ -44,14 +44,15 @@ begin
 end $$;
 
 -- The words of a post, each behind the number of the window of 4096 positions that has the post, and its author. So a
--- search for a window reads no more of the index than the posts of that window.
+-- search for a window reads no more of the index than the posts of that window. Of what psql or a host has written, it
+-- takes what the API accepts: array_to_tsvector does not reject more than 1 MiB of words, but mixes them up.
 create or replace function ${s}.words_of_post(place bigint, author uuid, title text, content text) returns tsvector
 language plpgsql immutable strict parallel safe as $$
 declare
   win text := (place >> 12) || '/';
 begin
   return array_to_tsvector(array(
-    select win || word from unnest(${s}.words_of(title || ' ' || content)) as words(word)
+    select win || word from unnest(${s}.words_of(left(title || ' ' || content, 66000))) as words(word)
   ) || (win || '@' || author));
 end $$;
 `

@@ -11,9 +11,10 @@ export interface Indexed {
   isBusy: boolean
 }
 
-// What one statement indexes, so that it takes a second at most. A post takes the more time the more words it has.
+// What one statement indexes, so that it takes half a second of PostgreSQL at most: one that took longer than the
+// timeout of statements would be tried again and again. A post takes the more time the more words it has.
 const MAX_EVENTS = 500
-const MAX_BYTES = 1024 * 1024
+const MAX_BYTES = 256 * 1024
 
 /**
  * Puts the words of the next posts that were created, changed or deleted into the index of searches, in commit order.
@@ -21,16 +22,18 @@ const MAX_BYTES = 1024 * 1024
  */
 export async function indexPosts (db: Database): Promise<Indexed> {
   const s = sql.id(schemaOf(db))
+  // As a join, it would not be a condition of the indexes, and each statement would read all posts before.
+  const last = sql`(select position from last)`
   const { rows: [indexed] } = await sql<{ events: number }>`
     with last as (select position from ${s}.indexed_posts for update skip locked),
     next as (
       select event.id, event.at, is_deleted, sum(bytes) over (order by event.at) - bytes as before from (
-        (select id, posts.position as at, false as is_deleted, octet_length(content) as bytes from ${s}.posts, last
-          where posts.position > last.position order by posts.position limit ${sql.lit(MAX_EVENTS)})
-        union all (select id, change_position, false, octet_length(content) from ${s}.posts, last
-          where change_position > last.position order by change_position limit ${sql.lit(MAX_EVENTS)})
-        union all (select post_id, post_deletions.position, true, 0 from ${s}.post_deletions, last
-          where post_deletions.position > last.position order by post_deletions.position limit ${sql.lit(MAX_EVENTS)})
+        (select id, position as at, false as is_deleted, octet_length(content) as bytes from ${s}.posts
+          where position > ${last} order by position limit ${sql.lit(MAX_EVENTS)})
+        union all (select id, change_position, false, octet_length(content) from ${s}.posts
+          where change_position > ${last} order by change_position limit ${sql.lit(MAX_EVENTS)})
+        union all (select post_id, position, true, 0 from ${s}.post_deletions
+          where position > ${last} order by position limit ${sql.lit(MAX_EVENTS)})
       ) as event order by event.at limit ${sql.lit(MAX_EVENTS)}
     ),
     events as materialized (select * from next where before < ${sql.lit(MAX_BYTES)}),

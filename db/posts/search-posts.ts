@@ -80,9 +80,13 @@ async function searchWindows (
     ? [sql`${after ?? '0'}::bigint`, sql`${String(LAST_POSITION)}::bigint`]
     : [sql`0`, sql`${after ?? String(LAST_POSITION)}::bigint`]
   const author = authorId ?? null
-  // Windows without a post are not looked at: the next one is that of the next post.
+  const isWithin = (position: RawBuilder<unknown>) =>
+    sql`${position} > (select first from bounds) and ${position} < (select last from bounds)`
+  // Windows without a post are not looked at: the next one is that of the next post. Joined, the bounds would not be
+  // conditions of the index, and the posts outside of them would be read.
   const windowOf = (condition: RawBuilder<unknown>) => sql`(
-    select position >> 12 from ${s}.post_words, bounds where position > first and position < last and position >= since ${condition}
+    select position >> 12 from ${s}.post_words
+    where ${isWithin(sql`position`)} and position >= (select since from bounds) ${condition}
     order by position ${order} limit 1)`
   const follows = isOldestFirst ? sql`position >= (number + 1) << 12` : sql`position < number << 12`
   // The first position that this part does not look at.
@@ -130,14 +134,14 @@ async function searchWindows (
           select post_id, position, change_position from ${s}.post_words where words @@ query order by position ${order} offset 0
         ) as words join ${s}.posts on posts.id = post_id
         and posts.change_position is not distinct from words.change_position
-        where words.position > (select first from bounds) and words.position < (select last from bounds) and ${isShown}
+        where ${isWithin(sql`words.position`)} and ${isShown}
         order by words.position ${order} limit ${limit}
       ) as post order by number ${order}, position ${order} limit ${limit}
     ),
     others as (
       select posts.id, posts.position, posts.epoch from ${s}.posts
       where id = any(array(select id from missing where (select is_ready from readiness))) and ${isShown}
-      and position > (select first from bounds) and position < (select last from bounds)
+      and ${isWithin(sql`position`)}
       and not exists (select from ends where position ${isOldestFirst ? sql`>=` : sql`<=`} at)
       and ${s}.words_of_post(position, author_id, title, content) @@ (
         select string_agg('''' || (position >> 12) || '/' || word || case when is_prefix then ''':*' else '''' end, ' & ')

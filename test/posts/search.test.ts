@@ -185,6 +185,21 @@ t.test('22.3 a search that says nothing, or anything to a database, is harmless'
   t.equal(errors?.[0]?.extensions.code, 'INVALID_INPUT')
 })
 
+t.test('22.3 a post that is larger than the API accepts is found by the words at its beginning', async (t) => {
+  const node = await createUsher(t)
+  const sql = openSql(t, node)
+  const user = await node.createUser()
+  await write(node, user, 'Before', 'w5')
+  await untilIndexed(sql)
+  await sql`insert into posts (id, author_id, title, content)
+    select uuidv7(), ${user.id}, 'Large', string_agg('w' || n, ' ') from generate_series(1, 140000) n`
+  await wake(node, user)
+  await untilIndexed(sql)
+  t.strictSame(await find(node, 'w5'), ['Large', 'Before'])
+  t.strictSame(await find(node, 'w1 w9000'), ['Large'])
+  t.strictSame(await find(node, 'w139999'), [])
+})
+
 t.test('22.3 posts of deleted users are not found', async (t) => {
   const node = await createUsher(t)
   const sql = openSql(t, node)
