@@ -5,7 +5,6 @@ import { median, round, verdict, type Report } from './report.ts'
 import { login } from './servers.ts'
 import type { Stage } from './stage.ts'
 
-const AMOUNTS = [100_000, 1_000_000]
 const USERS = 20_000
 const WORDS = 50
 const VOCABULARY = 50_000
@@ -16,13 +15,14 @@ const CONNECTIONS = 100
 const AT_LEAST_OF_CREATIONS = 0.5
 
 /**
- * Measures searches among a hundred thousand and a million posts whose words are as frequent as those of a language,
- * and how many posts are created in a second while they are put into the index and while they are not.
+ * Measures searches among `--many` posts, and a tenth of them, whose words are as frequent as those of a language, and
+ * how many posts are created in a second while they are put into the index and while they are not.
  */
 export async function search (stage: Stage): Promise<Report> {
   const rows: (string | number)[][] = []
   const figures: Record<string, number> = {}
-  for (const posts of AMOUNTS) {
+  const { many, rounds } = stage.options
+  for (const posts of [Math.ceil(many / 10), many]) {
     const schema = `usher_search_${posts}`
     await stage.fill(schema, { users: USERS, posts: 0 })
     const author = await write(stage.databaseUrl, schema, posts)
@@ -49,8 +49,8 @@ export async function search (stage: Stage): Promise<Report> {
     }
   }
   return {
-    title: `Searches among up to ${AMOUNTS.at(-1)} posts of ${WORDS} words`,
-    how: `1 connection, ${SAMPLES} requests; creations: ${CREATED} by ${CONNECTIONS} connections, ${stage.options.rounds} rounds in turn`,
+    title: `Searches among up to ${many} posts of ${WORDS} words`,
+    how: `1 connection, ${SAMPLES} requests; creations: ${CREATED} by ${CONNECTIONS} connections, ${rounds} rounds in turn`,
     columns: ['search', 'measured', 'target'],
     rows,
     figures,
