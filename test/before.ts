@@ -27,13 +27,13 @@ async function prepare (): Promise<void> {
   const copy = `${folder}copy.${process.pid}`
   await mkdir(copy)
   await promisify(execFile)('cp', ['-a', `${template}/postgres`, copy])
-  // Tests create databases. Only a superuser can permit this, and superusers cannot connect to a running server, so
-  // PostgreSQL runs in single-user mode.
+  // Tests create databases and roles. Only a superuser can permit this, and superusers cannot connect to a running
+  // server, so PostgreSQL runs in single-user mode.
   const { runAs, data } = await openCluster(copy, programs, false, () => {})
   await run(
     [...runAs.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres'],
     runAs,
-    'alter role usher createdb\n'
+    'alter role usher createdb createrole\n'
   )
   // Renaming fails if another run has created the folder meanwhile.
   await rename(`${copy}/postgres`, `${folder}postgres`).catch(() => {})

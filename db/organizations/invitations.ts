@@ -59,6 +59,13 @@ export async function hasRoomForInvitation (
   return count < max
 }
 
+/** Returns whether a member has an address. An address without an account takes as long as others. */
+export async function isMemberAddress (trx: Database, organizationId: string, email: string): Promise<boolean> {
+  const member = await trx.selectFrom('users').innerJoin('memberships', 'memberships.user_id', 'users.id')
+    .select('memberships.id').where('organization_id', '=', organizationId).where(hasEmail(email)).executeTakeFirst()
+  return member !== undefined
+}
+
 /** Returns a page of the pending invitations of an organisation, newest first. */
 export async function listInvitations (
   db: Database, organizationId: string, { limit, after }: { limit: number, after?: string | undefined }
@@ -80,10 +87,10 @@ export async function deleteInvitation (
 }
 
 /**
- * Deletes the invitations that a membership has sent to roles that it may not grant any more.
- * @param roles those that it may grant
+ * Deletes the invitations that a member has sent, but those to roles to which the member may still invite.
+ * @param roles those roles
  */
-export async function deleteInvitationsBeyond (
+export async function keepInvitationsBy (
   trx: Database, membershipId: string, roles: readonly string[]
 ): Promise<void> {
   await trx.deleteFrom('organization_invitations').where('membership_id', '=', membershipId)

@@ -1,6 +1,7 @@
 import fp from 'fastify-plugin'
 import { coreOf } from '../core.ts'
 import { createInvitations, type Invitations } from './invitations.ts'
+import { createInviters } from './inviters.ts'
 import { createOrganizations, type OrganizationOperations } from './organizations.ts'
 
 declare module 'fastify' {
@@ -21,13 +22,12 @@ export default fp(async function organizations (app) {
     usherMailLinks: links, usherOutbox: { mails }, usherSignIn: { stepUp }, usherThrottle: throttle,
   } = app
   const core = coreOf(app)
-  const dependencies = { ...core, organizations: core.options.organizations!, audit, hooks, sessions, stepUp }
+  const inviters = createInviters({ ...core, claims, policy })
+  const dependencies = { ...core, organizations: core.options.organizations!, audit, hooks, inviters, sessions, stepUp }
   const operations = createOrganizations(dependencies)
   app.decorate('usherOrganizations', {
     operations,
-    invitations: createInvitations({
-      ...dependencies, operations, claims, policy, links, mails, newUsers, throttle,
-    }),
+    invitations: createInvitations({ ...dependencies, operations, links, mails, newUsers, throttle }),
   })
 }, {
   name: 'usher-organizations',

@@ -1,30 +1,28 @@
 import {
-  deleteInvitation, findInvitation, hasRoomForInvitation, listInvitations, storeInvitation, useInvitation,
-  type InvitationRow, type OpenInvitation,
+  deleteInvitation, findInvitation, hasRoomForInvitation, isMemberAddress, listInvitations, storeInvitation,
+  useInvitation, type InvitationRow, type OpenInvitation,
 } from '../../db/organizations/invitations.ts'
-import { findMembership, type MembershipRow } from '../../db/organizations/organizations.ts'
+import type { MembershipRow } from '../../db/organizations/organizations.ts'
 import { insertMail } from '../../db/outbox/mails.ts'
 import { storeEvent } from '../../db/outbox/store.ts'
 import type { Page } from '../../db/tables/page.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
-import { findUsers, findUsersByEmail, lockUser } from '../../db/users/users.ts'
+import { findUsersByEmail, lockUser } from '../../db/users/users.ts'
 import { foldEmail } from '../../schema/strings/address.ts'
 import { invalidMailToken } from '../../schema/mail-links/mail-token.ts'
 import { NoMailer, PasswordRequired } from '../../schema/sign-in/passwords/passwords.ts'
 import { InvalidToken } from '../../schema/sign-in/login.ts'
-import type { Actor } from '../../schema/options/policy.ts'
 import {
   AlreadyMember, InvitationLoginRequired, InvitationNotFound, OtherAddress, TooManyInvitations, type AcceptInvitation,
   type CreateInvitation,
 } from '../../schema/organizations/organizations.ts'
 import type { NewUsers } from '../accounts/index.ts'
 import type { Caller } from '../access/caller.ts'
-import type { Claims } from '../access/claims.ts'
-import type { AccessPolicy } from '../access/policy.ts'
 import { hashSecret } from '../access/secrets.ts'
 import type { LinkFactory } from '../mail-links/mail-link.ts'
 import type { Mails } from '../outbox/mails/index.ts'
 import type { Throttle } from '../throttle/throttle.ts'
+import type { Inviter, Inviters } from './inviters.ts'
 import type { OrganizationDependencies, OrganizationOperations } from './organizations.ts'
 
 const DAY_SECONDS = 86_400
@@ -33,8 +31,7 @@ const DEFAULT_ROLE = 'member'
 
 interface Dependencies extends OrganizationDependencies {
   operations: OrganizationOperations
-  claims: Claims
-  policy: Pick<AccessPolicy, 'allows'>
+  inviters: Inviters
   links: LinkFactory
   mails: Mails
   newUsers: Pick<NewUsers, 'createByInvitation'>
@@ -54,9 +51,6 @@ export interface CheckedInvitation {
 /** The membership of whoever has accepted an invitation. */
 export interface AcceptedInvitation extends MembershipRow { organizationId: string, userId: string }
 
-/** The user who has invited, with the host's claims of a token that the user would get. */
-interface Inviter { readonly user: UserRow, readonly claims: Actor['claims'] }
-
 /** An invitation that may be accepted. Its inviter is null if it was the service. */
 interface Opened extends OpenInvitation { readonly inviter: Inviter | null }
 
@@ -69,7 +63,7 @@ export type Invitations = ReturnType<typeof createInvitations>
 export function createInvitations (
   {
     database: { db }, organizations: settings, audit, hooks, operations, links, mails: { mailer, render }, newUsers,
-    throttle, claims, policy, options: { userFields, loginMail },
+    throttle, inviters, options: { loginMail },
   }: Dependencies
 ) {
   const { roles, maxInvitations, invitationDays } = settings
@@ -81,40 +75,17 @@ export function createInvitations (
     { organizationId, role, invitedBy, membership }: OpenInvitation, inviter: Inviter | null
   ): boolean {
     if (invitedBy === null) return roles.has(role)
-    if (!inviter || inviter.user.disabled) return false
-    // No token is left of the request that has invited, as of a request with an API key.
-    const actor: Actor = {
-      id: inviter.user.id,
-      role: inviter.user.role,
-      sessionId: null,
-      keyId: null,
-      actions: null,
-      amr: [],
-      authTime: 0,
-      organization: null,
-      claims: inviter.claims,
-    }
-    return operations.mayInvite({
-      allows: (action, resource, organization = null) => policy.allows({ ...actor, organization }, action, resource),
-    }, { organization: { id: organizationId }, membership: membership ?? undefined }, role)
-  }
-
-  // Returns the user who has invited, as stored now; null if it was the service.
-  async function findInviter (
-    db: Database, { invitedBy }: OpenInvitation, known?: Inviter | null
-  ): Promise<Inviter | null> {
-    if (invitedBy === null) return null
-    const [user] = await findUsers(db, [invitedBy], userFields)
-    // The host's function must not keep a transaction waiting.
-    return user ? { user, claims: known ? known.claims : await claims.of(user) } : null
+    const place = { organization: { id: organizationId }, membership: membership ?? undefined }
+    return inviter !== null && operations.mayInvite(inviters.askerOf(inviter), place, role)
   }
 
   // Returns the invitation of a token. Throws `InvalidInput` if it was used, withdrawn or replaced, has expired, or its
   // inviter may not invite any more.
-  async function open (db: Database, hash: Uint8Array, known?: Inviter | null): Promise<Opened> {
+  async function open (db: Database, hash: Uint8Array, known?: Inviter): Promise<Opened> {
     const invitation = await findInvitation(db, hash)
     if (!invitation) throw invalidMailToken()
-    const inviter = await findInviter(db, invitation, known)
+    const { invitedBy } = invitation
+    const inviter = invitedBy === null ? null : await inviters.find(db, invitedBy, known)
     if (!isStillGranted(invitation, inviter)) throw invalidMailToken()
     return { ...invitation, inviter }
   }
@@ -125,7 +96,7 @@ export function createInvitations (
   ): Promise<MembershipRow> {
     const standing = await operations.lockUnchecked(trx, organizationId)
     // Once more, because it may have changed before the lock.
-    const invitation = await open(trx, hash, inviter)
+    const invitation = await open(trx, hash, inviter ?? undefined)
     if (!standing || !await useInvitation(trx, hash)) throw invalidMailToken()
     const added = await join(trx, caller, standing.organization, { userId, role: invitation.role })
     await storeEvent(trx, 'invitation.accepted', organizationId, eventOf(organizationId, invitation, userId))
@@ -204,9 +175,8 @@ export function createInvitations (
         authorizeRole(caller, standing, role)
         const hasRoom = await hasRoomForInvitation(trx, organizationId, email, maxInvitations)
         if (!hasRoom) throw new TooManyInvitations(maxInvitations)
-        const [user] = await findUsersByEmail(trx, [email])
         // Members are known to whoever may invite.
-        if (user && await findMembership(trx, organizationId, user.id)) throw new AlreadyMember()
+        if (await isMemberAddress(trx, organizationId, email)) throw new AlreadyMember()
         const stored = await storeInvitation(trx, {
           hash,
           organizationId,

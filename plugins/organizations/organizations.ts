@@ -7,7 +7,7 @@ import {
   restoreOrganization, storeCreation, updateOrganization, type MemberRow, type MembershipRow,
   type OrganizationRow, type OwnOrganizationRow, type Standing, type StandingKey,
 } from '../../db/organizations/organizations.ts'
-import { deleteInvitationsBeyond, deleteInvitationsFor } from '../../db/organizations/invitations.ts'
+import { deleteInvitationsFor, keepInvitationsBy } from '../../db/organizations/invitations.ts'
 import {
   listMembersOf, membersKey, searchMembers, type ListMembersQuery, type MembersKey,
 } from '../../db/organizations/list-members.ts'
@@ -37,6 +37,7 @@ import type { Audit } from '../audit/index.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
 import type { StepUp } from '../sign-in/step-up.ts'
+import type { Inviters } from './inviters.ts'
 
 const parseOrganization = createParser(CreateOrganization)
 const SUFFIX_BYTES = 3
@@ -46,6 +47,7 @@ export interface OrganizationDependencies extends Core {
   organizations: Organizations
   audit: Audit
   hooks: HookRunner
+  inviters: Inviters
   sessions: Pick<Sessions, 'markEnded'>
   stepUp: StepUp
 }
@@ -70,7 +72,7 @@ export type ShownMember = Omit<MemberRow, 'email' | 'disabled'> & Partial<Pick<M
  */
 export function createOrganizations (
   {
-    database: { db, newId }, telemetry: { batch }, organizations: settings, audit, hooks, sessions, stepUp,
+    database: { db, newId }, telemetry: { batch }, organizations: settings, audit, hooks, inviters, sessions, stepUp,
     options: { deadlines },
   }: OrganizationDependencies
 ) {
@@ -387,6 +389,8 @@ export function createOrganizations (
      * node. Throws `InvalidInput`, `MembershipNotFound`, `LastOwner`.
      */
     async updateMember (caller: Caller, id: string, userId: string, role: string): Promise<ShownMember> {
+      await read(caller, 'members:update', id)
+      const found = await inviters.find(db, userId)
       const { standing, member, former } = await db.transaction().execute(async (trx) => {
         // Otherwise somebody who is being disabled or deleted could become the only owner.
         if (role === OWNER && isUuid(userId)) await lockUser(trx, userId)
@@ -397,9 +401,11 @@ export function createOrganizations (
         authorizeRole(caller, standing, role)
         if (member.role === role) return { standing, member, former: undefined }
         const replaced = await replaceMembership(trx, member.id, role)
-        await deleteInvitationsBeyond(trx, replaced.id, roles.get(role)!.has('members:invite')
-          ? [...roles.keys()].filter((granted) => mayGrant(settings, role, granted))
-          : [])
+        const inviter = found && await inviters.find(trx, userId, found)
+        const place = { ...standing, membership: replaced }
+        await keepInvitationsBy(trx, replaced.id, inviter === null
+          ? []
+          : [...roles.keys()].filter((given) => mayInvite(inviters.askerOf(inviter), place, given)))
         await requireOwner(trx, organizationId)
         await audit.add(caller, { action: 'membership.role-change', userId: member.userId, organizationId }, trx)
         await storeEvent(trx, 'membership.updated', organizationId, {

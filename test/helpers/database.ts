@@ -11,7 +11,7 @@ import { slowNode } from './deadlines.ts'
 import { until } from './until.ts'
 
 /** The folder of the PostgreSQL server that the test run uses. */
-export const folder = fileURLToPath(new URL('../../.tap/usher/', import.meta.url))
+export const folder = fileURLToPath(new URL('../../.tap/cluster/', import.meta.url))
 
 /** The folder of a database cluster that is copied and never started. */
 export const template = `${folder}template`

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
@@ -31,14 +32,21 @@ const options = {
 const app = Fastify({ pluginTimeout: 0 })
 await app.register(usherPlugin, options)
 const schema = options.schema!
-const sql = postgres(options.databaseUrl!, { max: 2, onnotice: () => {} })
+const owner = postgres(options.databaseUrl!, { max: 1, onnotice: () => {} })
+// What docs/host/organizations.md asks for: a role that owns nothing. The server accepts connections of one user only,
+// who becomes that role.
+const role = `notes_${randomBytes(8).toString('hex')}`
+await owner.unsafe(`create role ${role}`)
+await owner.unsafe(`grant ${role} to current_user`)
+await createNotes(owner, { schema, role })
+const sql = postgres(options.databaseUrl!, { connection: { role }, max: 2, onnotice: () => {} })
 t.teardown(async () => {
   await app.close()
   await sql.end()
+  await owner.unsafe(`drop owned by ${role}`)
+  await owner.unsafe(`drop role ${role}`)
+  await owner.end()
 })
-// The role of the tests may not create roles. That of the app owns the table here, to which the policy applies as well.
-const [{ role }] = await sql<[{ role: string }]>`select current_user as role`
-await createNotes(sql, { schema, role })
 
 addNotes(app, sql, schema)
 const notes = sql`${sql(schema)}.app_notes`
@@ -118,6 +126,13 @@ t.test('19.7 a hole in a condition shows and changes nothing of another organisa
     await trx`select set_config('app.organization', ${own}, true)`
     await trx`insert into ${notes} (organization_id, text) values (${foreign}, 'Planted')`
   }), { code: '42501' })
+})
+
+t.test('19.7 the role of the app can neither switch the policy off nor read anything of Usher', async (t) => {
+  for (const statement of [
+    `alter table ${schema}.app_notes disable row level security`, `drop policy of_organization on ${schema}.app_notes`,
+    `select from ${schema}.users`,
+  ]) await t.rejects(sql.unsafe(statement), { code: '42501' }, statement)
 })
 
 t.test('19.7 the deletion of an organisation deletes the rows that refer to it', async (t) => {

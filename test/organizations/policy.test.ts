@@ -196,7 +196,7 @@ t.test('19.5 an invitation that a rule of a host permits is accepted, and void o
     policy: {
       'organizations:read': (actor, { organizationId }) => isManager(actor) || actor.organization?.id === organizationId,
       'members:invite': (actor, { organizationId }) =>
-        isManager(actor) || (actor.organization?.id === organizationId && actor.organization?.role === 'member'),
+        isManager(actor) || (actor.organization?.id === organizationId && actor.organization?.role !== 'owner'),
       'members:update': isManager,
     },
   })
@@ -223,6 +223,16 @@ t.test('19.5 an invitation that a rule of a host permits is accepted, and void o
     (await usher.inject('POST', '/api/auth/invitations/accept', { headers, payload: { token } })).statusCode
   t.equal(await accept(await invited(member)), 200, 'of a member, by the membership')
   t.equal(await accept(await invited(manager)), 200, 'of somebody who is no member, by claims')
+  const [kept, ended] = [await invited(member), await invited(member)]
+  const setRole = async (role: string) => t.equal((await usher.inject('PATCH', `/api/organizations/${id}/members/${member.id}`, {
+    headers: manager.headers, payload: { role },
+  })).statusCode, 200)
+  await setRole('admin')
+  await setRole('member')
+  t.equal(await accept(kept), 200, 'of a member whose roles since may all invite, by the rule')
+  await setRole('owner')
+  await setRole('member')
+  t.equal(await accept(ended), 400, 'of a member with a role meanwhile that may not invite')
   const last = await invited(manager)
   inviting.delete(manager.id)
   t.equal(await accept(last), 400, 'of somebody who may not invite any more')

@@ -385,6 +385,34 @@ t.test('11.2 sign-ups whose mail is not sent take no place among those that may 
   }
 })
 
+t.test('11.5 organisations together send a recipient a few invitations, which take no place from other mails', async (t) => {
+  const { one, two, sql, settle, received } = await startNodes(t, {
+    organizations: true, throttle: { ...throttle, invitation: plenty },
+  })
+  const [guest, stranger] = [await one.createUser(), newEmail()]
+  await sql`update users set email_verified = true where id = ${guest.id}`
+  for (let count = 0; count < 6; count++) {
+    const founder = await one.createUser()
+    await sql`update users set email_verified = true where id = ${founder.id}`
+    const node = count % 2 === 0 ? one : two
+    const founded = await node.inject('POST', '/api/organizations', {
+      headers: founder.headers, payload: { name: 'Analytical Engines', slug: `org-${randomUUID().slice(0, 12)}` },
+    })
+    for (const email of [guest.email, stranger, stranger.toUpperCase()]) {
+      const { statusCode } = await node.inject('POST', `/api/organizations/${founded.json().id}/invitations`, {
+        headers: founder.headers, payload: { email },
+      })
+      t.equal(statusCode, 202, 'the response does not tell')
+    }
+  }
+  await settle()
+  t.equal(received(guest.email).length, 5, 'to a verified address')
+  t.equal(received(stranger).length + received(stranger.toUpperCase()).length, 3, 'to one that nobody has verified')
+  await one.inject('POST', '/api/auth/password-reset', { payload: { email: guest.email } })
+  await settle()
+  t.equal(received(guest.email).length, 6)
+})
+
 nightly('11.5 after a while a recipient gets mails again', async (t) => {
   const { one, post, sql, settle, received } = await startNodes(
     t, { throttle: { ...throttle, mail: { burst: 3, perMinute: 0.05 } } }
