@@ -64,8 +64,8 @@ const queriesOf = (author: string): Record<string, string> => ({
   'a word that the older half has': 'q=oldthing',
   'a word that none has': 'q=nothing',
   'two words of half of the posts each, never in the same': 'q=evenword+oddword',
-  'three letters of many words': 'q=eta',
-  'three letters of many words, and a word that none has': 'q=nothing+eta',
+  'three letters of many words': 'q=tao',
+  'three letters of many words, and a word that none has': 'q=nothing+tao',
   'a word that all have, by one author': `q=everyone&authorId=${author}`,
   'a word that all have, oldest first': 'q=everyone&sort=createdAt',
 })
