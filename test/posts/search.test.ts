@@ -185,6 +185,27 @@ t.test('22.3 a search that says nothing, or anything to a database, is harmless'
   t.equal(errors?.[0]?.extensions.code, 'INVALID_INPUT')
 })
 
+t.test('22.3 the index is filled without reading posts again that are in it', async (t) => {
+  const node = await createUsher(t)
+  const sql = openSql(t, node)
+  const user = await node.createUser()
+  const count = 4000
+  await sql`insert into posts (id, author_id, title, content)
+    select uuidv7(), ${user.id}, n::text, 'word' from generate_series(1, ${count}::integer) n`
+  await wake(node, user)
+  await untilIndexed(sql)
+  // Connections tell what they have read when they end.
+  await node.app.close()
+  let read = 0
+  await until('what was read is known', async () => {
+    const [row] = await sql`select (seq_tup_read + idx_tup_fetch)::integer as read from pg_stat_user_tables
+      where schemaname = ${node.options.schema!} and relname = 'posts'`
+    read = row?.['read']
+    return read >= count
+  })
+  t.ok(read < 3 * count, `${read} of ${count}`)
+})
+
 t.test('22.3 a post that is larger than the API accepts is found by the words at its beginning', async (t) => {
   const node = await createUsher(t)
   const sql = openSql(t, node)
