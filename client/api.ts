@@ -1298,7 +1298,7 @@ export interface paths {
         };
         /**
          * List posts, by default newest first
-         * @description With `Prefer: handling=strict`, unknown parameters are errors. A page with more than 4 MiB of content has fewer posts than `limit`.
+         * @description With `Prefer: handling=strict`, unknown parameters are errors. A page with more than 4 MiB of content has fewer posts than `limit`. So may that of a search, also none: as long as there is a `Link`, the next page may have more.
          */
         get: operations["listPosts"];
         put?: never;
@@ -7687,6 +7687,8 @@ export interface operations {
             query?: {
                 /** @description Only posts of this user */
                 authorId?: string;
+                /** @description Only posts that have all these words in their title or content, regardless of case. The last one may be the beginning of a word */
+                q?: string;
                 /** @description Only posts that were created at this time (RFC 3339) or later */
                 since?: string;
                 /** @description The order; `-` is for descending. By default -createdAt */

@@ -5,7 +5,8 @@ import { after010 } from './0002.ts'
 import { postChanges } from './0003.ts'
 import { postLists } from './0004.ts'
 import { postDrafts } from './0005.ts'
-import { failedLogins } from './0008.ts'
+import { postWords } from './0006.ts'
+import { failedLogins } from './0007.ts'
 import { buildIndexes, createIndexes } from './indexes.ts'
 import type { Migration, Script } from './migration.ts'
 import { inShortTransaction, whileAlone, type Limit, type ReportStep } from './steps.ts'
@@ -23,7 +24,8 @@ export const migrations: Migrations = {
   '0003': postChanges,
   '0004': postLists,
   '0005': postDrafts,
-  '0008': failedLogins,
+  '0006': postWords,
+  '0007': failedLogins,
 }
 
 export interface MigrateOptions {

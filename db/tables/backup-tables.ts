@@ -55,6 +55,9 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   upload_usage: 'left out',
   // The limits of an hour.
   post_rates: 'left out',
+  // Nodes fill them from the posts.
+  post_words: 'left out',
+  indexed_posts: 'left out',
   // As those below: without it, users could not log in. What was removed after the backup is back, and the restore says
   // so (`node/backup/undone.ts`).
   passkeys: 'kept',

@@ -10,7 +10,8 @@ import type {
 import type { LoginFailuresTable, RecognisedNetworksTable, ThrottleTable } from './throttle.ts'
 import type { DeletedUsersTable, UserImportsTable, UsersTable } from './users.ts'
 import type {
-  CurrentEpochView, PositionSequence, PostDeletionsTable, PostDraftsTable, PostRatesTable, PostsTable,
+  CurrentEpochView, IndexedPostsTable, PositionSequence, PostDeletionsTable, PostDraftsTable, PostRatesTable, PostsTable,
+  PostWordsTable,
 } from './posts.ts'
 import type { ResumableUploadsTable, UploadLinksTable, UploadUsageTable, UploadsTable } from './uploads.ts'
 import type { MembershipsTable, OrganizationInvitationsTable, OrganizationsTable } from './organizations.ts'
@@ -54,6 +55,8 @@ export interface Tables {
   posts_position_seq: PositionSequence
   current_epoch: CurrentEpochView
   post_rates: PostRatesTable
+  post_words: PostWordsTable
+  indexed_posts: IndexedPostsTable
   uploads: UploadsTable
   upload_links: UploadLinksTable
   resumable_uploads: ResumableUploadsTable
