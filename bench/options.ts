@@ -4,7 +4,8 @@ import { compared } from './load.ts'
 /** The parts besides the comparison, in the order in which they run. */
 export const parts = [
   'floor', 'revalidate', 'fanout', 'flow', 'comeback', 'idle', 'scale', 'lists', 'overload', 'outbox', 'keyed', 'quotas',
-  'metrics', 'api-keys', 'organizations', 'database-socket', 'postgraphile', 'uploads', 'soak', 'long-run',
+  'metrics', 'api-keys', 'organizations', 'search', 'database-socket', 'postgraphile', 'uploads', 'soak',
+  'long-run',
 ] as const
 export type Part = typeof parts[number]
 

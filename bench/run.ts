@@ -25,6 +25,7 @@ import { quotas } from './quotas.ts'
 import { print, type Report } from './report.ts'
 import { revalidate } from './revalidate.ts'
 import { scale } from './scale.ts'
+import { search } from './search.ts'
 import { soak } from './soak.ts'
 import { openStage, type Stage } from './stage.ts'
 import { uploads } from './uploads.ts'
@@ -45,6 +46,7 @@ const run: Record<Part, (stage: Stage) => Promise<Report>> = {
   metrics,
   'api-keys': apiKeys,
   organizations,
+  search,
   'database-socket': databaseSocket,
   postgraphile,
   uploads,

@@ -1,5 +1,5 @@
 // Generated from the OpenAPI document by `npm run codegen`; do not edit.
-import type { ChangedFieldValues, Role, ShownFieldValues } from "./register.ts";
+import type { ShownFieldValues, ChangedFieldValues, ShownOrganizationFieldValues, ChangedOrganizationFieldValues, Role } from "./register.ts";
 export interface paths {
     "/health/live": {
         parameters: {
@@ -1298,7 +1298,7 @@ export interface paths {
         };
         /**
          * List posts, by default newest first
-         * @description With `Prefer: handling=strict`, unknown parameters are errors. A page with more than 4 MiB of content has fewer posts than `limit`.
+         * @description With `Prefer: handling=strict`, unknown parameters are errors. A page with more than 4 MiB of content has fewer posts than `limit`. So may that of a search, also none: as long as there is a `Link`, the next page may have more.
          */
         get: operations["listPosts"];
         put?: never;
@@ -2818,7 +2818,7 @@ export interface components {
             role: string;
             /** @description UUIDv7 */
             membershipId: string;
-        };
+        } & ShownOrganizationFieldValues;
         /**
          * Organization
          * @description An organisation
@@ -2838,19 +2838,19 @@ export interface components {
              * @description RFC 3339, UTC
              */
             updatedAt: string;
-        };
+        } & ShownOrganizationFieldValues;
         /** CreateOrganization */
         CreateOrganization: {
             name: string;
             /** @description Unique: lower-case letters of ASCII, digits, and hyphens between them */
             slug?: string;
-        };
+        } & ChangedOrganizationFieldValues;
         /** PatchOrganization */
         PatchOrganization: {
             name?: string;
             /** @description Unique: lower-case letters of ASCII, digits, and hyphens between them */
             slug?: string;
-        };
+        } & ChangedOrganizationFieldValues;
         /**
          * Member
          * @description A member of an organisation
@@ -7687,6 +7687,8 @@ export interface operations {
             query?: {
                 /** @description Only posts of this user */
                 authorId?: string;
+                /** @description Only posts that have all these words in their title or content, regardless of case. The last one may be the beginning of a word */
+                q?: string;
                 /** @description Only posts that were created at this time (RFC 3339) or later */
                 since?: string;
                 /** @description The order; `-` is for descending. By default -createdAt */

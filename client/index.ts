@@ -9,7 +9,9 @@ import type { Organization } from './tabs.ts'
 export { UsherError, unwrap } from './error.ts'
 export { createPasskey, usePasskey } from './passkeys.ts'
 export type { components, paths } from './api.ts'
-export type { ChangedFieldValues, FieldValues, Register, Role } from './register.ts'
+export type {
+  ChangedFieldValues, ChangedOrganizationFieldValues, FieldValues, OrganizationFieldValues, Register, Role,
+} from './register.ts'
 export type { CacheOptions, Organization, RetryOptions, SessionState, User }
 
 export interface UsherClientOptions {

@@ -14,13 +14,15 @@ import { lintApi } from './lint-api.ts'
 
 const sdl = new URL('../schema/graphql/schema.graphql', import.meta.url)
 
-// Where the fields of a host are: in users, and in requests about them.
-const shown = ['User', 'UserPart']
-const changed = ['CreateUser', 'ReplaceUser', 'PatchUser', 'SignUp', 'ConfirmSignUp']
-const typesOfFields = new Map<string, string>([
-  ...shown.map((name) => [`#/components/schemas/${name}`, 'ShownFieldValues'] as const),
-  ...changed.map((name) => [`#/components/schemas/${name}`, 'ChangedFieldValues'] as const),
-])
+// Where the fields of a host are: in users and organisations, and in requests about them.
+const schemasWithFields = {
+  ShownFieldValues: ['User', 'UserPart'],
+  ChangedFieldValues: ['CreateUser', 'ReplaceUser', 'PatchUser', 'SignUp', 'ConfirmSignUp'],
+  ShownOrganizationFieldValues: ['Organization', 'OwnOrganization'],
+  ChangedOrganizationFieldValues: ['CreateOrganization', 'PatchOrganization'],
+}
+const typesOfFields = new Map<string, string>(Object.entries(schemasWithFields).flatMap(([type, names]) =>
+  names.map((name) => [`#/components/schemas/${name}`, type] as const)))
 
 await write('routes/graphql/types.ts', 'schema/graphql/schema.graphql', await generateResolvers())
 await write('client/api.ts', 'the OpenAPI document', await generateApi())
@@ -64,7 +66,7 @@ async function generateApi (): Promise<string> {
     const problems = await lintApi(document)
     if (problems.length > 0) throw new Error(`The OpenAPI document is not as it should be:\n${problems.join('\n')}`)
     return astToString(await openapiTypescript(document, {
-      inject: "import type { ChangedFieldValues, Role, ShownFieldValues } from './register.ts';\n",
+      inject: `import type { ${Object.keys(schemasWithFields).join(', ')}, Role } from './register.ts';\n`,
       // A service may have other roles than the one whose document this is.
       transform: ({ enum: values }) =>
         values?.join() === roles.join() ? ts.factory.createTypeReferenceNode('Role') : undefined,

@@ -3,6 +3,7 @@ import type { AuditAction } from '../../schema/audit/audit.ts'
 import { anyOf, ctid } from '../driver/postgres.ts'
 import { deleteExpired, placesOfExpired } from '../batching/delete-expired.ts'
 import { actorAuditColumns, type AuditContext } from '../audit/audit.ts'
+import { entryColumns, withEntryEvents } from '../audit/events.ts'
 import { newId } from '../driver/ids.ts'
 import { replanned } from '../driver/replanned.ts'
 import { actorValue, sessionEndOf, withEvents } from '../outbox/store.ts'
@@ -43,9 +44,10 @@ export async function deleteSession (
         val(newId(db)).as('entry'), val(action).as('action'),
         byUser ? ref('user_id').as('actor') : val(actorId).as('actor'), 'user_id as user', 'named.id as session',
         val(address).as('address'), val(userAgent).as('agent'), val(keyId).as('key'),
-      ])))
+      ])).returning(entryColumns))
   const actor = byUser ? 'ended.user_id' : actorValue(actorId)
-  const rows = await withEvents(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actor) })
+  const noted = withEntryEvents(statement, db, ['noted'])
+  const rows = await withEvents(noted, db, 'session.ended', { from: 'ended', ...sessionEndOf(actor) })
     .selectFrom('ended').select('id').execute()
   return rows.map(({ id }) => id)
 }

@@ -6,6 +6,7 @@ import type { ActorOrganization } from '../../schema/options/policy.ts'
 import type { Role } from '../../schema/users/users.ts'
 import { noFields } from '../../schema/users/user-fields.ts'
 import { auditColumns } from '../audit/audit.ts'
+import { entryColumns, withEntryEvents } from '../audit/events.ts'
 import { newId } from '../driver/ids.ts'
 import { anyOf, hasSqlState, violates } from '../driver/postgres.ts'
 import { SECOND_FACTOR_MISSING } from '../sign-in/second-factor.ts'
@@ -131,12 +132,12 @@ export async function insertSession (
       .expression(({ selectFrom, val }) => selectFrom('replaced').select([
         val(newId(db)).as('entry'), sql.lit('session.end').as('action'), val(userId).as('actor'),
         'replaced.user_id as user', 'replaced.id as session', val(address).as('address'), val(userAgent).as('agent'),
-      ])))
+      ])).returning(entryColumns))
     .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
       .expression(({ selectFrom, val }) => selectFrom('owner').select([
         val(newId(db)).as('entry'), sql.lit('login').as('action'), 'owner.id as actor', 'owner.id as user',
         val(id).as('session'), val(address).as('address'), val(userAgent).as('agent'),
-      ])))
+      ])).returning(entryColumns))
     .with('recognised', (cte) => cte.insertInto('recognised_networks').columns(['user_id', 'network'])
       .expression(({ selectFrom, val }) => selectFrom('owner').select(['owner.id', val(network).as('network')])
         // The host may start a session without saying where.
@@ -150,7 +151,8 @@ export async function insertSession (
     .with('forgotten', (cte) => cte.deleteFrom('recognised_networks').where('user_id', '=', userId)
       .where('network', 'in', ({ selectFrom }) => selectFrom('unused').select('network')))
   const started = { userId: 'owner.id', sessionId: sql`${id}::uuid`, actorId: 'owner.id' }
-  const ending = withEvents(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(sql`${userId}::uuid`) })
+  const noted = withEntryEvents(statement, db, ['noted_end', 'noted'])
+  const ending = withEvents(noted, db, 'session.ended', { from: 'ended', ...sessionEndOf(sql`${userId}::uuid`) })
   return withEvents(ending, db, 'session.started', { from: 'owner', subject: 'owner.id', data: started })
     .insertInto('sessions')
     .columns([

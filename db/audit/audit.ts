@@ -6,6 +6,8 @@ import { lowestIdWithin, newId } from '../driver/ids.ts'
 import { replanned } from '../driver/replanned.ts'
 import { toPage, type Page } from '../tables/page.ts'
 import type { Database } from '../tables/index.ts'
+import { withEntryEvents } from './events.ts'
+import { withFailedLogins } from './failed-logins.ts'
 
 /** An entry to be written to the account log: an action that an actor took or attempted. */
 export interface NewAuditEntry {
@@ -37,30 +39,25 @@ export const auditColumns = ['id', 'action', 'actor_id', 'user_id', 'session_id'
 export const actorAuditColumns = [...auditColumns, 'key_id'] as const
 
 /**
- * Writes entries to the account log, as one statement. Returns an array of `undefined`, one per entry, as a batch
- * expects.
+ * Writes entries to the account log, and stores their events, as one statement. Returns an array of `undefined`, one
+ * per entry, as a batch expects.
  */
 export async function insertAuditEntries (db: Database, entries: readonly NewAuditEntry[]): Promise<undefined[]> {
   const all = <Name extends keyof NewAuditEntry> (name: Name) => entries.map((entry) => entry[name])
-  const given = sql<
-    Record<'id' | 'action' | 'actor' | 'user' | 'session' | 'address' | 'agent' | 'key' | 'organization', string>
-  >`unnest(
+  const given = sql<Record<typeof actorAuditColumns[number] | 'organization_id', string>>`unnest(
     ${entries.map(() => newId(db))}::uuid[], ${all('action')}::text[], ${all('actorId')}::uuid[], ${all('userId')}::uuid[],
     ${all('sessionId')}::uuid[], ${all('address')}::text[], ${all('userAgent')}::text[], ${all('keyId')}::uuid[],
     ${entries.map(({ organizationId = null }) => organizationId)}::uuid[]
-  )`.as<'given'>(sql`given(id, action, actor, "user", session, address, agent, key, organization)`)
+  )`.as<'given'>(sql`given(id, action, actor_id, user_id, session_id, address, user_agent, key_id, organization_id)`)
   // A backup writes its entry also to a database whose table does not have these columns yet.
   const [hasKeys, hasOrganizations] =
     [entries.some(({ keyId }) => keyId !== null), entries.some(({ organizationId }) => organizationId !== undefined)]
-  await db.insertInto('audit')
-    .columns([
-      ...auditColumns, ...hasKeys ? ['key_id' as const] : [], ...hasOrganizations ? ['organization_id' as const] : [],
-    ])
-    .expression(({ selectFrom }) => selectFrom(given).select([
-      'id', 'action', 'actor', 'user', 'session', 'address', 'agent',
-      ...hasKeys ? ['key' as const] : [], ...hasOrganizations ? ['organization' as const] : [],
-    ]))
-    .execute()
+  const columns = [
+    ...auditColumns, ...hasKeys ? ['key_id' as const] : [], ...hasOrganizations ? ['organization_id' as const] : [],
+  ]
+  const statement = withEntryEvents(db.with('given', (cte) => cte.selectFrom(given).selectAll()), db, ['given'])
+  await withFailedLogins(statement, db, entries).insertInto('audit').columns(columns)
+    .expression(({ selectFrom }) => selectFrom('given').select(columns)).execute()
   return entries.map(() => undefined)
 }
 

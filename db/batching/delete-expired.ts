@@ -15,7 +15,7 @@ export interface Expired<Table extends keyof Tables> {
 /** The tables whose rows have the time at which they expire. */
 export type WithExpiry = { [Name in keyof Tables]: 'expires_at' extends keyof Tables[Name] ? Name : never }[keyof Tables]
 
-type Expiring = WithExpiry | 'ended_sessions' | 'recognised_networks' | 'recovery_codes'
+type Expiring = WithExpiry | 'ended_sessions' | 'failed_logins' | 'recognised_networks' | 'recovery_codes'
 
 /**
  * Deletes at most `limit` expired rows, except those that another transaction has locked: it may be a purge of another

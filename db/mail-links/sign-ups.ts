@@ -3,6 +3,7 @@ import { invalidMailToken } from '../../schema/mail-links/mail-token.ts'
 import { EmailTaken, type Role } from '../../schema/users/users.ts'
 import type { UserFields } from '../../schema/users/user-fields.ts'
 import { auditColumns } from '../audit/audit.ts'
+import { entryColumns, withEntryEvents } from '../audit/events.ts'
 import { newId } from '../driver/ids.ts'
 import { mailColumns, mailValues, type NewMail } from '../outbox/mails.ts'
 import { userData, withEvents } from '../outbox/store.ts'
@@ -163,8 +164,8 @@ export async function confirmSignUp (
       .expression(({ selectFrom, val }) => selectFrom('created').select([
         val(newId(db)).as('entry'), sql.lit('user.sign-up').as('action'), 'id as actor', 'id as user',
         sql<null>`null::uuid`.as('session'), val(address).as('address'), val(userAgent).as('agent'),
-      ])))
-  const [found] = await withEvents(statement, db, 'user.created', {
+      ])).returning(entryColumns))
+  const [found] = await withEvents(withEntryEvents(statement, db, ['noted']), db, 'user.created', {
     from: 'created', subject: 'created.id', data: userData('created', 'created.id'),
   })
     .selectFrom('used').leftJoin('created', (join) => join.onTrue()).selectAll('created').execute()

@@ -1,14 +1,15 @@
 import { sql, type Kysely, type RawBuilder } from 'kysely'
-import { addColumns, listMissingColumns } from '../users/field-columns.ts'
+import { addColumns, listMissingColumns, type AddedFields } from '../fields/field-columns.ts'
 import { createTables } from './0001.ts'
 import { after010 } from './0002.ts'
 import { postChanges } from './0003.ts'
 import { postLists } from './0004.ts'
 import { postDrafts } from './0005.ts'
+import { postWords } from './0006.ts'
+import { failedLogins } from './0007.ts'
 import { buildIndexes, createIndexes } from './indexes.ts'
 import type { Migration, Script } from './migration.ts'
 import { inShortTransaction, whileAlone, type Limit, type ReportStep } from './steps.ts'
-import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { allowPauses, lock } from '../driver/postgres.ts'
 import { conflict, OLDEST_POSTGRESQL, StartError } from '../driver/start-errors.ts'
 import type { Tables } from '../tables/index.ts'
@@ -23,10 +24,12 @@ export const migrations: Migrations = {
   '0003': postChanges,
   '0004': postLists,
   '0005': postDrafts,
+  '0006': postWords,
+  '0007': failedLogins,
 }
 
 export interface MigrateOptions {
-  fields?: UserFields
+  fields?: AddedFields
   /** Those of this release, unless a test has others. */
   migrations?: Migrations
   /** The oldest supported version of PostgreSQL. */
@@ -64,7 +67,7 @@ export interface Migrated {
 export async function migrate (
   db: Kysely<Tables>, schema: string,
   {
-    fields = noFields, migrations: known = migrations, oldest = OLDEST_POSTGRESQL, report = () => {},
+    fields = {}, migrations: known = migrations, oldest = OLDEST_POSTGRESQL, report = () => {},
     onTables = () => {}, limit = (work) => work,
   }: MigrateOptions = {}
 ): Promise<Migrated> {
@@ -91,7 +94,7 @@ export async function migrate (
 
 // Creates everything in one transaction. Returns false if another node has just done that.
 async function create (
-  db: Kysely<Tables>, schema: string, known: Migrations, fields: UserFields
+  db: Kysely<Tables>, schema: string, known: Migrations, fields: AddedFields
 ): Promise<boolean> {
   return db.transaction().execute(async (trx) => {
     await sql`set local statement_timeout = 0`.execute(trx)
@@ -110,7 +113,7 @@ async function create (
 // Runs the migrations that are missing. Nodes of other releases may migrate at the same time, so each transaction looks
 // again.
 async function change (
-  db: Kysely<Tables>, schema: string, known: Migrations, fields: UserFields, report: ReportStep
+  db: Kysely<Tables>, schema: string, known: Migrations, fields: AddedFields, report: ReportStep
 ): Promise<void> {
   const ran = await listRan(db, schema)
   for (const [name, migration] of Object.entries(known)) {

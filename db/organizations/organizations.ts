@@ -1,19 +1,35 @@
-import { sql } from 'kysely'
+import { sql, type RawBuilder } from 'kysely'
+import { toText, type Fields } from '../../schema/fields/fields.ts'
 import { AlreadyMember, OrganizationInUse, OrganizationNotFound, SlugTaken } from '../../schema/organizations/organizations.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { insertResult, type StoredResult } from '../idempotency/idempotency.ts'
 import { newId } from '../driver/ids.ts'
 import { arrayOf, isUuid, schemaOf, violates, violatesForeignKey } from '../driver/postgres.ts'
+import { selectField } from '../fields/field-columns.ts'
+import { mayBeLarge, sizeOfFields, takeFitting } from '../fields/page-size.ts'
 import { toPage, type Page } from '../tables/page.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database } from '../tables/index.ts'
 import type { MembershipsTable, OrganizationsTable } from '../tables/organizations.ts'
 import { foldText, keyOfName } from '../users/user-keys.ts'
 
-const columns = [
+const ownColumns = [
   'organizations.id', 'organizations.name', 'organizations.slug', 'organizations.created_at as createdAt',
   'organizations.updated_at as updatedAt', 'organizations.row_version as rowVersion',
 ] as const
+
+/**
+ * Returns the columns of an organisation, with the fields of the host. Their rows have the type `OrganizationRow`,
+ * which does not know the fields. A field without a value has its default.
+ */
+const columnsOf = (fields: Fields): readonly (typeof ownColumns)[number][] =>
+  [...ownColumns, ...fields.map((field) => selectField('organizations', field)) as never[]]
+
+// Returns the values of fields as their columns have them.
+const storedOf = (fields: Fields, given: object): Record<string, RawBuilder<unknown>> => Object.fromEntries(
+  fields.filter(({ name }) => Reflect.get(given, name) !== undefined).map((field) =>
+    [field.name, sql`${toText(field, Reflect.get(given, field.name))}::text::${sql.raw(field.column)}`])
+)
 
 export type OrganizationRow =
   Row<OrganizationsTable, 'id' | 'name' | 'slug' | 'created_at' | 'updated_at' | 'row_version'>
@@ -30,7 +46,7 @@ export type StandingKey = `${string} ${string}`
 
 /** Returns organisations with the memberships of users, in the order of the keys. */
 export async function findStandings (
-  db: Database, keys: readonly StandingKey[]
+  db: Database, keys: readonly StandingKey[], fields: Fields
 ): Promise<(Standing | undefined)[]> {
   const asked = keys.map((key) => key.split(' ') as [string, string])
   const known = asked.map(([id, user], place) => ({ id, user, place })).filter(({ id }) => isUuid(id))
@@ -42,7 +58,7 @@ export async function findStandings (
     .innerJoin('organizations', 'organizations.id', 'asked.org')
     .leftJoin('memberships', (join) => join.onRef('memberships.organization_id', '=', 'asked.org')
       .onRef('memberships.user_id', '=', 'asked.member'))
-    .select(columns).select(['asked.place', 'memberships.id as membershipId', 'memberships.role']).execute()
+    .select(columnsOf(fields)).select(['asked.place', 'memberships.id as membershipId', 'memberships.role']).execute()
   const found: (Standing | undefined)[] = keys.map(() => undefined)
   for (const { place, membershipId, role, ...organization } of rows) {
     found[place] = { organization, membership: membershipId === null ? undefined : { id: membershipId, role: role! } }
@@ -55,11 +71,11 @@ export async function findStandings (
  * organisation or of its members takes this lock. A transaction that also locks a user locks the user first.
  */
 export async function lockStanding (
-  trx: Database, id: string, userId: string | undefined
+  trx: Database, id: string, userId: string | undefined, fields: Fields
 ): Promise<Standing | undefined> {
   if (!isUuid(id)) return undefined
-  const organization =
-    await trx.selectFrom('organizations').select(columns).where('id', '=', id).forNoKeyUpdate().executeTakeFirst()
+  const organization = await trx.selectFrom('organizations').select(columnsOf(fields)).where('id', '=', id)
+    .forNoKeyUpdate().executeTakeFirst()
   if (!organization) return undefined
   // A separate statement, which sees what was committed while the first one waited for the lock.
   return { organization, membership: userId === undefined ? undefined : await findMembership(trx, id, userId) }
@@ -74,18 +90,32 @@ export async function findMembership (
     .where('organization_id', '=', organizationId).where('user_id', '=', userId).executeTakeFirst()
 }
 
-/** Returns a page of all organisations, newest first. */
+interface ListQuery { q?: string | undefined, limit: number, after?: string | undefined }
+
+/** Returns a page of all organisations, newest first. If they have large fields, it has fewer rows. */
 export async function listOrganizations (
-  db: Database, { q, limit, after }: { q?: string | undefined, limit: number, after?: string | undefined }
+  db: Database, query: ListQuery, fields: Fields
 ): Promise<Page<OrganizationRow>> {
+  const { limit } = query
+  if (!mayBeLarge(fields, limit + 1)) {
+    return toPage(await selectPage(db, query).select(columnsOf(fields)).execute(), limit)
+  }
+  // The sizes of the rows are read first, so that a page of the largest values does not have to fit into memory.
+  const found = await selectPage(db, query).select(['id', sizeOfFields('organizations', fields).as('bytes')]).execute()
+  const fitting = takeFitting(found, limit)
+  const rows = await db.selectFrom('organizations').select(columnsOf(fields))
+    .where('id', '=', sql<string>`any(${arrayOf(fitting.map(({ id }) => id))}::uuid[])`).orderBy('id', 'desc').execute()
+  return { rows, next: fitting.length < found.length ? fitting.at(-1)!.id : null }
+}
+
+function selectPage (db: Database, { q, limit, after }: ListQuery) {
   const name = keyOfName(schemaOf(db), sql`name`)
   const begins = (key: ReturnType<typeof sql<string>>) => sql<boolean>`${key} like
     (select replace(replace(replace(${foldText(schemaOf(db), sql`${q}::text`)}, '\\', '\\\\'), '%', '\\%'), '_', '\\_')) || '%'`
-  const rows = await db.selectFrom('organizations').select(columns)
+  return db.selectFrom('organizations')
     .$if(q !== undefined, (query) => query.where(({ or }) => or([begins(name), begins(sql`slug`)])))
     .$if(after !== undefined, (query) => query.where('id', '<', after!))
-    .orderBy('id', 'desc').limit(limit + 1).execute()
-  return toPage(rows, limit)
+    .orderBy('id', 'desc').limit(limit + 1)
 }
 
 /** An organisation, and the role of a user in it; null for who is no member. */
@@ -96,29 +126,32 @@ export interface OwnOrganizationRow extends SeenOrganization { role: string, mem
 
 /** Returns the organisations of each of these users, the one that the user has joined last first. */
 export async function listOrganizationsOf (
-  db: Database, userIds: readonly string[]
+  db: Database, userIds: readonly string[], fields: Fields
 ): Promise<OwnOrganizationRow[][]> {
   const rows = await db.selectFrom('memberships')
     .innerJoin('organizations', 'organizations.id', 'memberships.organization_id')
-    .select(columns).select(['memberships.user_id as userId', 'memberships.role', 'memberships.id as membershipId'])
+    .select(columnsOf(fields)).select(['memberships.user_id as userId', 'memberships.role', 'memberships.id as membershipId'])
     .where('user_id', '=', sql<string>`any(${arrayOf(userIds.filter(isUuid))}::uuid[])`)
     .orderBy('memberships.created_at', 'desc').orderBy('organizations.id', 'desc').execute()
   const byUser = Map.groupBy(rows, ({ userId }) => userId)
   return userIds.map((id) => (byUser.get(id) ?? []).map(({ userId, ...organization }) => organization))
 }
 
+/** The values of an organisation, also those of the fields of the host, which the type does not know. */
+export interface OrganizationValues { readonly name: string, readonly slug: string }
+
 /** Creates an organisation. Throws `SlugTaken`. */
 export async function insertOrganization (
-  trx: Database, { id = newId(trx), name, slug }: { id?: string, name: string, slug: string }
+  trx: Database, { id = newId(trx), name, slug, ...given }: OrganizationValues & { id?: string }, fields: Fields
 ): Promise<OrganizationRow> {
-  return rejectTakenSlug(trx, () => trx.insertInto('organizations').values({ id, name, slug }).returning(columns)
-    .executeTakeFirstOrThrow())
+  return rejectTakenSlug(trx, () => trx.insertInto('organizations').values({ id, name, slug, ...storedOf(fields, given) })
+    .returning(columnsOf(fields)).executeTakeFirstOrThrow())
 }
 
 /** Stores the result of the creation of an organisation, in its transaction. Throws `KeyTaken`. */
-export function storeCreation (trx: Database, id: string, once: ResultKey): Promise<void> {
+export function storeCreation (trx: Database, id: string, once: ResultKey, fields: Fields): Promise<void> {
   return insertResult(trx, 'organization', id, once, (db) =>
-    db.selectFrom('organizations').select(columns).where('organizations.id', '=', id))
+    db.selectFrom('organizations').select(columnsOf(fields)).where('organizations.id', '=', id))
 }
 
 /** Returns an organisation that was created with an idempotency key, as it was then. */
@@ -129,11 +162,13 @@ export function restoreOrganization ({ result, rowVersion }: StoredResult): Orga
 
 /** Changes an organisation. Throws `SlugTaken`. */
 export async function updateOrganization (
-  trx: Database, id: string, changes: { name?: string, slug?: string }
+  trx: Database, id: string, { name, slug, ...given }: Partial<OrganizationValues>, fields: Fields
 ): Promise<OrganizationRow> {
-  return rejectTakenSlug(trx, () => trx.updateTable('organizations')
-    .set({ ...changes, updated_at: sql<Date>`clock_timestamp()` }).where('id', '=', id).returning(columns)
-    .executeTakeFirstOrThrow(() => new OrganizationNotFound()))
+  const changes = {
+    ...name !== undefined && { name }, ...slug !== undefined && { slug }, updated_at: sql<Date>`clock_timestamp()`,
+  }
+  return rejectTakenSlug(trx, () => trx.updateTable('organizations').set({ ...changes, ...storedOf(fields, given) })
+    .where('id', '=', id).returning(columnsOf(fields)).executeTakeFirstOrThrow(() => new OrganizationNotFound()))
 }
 
 async function rejectTakenSlug<Result> (db: Database, run: () => Promise<Result>): Promise<Result> {

@@ -4,8 +4,11 @@ import type { Database } from '../tables/index.ts'
 import { deliveryOwner } from './owner.ts'
 import { MAIL } from './mails.ts'
 
-/** Events of one kind and about one user that wait for one consumer. */
-export interface Backlog { consumer: string, userId: string, type: string }
+/** Events of one kind and about one user that wait for one consumer, or those of the account log about nobody. */
+export interface Backlog { consumer: string, userId: string | null, type: string }
+
+// Of the events about nobody, anybody can cause these.
+const isOfLog = sql<boolean>`owners.type in ('audit.created', 'audit.logins-failed')`
 
 // How many events one statement looks at, so that a flood does not make it long.
 const MAX_EVENTS_PER_SCAN = 10_000
@@ -25,14 +28,20 @@ export async function findLargeBacklogs (
       .select(({ fn }) => [fn.max('position').as('last'), fn.countAll<string>().as('count')])
       .groupBy(['consumer', 'type', 'owner']))
     .selectFrom('owners').select(['consumer', 'type', 'owner as userId', 'last', 'count'])
-    .select(({ exists, selectFrom }) => exists(selectFrom('outbox').select('outbox.position')
-      .whereRef('outbox.consumer', '=', 'owners.consumer').whereRef('outbox.type', '=', 'owners.type')
-      .where(deliveryOwner, '=', sql.ref<string>('owners.owner')).where('outbox.consumer', '<>', sql.lit(MAIL))
-      .orderBy('outbox.position').offset(keep).limit(1)).as('isLarge'))
+    .select(({ exists, selectFrom }) => {
+      const events = selectFrom('outbox').select('outbox.position')
+        .whereRef('outbox.consumer', '=', 'owners.consumer').whereRef('outbox.type', '=', 'owners.type')
+        .where('outbox.consumer', '<>', sql.lit(MAIL)).orderBy('outbox.position').offset(keep).limit(1)
+      const aboutUser = exists(events.where(deliveryOwner, '=', sql.ref<string>('owners.owner')))
+      // Another condition, because an index finds what is null by this one only.
+      const aboutNobody = exists(events.where(deliveryOwner, 'is', null))
+      return sql<boolean>`case when owner is not null then ${aboutUser} else ${isOfLog} and ${aboutNobody} end`
+        .as('isLarge')
+    })
     .execute()
   return {
     backlogs: rows.filter(({ isLarge }) => isLarge)
-      .map(({ consumer, type, userId }) => ({ consumer, type, userId: userId! })),
+      .map(({ consumer, type, userId }) => ({ consumer, type, userId })),
     last: rows.reduce((last, row) => BigInt(row.last) > BigInt(last) ? row.last : last, after),
     more: rows.reduce((total, { count }) => total + Number(count), 0) === MAX_EVENTS_PER_SCAN,
   }
@@ -47,7 +56,7 @@ export async function trimBacklog (
   db: Database, { consumer, userId, type }: Backlog, { keep, limit }: { keep: number, limit: number }
 ): Promise<number> {
   const events = db.selectFrom('outbox').select('position')
-    .where('consumer', '=', consumer).where(deliveryOwner, '=', userId).where('type', '=', type)
+    .where('consumer', '=', consumer).where(deliveryOwner, userId === null ? 'is' : '=', userId).where('type', '=', type)
   const end = (order: 'asc' | 'desc') =>
     sql<string>`(${events.orderBy('position', order).offset(Math.ceil(keep / 2) - 1).limit(1)})`
   const { numDeletedRows } = await replanned(db).deleteFrom('outbox')

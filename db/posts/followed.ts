@@ -83,6 +83,8 @@ export async function forgetDeletions (db: Database, limit: number): Promise<num
   const { count } = await replanned(db)
     .with('old', (cte) => cte.selectFrom('post_deletions').select('position').where('post_id', 'is not', null)
       .where('deleted_at', '<', sql<Date>`now() - make_interval(days => ${sql.lit(DAYS_OF_DELETIONS)})`)
+      // The index of searches has to learn of them.
+      .where('position', '<=', ({ selectFrom }) => selectFrom('indexed_posts').select('position'))
       .orderBy('deleted_at').limit(limit))
     .with('last', (cte) => cte.selectFrom('old').select(({ fn }) => fn.max('position').as('position')))
     .with('gone', (cte) => cte.deleteFrom('post_deletions').using('last')

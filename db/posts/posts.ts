@@ -1,6 +1,5 @@
-import { sql, type Compilable, type ExpressionBuilder, type RawBuilder } from 'kysely'
+import { sql, type Compilable, type ExpressionBuilder, type RawBuilder, type SelectQueryBuilder } from 'kysely'
 import { LAST_POSITION, type Place } from '../../schema/http/cursor.ts'
-import { toPage, type Page } from '../tables/page.ts'
 import { arrayOf, inOrder, isUuid, prepare } from '../driver/postgres.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, Tables } from '../tables/index.ts'
@@ -83,31 +82,58 @@ const contentBytes = sql<number>`octet_length(content)`.as('contentBytes')
 const contentOfShortList =
   sql<string | null>`case when sum("contentBytes") over () <= ${sql.lit(MAX_BYTES_PER_LIST)} then content end`
 
+/** A page of posts. Do not modify it, because several requests may share it. */
+export interface ListedPage {
+  /** The place of each is read in any case. */
+  readonly rows: readonly ListedPost[]
+  /** The place after which the next page begins; null if there is none. */
+  readonly next: Place | null
+}
+
+type PostOrder = 'asc' | 'desc'
+
 /** Returns a page of posts in commit order, by default newest first, by keyset. */
 export async function listPosts (
   db: Database, { fields, authorId, since, isOldestFirst = false, limit, after }: ListPostsQuery
-): Promise<Page<ListedPost>> {
+): Promise<ListedPage> {
   if (authorId !== undefined && !isUuid(authorId)) return { rows: [], next: null }
-  const requested = new Set<string>(fields)
   const direction = isOldestFirst ? 'asc' : 'desc'
-  const page = db.selectFrom('posts').select(columnsOf(requested)).where(visible)
+  const page = db.selectFrom('posts').where(visible)
     .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
     .$if(since !== undefined, (query) => query.where('created_at', '>=', sql<Date>`${since!}::timestamptz`)
       .where('position', '>=', firstPositionSince(db, since!)))
     .$if(after !== undefined, (query) => query.where('position', isOldestFirst ? '>' : '<', after!))
-    .orderBy('position', direction).limit(limit + 1)
-  if (!requested.has('content')) return toPage(await page.execute(), limit)
-  const rows = await db.selectFrom(page.select(contentBytes).as('post'))
-    .select([...membersOf(requested, contentOfShortList), 'contentBytes']).orderBy('position', direction).execute()
-  return toPage(rows, limit)
+    .limit(limit + 1)
+  const rows = await readListed(db, page, fields, direction)
+  return rows.length > limit ? { rows: rows.slice(0, limit), next: placeOf(rows[limit - 1]!) } : { rows, next: null }
 }
+
+/** Returns those of these posts that exist, as a list has them. */
+export async function listPostsById (
+  db: Database, ids: readonly string[], fields: readonly PostField[], isOldestFirst = false
+): Promise<ListedPost[]> {
+  const posts = db.selectFrom('posts').where(visible).where('id', '=', sql<string>`any(${arrayOf(ids)}::uuid[])`)
+  return readListed(db, posts, fields, isOldestFirst ? 'asc' : 'desc')
+}
+
+async function readListed (
+  db: Database, from: SelectQueryBuilder<Tables, 'posts', object>, fields: readonly PostField[], order: PostOrder
+): Promise<ListedPost[]> {
+  const requested = new Set<string>([...fields, 'position', 'epoch'])
+  const page = from.select(columnsOf(requested)).orderBy('position', order)
+  if (!requested.has('content')) return page.execute()
+  return db.selectFrom(page.select(contentBytes).as('post'))
+    .select([...membersOf(requested, contentOfShortList), 'contentBytes']).orderBy('position', order).execute()
+}
+
+const placeOf = ({ position, epoch }: ListedPost): Place => ({ position: position!, epoch: epoch! })
 
 // How many of the first posts since a time are looked at for the lowest position. They are in the order in which their
 // transactions began, and positions in that in which these took the lock (`post_ordered` in `db/migrations/0001.ts`).
 const POSTS_OUT_OF_ORDER = 1000
 
-// Returns the position from which posts were created at a time or later. So a list reads only the part that it needs.
-const firstPositionSince = (db: Database, since: string) => sql<string>`coalesce((
+/** Returns the position from which posts were created at a time or later, so that a list reads only what it needs. */
+export const firstPositionSince = (db: Database, since: string) => sql<string>`coalesce((
   select min(position) from ${db.selectFrom('posts').select('position').where('created_at', '>=', sql<Date>`${since}::timestamptz`)
     .orderBy('created_at').orderBy('position').limit(POSTS_OUT_OF_ORDER)} as first), ${sql.lit(LAST_POSITION)})`
 
@@ -118,20 +144,21 @@ export interface PostPage {
   readonly next: Place | null
 }
 
-/** Returns a page of whole posts. One with more content than `maxBytes` has fewer posts, but at least one. */
-export async function listWholePosts (
-  db: Database, query: Omit<ListPostsQuery, 'fields'>, maxBytes: number
+/**
+ * Returns a page of whole posts for one of all fields. One with more content than `maxBytes` has fewer posts, but at
+ * least one.
+ */
+export async function toWholePosts (
+  db: Database, { rows: listed, next }: ListedPage, maxBytes: number
 ): Promise<PostPage> {
-  const { rows: listed, next } = await listPosts(db, { ...query, fields: postFields })
   let bytes = 0
   const fitting = listed.filter(({ contentBytes }, index) => (bytes += contentBytes!) <= maxBytes || index === 0)
   const isComplete = (post: ListedPost): post is PostRow => post.content !== null
   const rows = fitting.every(isComplete) ? fitting : await findPosts(db, fitting.map(({ id }) => id))
-  const { position, epoch } = fitting.at(-1) ?? {}
   return {
     // A post that was deleted meanwhile is left out.
     rows: rows.filter((row) => row !== undefined),
-    next: next === null && fitting.length === listed.length ? null : { position: position!, epoch: epoch! },
+    next: fitting.length === listed.length ? next : placeOf(fitting.at(-1)!),
   }
 }
 

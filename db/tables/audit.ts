@@ -32,6 +32,15 @@ export interface AuditCountsTable {
   count: string
 }
 
+/** How many logins have failed from a network within a minute, until their event is stored. */
+export interface FailedLoginsTable {
+  /** When the minute began. */
+  minute: Date
+  /** See `networkOf` in `schema/http/network.ts`. */
+  network: string
+  count: number
+}
+
 /** One row: the last entry of the account log that was counted. */
 export interface AuditCountedTable {
   is_only: Generated<boolean>

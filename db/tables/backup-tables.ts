@@ -31,6 +31,8 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   // They are counted again.
   audit_counts: 'left out',
   audit_counted: 'left out',
+  // Counts of some minutes.
+  failed_logins: 'left out',
   posts: 'kept',
   post_deletions: 'kept',
   // What was due meanwhile is published by the first node that starts.
@@ -53,6 +55,9 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   upload_usage: 'left out',
   // The limits of an hour.
   post_rates: 'left out',
+  // Nodes fill them from the posts.
+  post_words: 'left out',
+  indexed_posts: 'left out',
   // As those below: without it, users could not log in. What was removed after the backup is back, and the restore says
   // so (`node/backup/undone.ts`).
   passkeys: 'kept',

@@ -41,6 +41,8 @@ export const expiringTables = {
   recognised_networks: {
     data: 'recognised networks', column: 'last_used_at', age: ({ auditSeconds }) => auditSeconds, purgeSeconds: 3600,
   },
+  // Those that nobody wants to know of any more.
+  failed_logins: { data: 'counts of failed logins', column: 'minute', age: () => 3600, purgeSeconds: 3600 },
   upload_links: { data: 'expired links to uploads', column: 'expires_at', purgeSeconds: 600 },
   // Their ends are events, and sessions that were started with their tokens end with them.
   sessions: 'elsewhere',

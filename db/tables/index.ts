@@ -10,11 +10,12 @@ import type {
 import type { LoginFailuresTable, RecognisedNetworksTable, ThrottleTable } from './throttle.ts'
 import type { DeletedUsersTable, UserImportsTable, UsersTable } from './users.ts'
 import type {
-  CurrentEpochView, PositionSequence, PostDeletionsTable, PostDraftsTable, PostRatesTable, PostsTable,
+  CurrentEpochView, IndexedPostsTable, PositionSequence, PostDeletionsTable, PostDraftsTable, PostRatesTable, PostsTable,
+  PostWordsTable,
 } from './posts.ts'
 import type { ResumableUploadsTable, UploadLinksTable, UploadUsageTable, UploadsTable } from './uploads.ts'
 import type { MembershipsTable, OrganizationInvitationsTable, OrganizationsTable } from './organizations.ts'
-import type { AuditCountedTable, AuditCountsTable, AuditTable } from './audit.ts'
+import type { AuditCountedTable, AuditCountsTable, AuditTable, FailedLoginsTable } from './audit.ts'
 import type { ReplicaMarksTable } from './replicas.ts'
 import type { IdempotencyKeysTable } from './idempotency.ts'
 import type { EventConsumersTable, FailedDeliveriesTable, MailLimitsTable, OutboxTable } from './outbox.ts'
@@ -54,6 +55,8 @@ export interface Tables {
   posts_position_seq: PositionSequence
   current_epoch: CurrentEpochView
   post_rates: PostRatesTable
+  post_words: PostWordsTable
+  indexed_posts: IndexedPostsTable
   uploads: UploadsTable
   upload_links: UploadLinksTable
   resumable_uploads: ResumableUploadsTable
@@ -61,6 +64,7 @@ export interface Tables {
   audit: AuditTable
   audit_counts: AuditCountsTable
   audit_counted: AuditCountedTable
+  failed_logins: FailedLoginsTable
   replica_marks: ReplicaMarksTable
   event_consumers: EventConsumersTable
   outbox: OutboxTable

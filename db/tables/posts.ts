@@ -64,3 +64,21 @@ export interface PostRatesTable {
   /** A bigint, which is read as text. Includes posts that were rejected. */
   posts: string
 }
+
+/** The words of a post, for searches. */
+export interface PostWordsTable {
+  post_id: string
+  /** That of the post; a bigint, which is read as text. */
+  position: string
+  /** That of the post with these words: if it has another, they are out of date. A bigint, which is read as text. */
+  change_position: string | null
+  /** See `words_of_post` in `db/migrations/0006.ts`. */
+  words: string
+}
+
+/** A table with one row: the position up to which posts, changes and deletions are in `post_words`. */
+export interface IndexedPostsTable {
+  is_only: Generated<true>
+  /** A bigint, which is read as text. */
+  position: string
+}

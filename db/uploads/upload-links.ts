@@ -2,6 +2,7 @@ import { expressionBuilder, sql } from 'kysely'
 import { UploadNotFound } from '../../schema/uploads/upload.ts'
 import { TooManyLinks } from '../../schema/uploads/upload-link.ts'
 import { actorAuditColumns, insertAuditEntries, type AuditContext, type NewAuditEntry } from '../audit/audit.ts'
+import { entryColumns, withEntryEvents } from '../audit/events.ts'
 import { newId } from '../driver/ids.ts'
 import { isUuid } from '../driver/postgres.ts'
 import { confirmSession, isLiveSession, rejectEnded, requireLiveSession } from '../access/live-sessions.ts'
@@ -131,12 +132,13 @@ export async function deleteUploadLink (
 ): Promise<boolean> {
   if (!isUuid(id)) return false
   const { action, actorId, userId, sessionId, address, userAgent, keyId } = entry
-  const query = db
+  const statement = db
     .with('deleted', (cte) => cte.deleteFrom('upload_links').where('id', '=', id).where('upload_id', '=', uploadId)
       .where(isLiveSession(writer?.token)).returning('id'))
     .with('noted', (cte) => cte.insertInto('audit').columns(actorAuditColumns).expression(sql`
       select ${newId(db)}::uuid, ${action}::text, ${actorId}::uuid, ${userId}::uuid, ${sessionId}::uuid, ${address}::text,
-        ${userAgent}::text, ${keyId}::uuid from deleted`))
+        ${userAgent}::text, ${keyId}::uuid from deleted`).returning(entryColumns))
+  const query = withEntryEvents(statement, db, ['noted'])
     .selectFrom('deleted').select('id').where(confirmSession(db, 'deleted', writer?.token))
   const rows = await rejectEnded(() => query.execute())
   if (rows.length === 0) await requireLiveSession(db, writer?.token)

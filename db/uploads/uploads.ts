@@ -5,6 +5,7 @@ import type { Match } from '../../schema/http/entity-tag.ts'
 import { PreconditionFailed } from '../../schema/http/errors.ts'
 import { QuotaExceeded, UploadNotFound } from '../../schema/uploads/upload.ts'
 import { actorAuditColumns, type NewAuditEntry } from '../audit/audit.ts'
+import { entryColumns, withEntryEvents } from '../audit/events.ts'
 import { newId } from '../driver/ids.ts'
 import { isInTime } from '../driver/write-in-time.ts'
 import {
@@ -195,9 +196,10 @@ function withEntry<Query extends object> (
 ): Query {
   if (!entry) return query
   const { action, actorId, userId, sessionId, address, userAgent, keyId } = entry
-  return (query as QueryCreator<Tables>).with('noted', (cte) => cte.insertInto('audit').columns(actorAuditColumns).expression(sql`
+  const noted = (query as QueryCreator<Tables>).with('noted', (cte) => cte.insertInto('audit').columns(actorAuditColumns).expression(sql`
     select ${newId(db)}::uuid, ${action}::text, ${actorId}::uuid, ${userId}::uuid, ${sessionId}::uuid, ${address}::text,
-      ${userAgent}::text, ${keyId}::uuid from ${sql.ref(from)}`)) as unknown as Query
+      ${userAgent}::text, ${keyId}::uuid from ${sql.ref(from)}`).returning(entryColumns))
+  return withEntryEvents(noted, db, ['noted']) as unknown as Query
 }
 
 // Throws why a change has matched no row.

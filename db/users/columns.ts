@@ -1,8 +1,9 @@
-import { sql, type AliasedExpression } from 'kysely'
+import { toText, type Field } from '../../schema/fields/fields.ts'
 import {
   members, shownMembers, writableMembers, type Members, type ShownMember, type WritableMember,
 } from '../../schema/users/members.ts'
-import { noFields, toText, type UserField, type UserFields } from '../../schema/users/user-fields.ts'
+import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
+import { selectField } from '../fields/field-columns.ts'
 
 type OwnColumn = { [Name in ShownMember]: Members[Name]['column'] extends Name
   ? `users.${Name}`
@@ -18,15 +19,7 @@ const ownColumns: readonly OwnColumn[] = [...shownMembers.map((name) => {
  * know the fields. A field without a value has its default.
  */
 export function userColumns (fields: UserFields): OwnColumn[] {
-  return [...ownColumns, ...fields.map(selectionOf) as unknown as OwnColumn[]]
-}
-
-function selectionOf ({ name, type, column, default: preset }: UserField): AliasedExpression<unknown, string> {
-  const text = toText({ type }, preset)
-  const stored = sql.ref(`users.${name}`)
-  const value = text === null ? stored : sql`coalesce(${stored}, ${sql.lit(text)}::${sql.raw(column)})`
-  // postgres.js returns a bigint as text. Every integer that is accepted is exact as a double.
-  return (type === 'integer' ? sql`(${value})::double precision` : sql`${value}`).as(name)
+  return [...ownColumns, ...fields.map((field) => selectField('users', field)) as unknown as OwnColumn[]]
 }
 
 /**
@@ -38,7 +31,7 @@ export interface WritableColumn {
   readonly name: string
   readonly column: string
   readonly sqlType: string
-  readonly field?: UserField
+  readonly field?: Field
 }
 
 /** The columns that Usher has for them. Statements that name columns at runtime have their types from these. */

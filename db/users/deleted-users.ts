@@ -3,6 +3,7 @@ import { permits, type Match } from '../../schema/http/entity-tag.ts'
 import { PreconditionFailed } from '../../schema/http/errors.ts'
 import { UserInUse, UserNotFound } from '../../schema/users/users.ts'
 import { insertAuditEntries, type NewAuditEntry } from '../audit/audit.ts'
+import { blankEntryEvents } from '../audit/events.ts'
 import { anyOf, isUuid, violatesForeignKey } from '../driver/postgres.ts'
 import { replanned } from '../driver/replanned.ts'
 import type { Confirmer } from '../driver/write-in-time.ts'
@@ -68,8 +69,9 @@ export interface PurgeStep {
 
 /**
  * Removes some of the remaining data of deleted users: it deletes at most `limit` posts, removes the owner of at most
- * `limit` uploads, blanks address and user agent of at most `limit` audit entries, and deletes mails that wait. It
- * commits its progress, so that any node can continue, and skips users that another node is working on.
+ * `limit` uploads, blanks address and user agent of at most `limit` audit entries and of as many of their events, and
+ * deletes mails that wait. It commits its progress, so that any node can continue, and skips users that another node is
+ * working on.
  */
 export async function purgeDeletedUsers (db: Database, limit: number): Promise<PurgeStep> {
   return db.transaction().execute(async (trx) => {
@@ -80,8 +82,9 @@ export async function purgeDeletedUsers (db: Database, limit: number): Promise<P
     const posts = await deletePosts(trx, ids, limit)
     const uploads = await disownUploads(trx, ids, limit)
     const entries = await blankAuditEntries(trx, ids, limit)
+    const events = await blankEntryEvents(trx, ids, limit)
     const mails = await deleteMailsOf(trx, ids, limit)
-    const done = Math.max(posts, uploads, entries, mails) < limit
+    const done = Math.max(posts, uploads, entries, events, mails) < limit
     if (done) {
       await trx.deleteFrom('recognised_networks').where('user_id', '=', among(ids)).execute()
       await trx.deleteFrom('deleted_users').where('user_id', '=', among(ids)).execute()

@@ -3,6 +3,7 @@ import type { ImportedMembers, Role, UserKind } from '../../schema/users/members
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { foldEmail } from '../../schema/strings/address.ts'
 import { auditColumns, type AuditContext } from '../audit/audit.ts'
+import { entryColumns, withEntryEvents } from '../audit/events.ts'
 import { idAt, newId } from '../driver/ids.ts'
 import { userData, withEvents } from '../outbox/store.ts'
 import { inOrder } from '../driver/postgres.ts'
@@ -114,8 +115,8 @@ async function insertImported (
         'given.entry_id', sql.lit('user.import').as('action'), sql<string | null>`${context.actorId}::uuid`.as('actor_id'),
         'given.id', sql<string | null>`${context.sessionId}::uuid`.as('session_id'),
         sql<string>`${context.address}::text`.as('address'), sql<string>`${context.userAgent}::text`.as('user_agent'),
-      ])))
-  const created = withEvents(statement, trx, 'user.created', {
+      ])).returning(entryColumns))
+  const created = withEvents(withEntryEvents(statement, trx, ['noted']), trx, 'user.created', {
     from: 'created', subject: 'created.id', data: userData('created', sql`${context.actorId}::uuid`),
   })
   const rows = inOrder(ids, await created.selectFrom('created').select('created.id').execute())

@@ -4,6 +4,7 @@ import type { Role, UserKind } from '../../schema/users/users.ts'
 import type { UserSort } from '../../schema/users/user-list.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { schemaOf } from '../driver/postgres.ts'
+import { mayBeLarge, sizeOfFields, takeFitting } from '../fields/page-size.ts'
 import type { Database, Tables, UserRow } from '../tables/index.ts'
 import { userColumns } from './columns.ts'
 import {
@@ -48,9 +49,6 @@ export interface UserPage {
   readonly next: UserPlace | null
 }
 
-// The size of a page, in bytes of fields of the host. A page with larger ones has fewer rows.
-const PAGE_BYTES = 4 * 1024 * 1024
-
 // A search first looks through this many users for each one of the page, in the order of the list. This finds the page
 // of a frequent prefix. The page of a rare one is found by the index of words. If too many users have the words of a
 // search, but few have them in its order, it looks through a longer part of the list, and its next page begins where
@@ -73,9 +71,7 @@ export async function listUsers (db: Database, query: ListUsersQuery, fields = n
   const { limit, members, sort = '' } = query
   const isRead = (name: string) => members === undefined || members.includes(name)
   const read = members ? fields.filter(({ name }) => isRead(name)) : fields
-  if (read.reduce((sum, { bytes }) => sum + bytes, 0) * (limit + 1) > PAGE_BYTES) {
-    return listLargeUsers(db, query, fields, read)
-  }
+  if (mayBeLarge(read, limit + 1)) return listLargeUsers(db, query, fields, read)
   const always = ['users.id', 'users.row_version as rowVersion', `users.${sort.replace('-', '')}`]
   const columns = userColumns(read).filter((column) =>
     typeof column !== 'string' || always.includes(column) || isRead(column.replace(/^users\.(.* as )?/, '')))
@@ -278,14 +274,10 @@ function search (db: Database, { q = '', addresses }: ListUsersQuery): RawBuilde
 async function listLargeUsers (
   db: Database, query: ListUsersQuery, fields: UserFields, read: UserFields
 ): Promise<UserPage> {
-  const sizes = read.map(({ name }) => sql`coalesce(octet_length(${sql.ref(`users.${name}`)}::text), 0)`)
-  const size = sql<number>`${sql.join(sizes, sql` + `)}`.as('bytes')
   const { rows: found, end } = await select<UserRow & { bytes: number }>(
-    db, query, ['users.id', 'users.name', 'users.email', size] as const
+    db, query, ['users.id', 'users.name', 'users.email', sizeOfFields('users', read).as('bytes')] as const
   )
-  let bytes = 0
-  const fitting = found.slice(0, query.limit)
-    .filter(({ bytes: more }, index) => (bytes += more) <= PAGE_BYTES || index === 0)
+  const fitting = takeFitting(found, query.limit)
   const rows = await findUsers(db, fitting.map(({ id }) => id), fields)
   // A user who was deleted meanwhile is left out.
   const next = fitting.length < found.length ? placeOf(fitting.at(-1)!, query.sort) : end ?? null

@@ -5,6 +5,7 @@ import type { Match } from '../../schema/http/entity-tag.ts'
 import { EmailTaken, UserNotFound, type PatchUser, type ReplaceUser, type Role } from '../../schema/users/users.ts'
 import type { UserFields } from '../../schema/users/user-fields.ts'
 import { actorAuditColumns, type AuditContext } from '../audit/audit.ts'
+import { entryColumns, withEntryEvents } from '../audit/events.ts'
 import { listApiKeyIds } from '../sign-in/api-keys.ts'
 import { newId } from '../driver/ids.ts'
 import { isInTime, type Confirmer } from '../driver/write-in-time.ts'
@@ -164,8 +165,12 @@ export async function updateUser (
     const values = changeable.map((column) => textOf(column, user[column.name as keyof Changes]))
     const kept = changeable.map(({ name }) => name).filter((name) => user[name as keyof Changes] === undefined)
     const entries = notable.map(() => newId(db))
-    const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
-    const [row] = await rejectEnded(() => (mails ? change.withMail : change.plain)(db, {
+    const change = changes(fields)({
+      mails: mails !== null,
+      updated: isConsumed(db, 'user.updated'),
+      noted: isConsumed(db, 'audit.created'),
+    })
+    const [row] = await rejectEnded(() => change(db, {
       id,
       from,
       versions: versionsOf(match),
@@ -239,10 +244,13 @@ interface ChangeParameters {
   seconds: number | null
 }
 
+/** What a statement stores besides the change: the mail to a former address, and events. */
+interface Stored { mails: boolean, updated: boolean, noted: boolean }
+
 // Changes the data of a user, and logs what is notable. It matches users of the roles `from` only.
 // The actor's session is read at the end and not locked: it may have ended while the statement waited, and its end must
 // not wait for the statement.
-const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => prepare((db, {
+const prepareChange = (fields: UserFields, stores: Stored) => prepare((db, {
   id, from: roles, versions, until, values, kept, session, key, membership, undo, actor, linked, linkedContent, plain,
   plainContent, seconds, address, agent, entries,
 }: ChangeParameters) => {
@@ -291,12 +299,13 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
         .select([
           'note.entry', 'note.action', 'given.actor', 'updated.id as user',
           'given.session', val(address).as('address'), val(agent).as('agent'), 'given.key',
-        ])))
-  const mailed = mails ? withMail(statement) : statement
+        ])).returning(entryColumns))
+  const mailed = stores.mails ? withMail(statement) : statement
+  const noted = stores.noted ? withEntryEvents(mailed, db, ['noted']) : mailed
   const from = 'updated cross join given'
-  const stored = stores
-    ? withEvents(mailed, db, 'user.updated', { from, subject: 'updated.id', data: userData('updated', 'given.actor') })
-    : mailed
+  const stored = stores.updated
+    ? withEvents(noted, db, 'user.updated', { from, subject: 'updated.id', data: userData('updated', 'given.actor') })
+    : noted
   return stored.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').selectAll('updated')
     .select(['former.email as former_email', 'former.role as former_role'])
     .where(confirmSessions(db, from, 'unnest(array[coalesce(given.session, given.key), given.membership])'))
@@ -314,7 +323,13 @@ function withMail<Query extends object> (statement: Query): Query {
     )))) as unknown as Query
 }
 
-// Whether a statement stores events and mails does not change between two equal calls, so each kind is built once.
-const kindsOf = (stores: boolean) => forFields((fields) =>
-  ({ plain: prepareChange(fields, stores, false), withMail: prepareChange(fields, stores, true) }))
-const [changeOnly, changeAndStore] = [kindsOf(false), kindsOf(true)]
+// Whether a statement stores events and mails rarely changes between two calls, so each kind is built once.
+const changes = forFields((fields) => {
+  const built = new Map<string, ReturnType<typeof prepareChange>>()
+  return (stores: Stored) => {
+    const kind = `${stores.mails} ${stores.updated} ${stores.noted}`
+    const known = built.get(kind) ?? prepareChange(fields, stores)
+    built.set(kind, known)
+    return known
+  }
+})

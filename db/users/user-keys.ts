@@ -65,7 +65,8 @@ const SEPARATORS = [
   '\\U0001f000-\\U0001faff',
 ].join('')
 
-const splitWords = (text: RawBuilder<unknown>) =>
+/** Returns the words of a folded text, as an array. */
+export const splitWords = (text: RawBuilder<unknown>): RawBuilder<string[]> =>
   sql`array_remove(regexp_split_to_array(${text}, ${sql.lit(`[${SEPARATORS}]+`)}), '')`
 
 /** Returns the words of a key, as a search vector. */

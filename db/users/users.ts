@@ -5,6 +5,7 @@ import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { EmailTaken, type ReplaceUser, type UserKind } from '../../schema/users/users.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { actorAuditColumns, type AuditContext } from '../audit/audit.ts'
+import { entryColumns, withEntryEvents } from '../audit/events.ts'
 import { newId } from '../driver/ids.ts'
 import { storeUserEvent, userData, withEvents } from '../outbox/store.ts'
 import { isAdmitted, isolateConflicts, keyedOf, KeyTaken, withIdempotencyKeys } from '../idempotency/idempotency.ts'
@@ -165,9 +166,9 @@ async function insertAll (
       .expression(({ selectFrom }) => selectFrom('given').innerJoin('created', 'created.id', 'given.id').select([
         'given.entry_id', sql.lit('user.create').as('action'), 'given.actor_id', 'given.id', 'given.session_id',
         'given.client_address', 'given.user_agent', 'given.key_id',
-      ])))
+      ])).returning(entryColumns))
   const from = 'created inner join given on given.id = created.id'
-  const created = withEvents(statement, db, 'user.created', {
+  const created = withEvents(withEntryEvents(statement, db, ['noted']), db, 'user.created', {
     from, subject: 'created.id', data: userData('created', 'given.actor_id'),
   })
   const condition = confirmSessions(db, from, 'given.writer_id', users.map(({ token }) => token))

@@ -59,7 +59,9 @@ export async function withDatabase<Result> (
       database: data.url, schema: options.schema, poolSize: 2, deadlines, log,
     })
     try {
-      await migrate(db, options.schema, { fields: options.userFields, ...report && { report } })
+      const { userFields, organizations } = options
+      const fields = { users: userFields, organizations: organizations?.fields }
+      await migrate(db, options.schema, { fields, ...report && { report } })
       await loadConsumed(db)
       await measureClock()
       return await work({ db, options, settings, databaseUrl: data.url, location: data.location })

@@ -1,7 +1,7 @@
-import { listColumns } from '../../db/users/field-columns.ts'
+import { listColumns } from '../../db/fields/field-columns.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { Options } from '../../schema/options/options.ts'
-import { fieldsOfColumns } from '../../schema/users/read-user-fields.ts'
+import { userFieldsOfColumns } from '../../schema/users/read-user-fields.ts'
 import type { UserFields } from '../../schema/users/user-fields.ts'
 
 /**
@@ -12,5 +12,5 @@ export async function listFields (
   db: Database, { schema, userFields }: Pick<Options, 'schema' | 'userFields'>
 ): Promise<UserFields> {
   const names = new Set(userFields.map(({ name }) => name))
-  return [...userFields, ...fieldsOfColumns(await listColumns(db, schema)).filter(({ name }) => !names.has(name))]
+  return [...userFields, ...userFieldsOfColumns(await listColumns(db, schema, 'users')).filter(({ name }) => !names.has(name))]
 }

@@ -3,7 +3,7 @@ import type { UserRow } from '../../db/tables/index.ts'
 import { checkClaims, noClaims, reservedClaims, type ActorClaims } from '../../schema/access/claims.ts'
 import { InternalError } from '../../schema/http/errors.ts'
 import { inTime } from '../../schema/runtime/in-time.ts'
-import { withoutEmpty } from '../../schema/users/user-fields.ts'
+import { withoutEmpty } from '../../schema/fields/fields.ts'
 import type { UsherUser } from '../../schema/users/users.ts'
 import type { Core } from '../core.ts'
 

@@ -3,6 +3,7 @@ import { ActionNotGranted, SessionRequired } from '../../schema/sign-in/api-keys
 import { Unauthenticated } from '../../schema/sign-in/login.ts'
 import { createEntityTag } from '../../schema/http/entity-tag.ts'
 import { Forbidden } from '../../schema/http/errors.ts'
+import { shapeOf, showFields } from '../../schema/fields/fields.ts'
 import type { Options } from '../../schema/options/options.ts'
 import {
   audiences, isGranted, isReadAction, sessionActions, type Action, type Actor, type ReadAction, type Resource,
@@ -112,28 +113,17 @@ export function createPolicy (
   }
 
   function createView (seesAccount: boolean, fields: UserFields): UserView {
-    const variant = [REPRESENTATION, seesAccount, fields.map(({ name, type, default: preset }) => [name, type, preset])]
+    const variant = [REPRESENTATION, seesAccount, shapeOf(fields)]
     const tagOf = createEntityTag(JSON.stringify(variant))
     return {
       key: keyOf(seesAccount, fields),
       tagOf: ({ rowVersion }) => tagOf(rowVersion),
       show (user) {
-        const shown = userFields.length === 0 ? user : withFields(user, fields)
+        const shown = userFields.length === 0 ? user : showFields(userFields, fields, user)
         if (seesAccount) return shown
         return withoutMembersOfAccount(shown)
       },
     }
-  }
-
-  // Returns a user with only those of the host's fields that are given and that have a value.
-  function withFields (user: UserRow, fields: UserFields): UserRow {
-    const shown: UserRow & Record<string, unknown> = { ...user }
-    for (const { name } of userFields) delete shown[name]
-    for (const { name } of fields) {
-      const value: unknown = Reflect.get(user, name)
-      if (value !== null && value !== undefined) shown[name] = value
-    }
-    return shown
   }
 
   return {
@@ -192,7 +182,7 @@ export function createPolicy (
 
     /** Returns a user as the user sees the own record. */
     showOwn: (user: UserRow): UserRow =>
-      userFields.length === 0 ? user : withFields(user, readableFields(userFields, user, user.id)),
+      userFields.length === 0 ? user : showFields(userFields, readableFields(userFields, user, user.id), user),
 
     /** How the host sees all users. */
     wholeView: everything,

@@ -6,17 +6,15 @@ import { decodeCursor, encodeCursor } from '../../schema/http/cursor.ts'
 import { createParser } from '../../schema/http/validator.ts'
 import type { OrganizationAction } from '../../schema/options/organizations.ts'
 import type {
-  InvitationOperations, MemberOperations, OrganizationOperations, UsherPage,
+  CallOptions, InvitationOperations, MemberOperations, NewUsherOrganization, OrganizationOperations, UsherPage,
 } from '../../schema/options/usher.ts'
 import {
-  AddMember, CreateInvitation, CreateOrganization, ListInvitations, ListMembers, ListOrganizations, PatchMember,
-  PatchOrganization,
+  AddMember, CreateInvitation, ListInvitations, ListMembers, ListOrganizations, PatchMember, type PatchOrganization,
 } from '../../schema/organizations/organizations.ts'
 import type { Caller } from '../access/caller.ts'
 import { idOf, type Perform } from './perform.ts'
 
-const parseNew = createParser(Type.Object({ ...CreateOrganization.properties, ownerId: Type.Optional(Type.String()) }))
-const parseChanges = createParser(PatchOrganization)
+const parseOwner = createParser(Type.Object({ ownerId: Type.Optional(Type.String()) }))
 const parseQuery = createParser(ListOrganizations)
 const parseNewMember = createParser(AddMember)
 const parseRole = createParser(PatchMember)
@@ -86,18 +84,18 @@ export function createOrganizationOperations (
   }
 
   return {
-    create: (given, options) => perform(options, async (caller) => {
+    create: (given: NewUsherOrganization, options?: CallOptions) => perform(options, async (caller) => {
       caller.authorize('organizations:create')
-      const { ownerId, ...organization } = parseNew(given)
-      return copyRow(await usherOrganizations.operations.create(caller, organization, {
-        ownerId: ownerId?.toLowerCase(),
-      }))
+      const { operations } = usherOrganizations
+      const organization = operations.readNew(caller, given)
+      const { ownerId } = parseOwner(given)
+      return copyRow(await operations.create(caller, organization, { ownerId: ownerId?.toLowerCase() }))
     }),
 
-    get: (id, options) =>
+    get: (id: string, options?: CallOptions) =>
       perform(options, async (caller) => copyRow(await usherOrganizations.operations.get(caller, idOf(id)))),
 
-    list: (query = {}, options) => perform(options, async (caller) => {
+    list: (query: object = {}, options?: CallOptions) => perform(options, async (caller) => {
       caller.requireIdentity()
       const { q, limit, after } = parseQuery(query)
       return show(limit, await usherOrganizations.operations.list(caller, {
@@ -105,12 +103,14 @@ export function createOrganizationOperations (
       }))
     }),
 
-    listOf: (userId, options) => perform(options, async (caller) =>
+    listOf: (userId: string, options?: CallOptions) => perform(options, async (caller) =>
       (await usherOrganizations.operations.listOf(caller, idOf(userId))).map(copyRow)),
 
-    update: (id, changes, options) => perform(options, async (caller) => {
-      const given = await parseFor(caller, 'organizations:update', id, parseChanges, changes)
-      return copyRow(await usherOrganizations.operations.update(caller, idOf(id), given))
+    update: (id: string, changes: PatchOrganization, options?: CallOptions) => perform(options, async (caller) => {
+      const { operations } = usherOrganizations
+      const parse = (input: unknown) => operations.readChanges(caller, input)
+      const given = await parseFor(caller, 'organizations:update', id, parse, changes)
+      return copyRow(await operations.update(caller, idOf(id), given))
     }),
 
     delete: (id, options) => perform(options, (caller) => usherOrganizations.operations.delete(caller, idOf(id))),

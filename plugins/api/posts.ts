@@ -43,7 +43,7 @@ export function createPostOperations (app: FastifyInstance, perform: Perform): P
         fields: postFields, authorId: author?.toLowerCase(), limit, after: after && decodePlace(after).position,
       })
       const data = await posts.reads.complete(caller, rows) as readonly PostRow[]
-      return { data: data.map(show), page: { next: next && encodePlace(rows.at(-1) as PostRow), limit } }
+      return { data: data.map(show), page: { next: next && encodePlace(next), limit } }
     }),
 
     listDrafts: (query = {}, options) => perform(options, async (caller) => {

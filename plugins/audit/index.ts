@@ -5,6 +5,7 @@ import {
   thinAuditEntries,
   thinEntriesAboutNobody, type AuditEntryRow, type ListAuditQuery, type NewAuditEntry,
 } from '../../db/audit/audit.ts'
+import { storeFailedLogins } from '../../db/audit/failed-logins.ts'
 import { batchCalls } from '../../db/batching/batching.ts'
 import type { ClientInfo } from '../../db/access/sessions.ts'
 import type { Database } from '../../db/tables/index.ts'
@@ -20,6 +21,7 @@ import { createSampler } from '../support/sampler.ts'
 
 const PURGE_SECONDS = 3600
 const THIN_SECONDS = 60
+const FAILED_LOGINS_SECONDS = 30
 // How many entries about one user with one action are kept of 24 hours.
 const MAX_ENTRIES_PER_DAY = 1000
 // How many about nobody.
@@ -158,6 +160,12 @@ function createAudit (
       return 0
     },
 
+    /** Stores the events about the failed logins of the last minutes, if they have consumers. */
+    async storeFailedLogins (): Promise<number> {
+      await storeFailedLogins(db)
+      return 0
+    },
+
     /**
      * Returns a page of the entries about a user, by default about the caller, or of all for whoever may read all. The
      * other lists of the caller wait meanwhile. Throws `Unauthenticated`, `Forbidden`, `InvalidToken`, and `Overloaded`
@@ -209,4 +217,5 @@ export default fp(async function audit (app) {
   app.decorate('usherAudit', createAudit(coreOf(app)))
   purgeRegularly(app, 'account log', PURGE_SECONDS, app.usherAudit.purge)
   purgeRegularly(app, 'frequent entries of the account log', THIN_SECONDS, app.usherAudit.thin)
+  purgeRegularly(app, 'counts of failed logins', FAILED_LOGINS_SECONDS, app.usherAudit.storeFailedLogins)
 }, { name: 'usher-audit', dependencies: ['usher-options', 'usher-telemetry', 'usher-database'] })

@@ -38,8 +38,8 @@ const SHARE_OF_HOOK = 0.8
  */
 export async function openDatabase (app: FastifyInstance) {
   const {
-    database, notificationsUrl, replicaUrls, schema, poolSize, userFields, roles, without, admin, deadlines,
-    slowStatementMs, onRoleInUse,
+    database, notificationsUrl, replicaUrls, schema, poolSize, userFields, organizations, roles, without, admin,
+    deadlines, slowStatementMs, onRoleInUse,
   } = app.usherOptions
   const { usherTelemetry: telemetry } = app
   const { log } = app
@@ -71,7 +71,9 @@ export async function openDatabase (app: FastifyInstance) {
     // They are read along with the names of the migrations, and once more if the tables had to be migrated.
     const onTables = () => { reading = read().catch(() => undefined) }
     const [{ newer, hasChanged, isStandby }] = await Promise.all([
-      migrate(db, schema, { fields: userFields, report, onTables, limit: untilCancelled }),
+      migrate(db, schema, {
+        fields: { users: userFields, organizations: organizations?.fields }, report, onTables, limit: untilCancelled,
+      }),
       whileAnswering(connection.measureClock()),
     ])
     if (isStandby) {

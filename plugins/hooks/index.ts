@@ -10,7 +10,7 @@ import {
 } from '../../schema/options/hooks.ts'
 import type { Options } from '../../schema/options/options.ts'
 import { REJECTED } from '../../schema/options/page-texts.ts'
-import { withoutEmpty } from '../../schema/users/user-fields.ts'
+import { withoutEmpty } from '../../schema/fields/fields.ts'
 import type { Caller } from '../access/caller.ts'
 import { runInTransaction } from './transaction.ts'
 

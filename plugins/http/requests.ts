@@ -7,7 +7,9 @@ import type { FastifySerializerCompiler } from 'fastify/types/schema.js'
 import fp from 'fastify-plugin'
 import { IDEMPOTENT } from '../../schema/http/idempotency.ts'
 import { InvalidInput, MethodNotAllowed, NotFound, UnsupportedContentCoding } from '../../schema/http/errors.ts'
-import { createExtension, forSerializer, isExtended } from '../../schema/users/extend-user.ts'
+import { forSerializer } from '../../schema/fields/extend.ts'
+import { createOrganizationExtension } from '../../schema/organizations/extend-organization.ts'
+import { createExtension, isExtended } from '../../schema/users/extend-user.ts'
 import { validatorCompiler } from '../../schema/http/validator.ts'
 import bodyDeadline, { readsBody } from './raw/body-deadline.ts'
 import { isEncoded } from './content-coding.ts'
@@ -17,12 +19,13 @@ import { rejectPreflight } from './preflight.ts'
  * Sets how requests to /api are parsed and validated and how responses are serialized, whatever the host has set for
  * its own routes: Usher's validator and serializer, a JSON parser that accepts an absent body, which then counts as
  * `{}` (contract 1.9), and a parser of query strings in which a name may occur more than once. Adds the host's fields
- * and roles of users to all schemas.
+ * of users and organisations and its roles to all schemas.
  */
 export default fp(async function requests (app) {
   const { usherOptions: options } = app
-  const hasFields = options.userFields.length > 0
-  const [extendsUsers, extend] = [isExtended(options), createExtension(options)]
+  const ofOrganizations = options.organizations?.fields ?? []
+  const hasFields = options.userFields.length > 0 || ofOrganizations.length > 0
+  const [extendUsers, extendOrganizations] = [createExtension(options), createOrganizationExtension(ofOrganizations)]
   const compileWith = (prepare: (schema: object) => object): FastifySerializerCompiler<unknown> => ({ schema }) => {
     // Compiled for the first response, like validators for the first request.
     let serialize: ((data: unknown) => string) | undefined
@@ -37,7 +40,7 @@ export default fp(async function requests (app) {
     route.validatorCompiler = readsBody(route) ? acceptAll : validatorCompiler
     route.serializerCompiler = route.schema && IDEMPOTENT in route.schema ? repeatingCompiler : serializerCompiler
     // Here rather than in the routes, so that no route can forget a field.
-    if (extendsUsers) route.schema = extend(route.schema)
+    if (hasFields || isExtended(options)) route.schema = extendOrganizations(extendUsers(route.schema))
   })
   app.removeAllContentTypeParsers()
   addJsonParser(app)

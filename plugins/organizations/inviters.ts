@@ -1,10 +1,13 @@
 import type { Database, UserRow } from '../../db/tables/index.ts'
 import { findUsers } from '../../db/users/users.ts'
 import type { Actor } from '../../schema/options/policy.ts'
+import type { Caller } from '../access/caller.ts'
 import type { Claims } from '../access/claims.ts'
 import type { AccessPolicy } from '../access/policy.ts'
 import type { Core } from '../core.ts'
-import type { Asker } from './organizations.ts'
+
+/** Somebody whose permissions are asked for. */
+export type Asker = Pick<Caller, 'allows'>
 
 /** A user who has invited others, with the host's claims of a token that the user would get. */
 export interface Inviter { readonly user: UserRow, readonly claims: Actor['claims'] }

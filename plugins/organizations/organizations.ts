@@ -5,7 +5,7 @@ import {
   deleteMembership, deleteOrganization, findMember, findStandings, hasRoom, insertMembership, insertOrganization,
   isSlugFree, listOrganizations, listOrganizationsOf, lockStanding, mayJoin, replaceMembership,
   restoreOrganization, storeCreation, updateOrganization, type MemberRow, type MembershipRow,
-  type OrganizationRow, type OwnOrganizationRow, type Standing, type StandingKey,
+  type OrganizationRow, type OrganizationValues, type OwnOrganizationRow, type Standing, type StandingKey,
 } from '../../db/organizations/organizations.ts'
 import { deleteInvitationsFor, keepInvitationsBy } from '../../db/organizations/invitations.ts'
 import {
@@ -27,8 +27,10 @@ import { mayGrant, OWNER, type OrganizationAction, type Organizations } from '..
 import { isGranted } from '../../schema/options/policy.ts'
 import {
   checkOrganization, CreateOrganization, isSlug, MembershipNotFound, OrganizationNotFound, slugOf, TooManyMembers,
-  TooManyOrganizations, type PatchOrganization,
+  TooManyOrganizations, PatchOrganization,
 } from '../../schema/organizations/organizations.ts'
+import { createOrganizationExtension } from '../../schema/organizations/extend-organization.ts'
+import { withoutProtected, writableFields } from '../../schema/organizations/organization-fields.ts'
 import { UserDisabled, UserNotFound } from '../../schema/users/users.ts'
 import type { Caller } from '../access/caller.ts'
 import { denialOf } from '../access/policy.ts'
@@ -37,10 +39,12 @@ import type { Audit } from '../audit/index.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
 import type { StepUp } from '../sign-in/step-up.ts'
-import type { Inviters } from './inviters.ts'
+import type { Asker, Inviters } from './inviters.ts'
+import { createViews, isAdmin } from './views.ts'
 
-const parseOrganization = createParser(CreateOrganization)
 const SUFFIX_BYTES = 3
+// A hook sees every field.
+const HOST = { isHost: true, actor: null }
 
 /** What the operations on organisations are made from. */
 export interface OrganizationDependencies extends Core {
@@ -51,9 +55,6 @@ export interface OrganizationDependencies extends Core {
   sessions: Pick<Sessions, 'markEnded'>
   stepUp: StepUp
 }
-
-/** Somebody whose permissions are asked for. */
-export type Asker = Pick<Caller, 'allows'>
 
 /** Where they are asked for: what they depend on of an organisation and a membership. */
 interface Place { readonly organization: Pick<OrganizationRow, 'id'>, readonly membership: MembershipRow | undefined }
@@ -76,14 +77,17 @@ export function createOrganizations (
     options: { deadlines },
   }: OrganizationDependencies
 ) {
-  const { roles, maxPerUser, maxMembers } = settings
-  const readStanding = batchCalls((keys: StandingKey[]) => findStandings(db, keys), {
+  const { roles, maxPerUser, maxMembers, fields } = settings
+  const extend = createOrganizationExtension(fields)
+  const [parseNew, parseChanges] = [createParser(extend(CreateOrganization)), createParser(extend(PatchOrganization))]
+  const viewOf = createViews(fields)
+  const readStanding = batchCalls((keys: StandingKey[]) => findStandings(db, keys, fields), {
     timeoutMs: deadlines.batch, telemetry: batch('organizations.read'),
   })
   const readMembers = batchCalls((keys: MembersKey[]) => listMembersOf(db, keys), {
     timeoutMs: deadlines.batch, telemetry: batch('members.list'),
   })
-  const readOwn = batchCalls((userIds: string[]) => listOrganizationsOf(db, userIds), {
+  const readOwn = batchCalls((userIds: string[]) => listOrganizationsOf(db, userIds, fields), {
     timeoutMs: deadlines.batch, telemetry: batch('organizations.list-own'),
   })
 
@@ -122,8 +126,26 @@ export function createOrganizations (
   const authorizeEverywhere = (caller: Caller, action: OrganizationAction): void =>
     caller.authorize(action, undefined, null)
 
-  /** Returns an organisation with the membership of the caller. */
-  async function read (caller: Caller, action: OrganizationAction, given: string): Promise<Standing> {
+  // Returns an organisation as a caller sees it.
+  const show = <Row extends OrganizationRow>(caller: Caller, organization: Row): Row =>
+    viewOf(caller).show(organization)
+
+  /**
+   * Returns an input without the fields of the host that a caller may not write, for whoever validates it: their values
+   * do not matter. Whatever is no object is returned as it is.
+   */
+  function withoutIgnored (caller: Caller, given: unknown): unknown {
+    if (typeof given !== 'object' || given === null || Array.isArray(given)) return given
+    return withoutProtected(fields, given, isAdmin(caller))
+  }
+
+  // Returns those fields of the host in a valid input that the caller may write.
+  const fieldsIn = (caller: Caller, given: object): object =>
+    Object.fromEntries(writableFields(fields, isAdmin(caller))
+      .map(({ name }) => [name, Reflect.get(given, name)] as const).filter(([, value]) => value !== undefined))
+
+  // Returns an organisation, with every field of the host, and with the membership of the caller.
+  async function readWhole (caller: Caller, action: OrganizationAction, given: string): Promise<Standing> {
     const id = given.toLowerCase()
     const standing =
       await readStanding(`${id} ${memberOf(caller, id) ?? ''}`, caller.client).catch(throwUnavailable)
@@ -132,12 +154,18 @@ export function createOrganizations (
     return standing
   }
 
-  /** Locks an organisation, and does the same. */
+  /** Returns an organisation as the caller sees it, with the membership of the caller. */
+  async function read (caller: Caller, action: OrganizationAction, id: string): Promise<Standing> {
+    const { organization, membership } = await readWhole(caller, action, id)
+    return { organization: show(caller, organization), membership }
+  }
+
+  /** Locks an organisation, and does the same. It has every field of the host. */
   async function lock (
     trx: Database, caller: Caller, action: OrganizationAction, given: string
   ): Promise<Standing> {
     const id = given.toLowerCase()
-    const standing = await lockStanding(trx, id, memberOf(caller, id))
+    const standing = await lockStanding(trx, id, memberOf(caller, id), fields)
     authorize(caller, action, standing)
     return standing
   }
@@ -184,11 +212,11 @@ export function createOrganizations (
   const eventOf = ({ id: organizationId, name, slug }: OrganizationRow, { actor }: Caller) =>
     ({ organizationId, name, slug, actorId: actor?.id ?? null })
 
-  const checkHooked = (input: unknown): { name: string, slug: string } => {
-    const { name, slug } = parseOrganization(input)
-    checkOrganization({ name, slug })
+  const checkHooked = (input: unknown): OrganizationValues => {
+    const { slug, ...others } = parseNew(input)
+    checkOrganization({ ...others, slug })
     if (slug === undefined) throw new Error('slug is required')
-    return { name, slug }
+    return { ...others, slug }
   }
 
   // Returns a slug that was free a moment ago, for a founder who has chosen none.
@@ -198,7 +226,7 @@ export function createOrganizations (
     return `${base === '' ? 'org' : base}-${randomBytes(SUFFIX_BYTES).toString('hex')}`
   }
 
-  function show (caller: Caller, standing: Standing, { email, disabled, ...member }: MemberRow): ShownMember {
+  function showMember (caller: Caller, standing: Standing, { email, disabled, ...member }: MemberRow): ShownMember {
     const isShown = caller.allows('users:read-email', { ownerId: member.userId }) ||
       allows(caller, 'members:invite', standing)
     return isShown ? { ...member, email, disabled } : member
@@ -221,7 +249,7 @@ export function createOrganizations (
     const listed = await readOwn(userId, caller.client).catch(throwUnavailable)
     await caller.confirm()
     const only = isOwn ? caller.actor?.organization : null
-    return only ? listed.filter(({ id }) => id === only.id) : listed
+    return (only ? listed.filter(({ id }) => id === only.id) : listed).map((one) => show(caller, one))
   }
 
   // Returns a page of the caller's own organisations, newest first. There are few of them.
@@ -237,12 +265,20 @@ export function createOrganizations (
     read,
     lock,
     /** Locks an organisation for whoever has the token of an invitation, and needs no permission. */
-    lockUnchecked: (trx: Database, id: string) => lockStanding(trx, id, undefined),
+    lockUnchecked: (trx: Database, id: string) => lockStanding(trx, id, undefined, fields),
     join,
     allows,
     authorizeRole,
     mayInvite,
     authorizeEverywhere,
+    viewOf,
+    withoutIgnored,
+
+    /** Returns what a caller may set of a new organisation, also of the fields of the host. Throws `InvalidInput`. */
+    readNew: (caller: Caller, given: unknown): CreateOrganization => parseNew(withoutIgnored(caller, given)),
+
+    /** Returns what a caller may change of an organisation, also of the fields of the host. Throws `InvalidInput`. */
+    readChanges: (caller: Caller, given: unknown): PatchOrganization => parseChanges(withoutIgnored(caller, given)),
 
     /** Returns an organisation. */
     async get (caller: Caller, id: string): Promise<OrganizationRow> {
@@ -253,9 +289,9 @@ export function createOrganizations (
     async list (caller: Caller, query: ListQuery): Promise<Page<OrganizationRow>> {
       requireGranted(caller, 'organizations:read')
       if (!allowsEverywhere(caller, 'organizations:read')) return listOwnPage(caller, query)
-      const page = await listOrganizations(db, query)
+      const { rows, next } = await listOrganizations(db, query, fields)
       await caller.confirm()
-      return page
+      return { rows: rows.map((one) => show(caller, one)), next }
     },
 
     listOf,
@@ -274,8 +310,9 @@ export function createOrganizations (
       // As for members who are added without an invitation.
       if (ownerId !== caller.actor?.id) authorizeEverywhere(caller, 'members:invite')
       checkOrganization(given)
-      const wanted = { name: given.name, slug: given.slug ?? await findSlug(given.name) }
-      const { name, slug } = await hooks.change('beforeOrganizationCreate', wanted, caller, checkHooked)
+      const { name, slug = await findSlug(name) } = given
+      const wanted = { name, slug, ...fieldsIn(caller, given) }
+      const values = await hooks.change('beforeOrganizationCreate', wanted, caller, checkHooked)
       const id = newId()
       await hooks.check('beforeMemberAdd', { organizationId: id, userId: ownerId, role: OWNER }, caller)
       return db.transaction().execute(async (trx) => {
@@ -283,38 +320,40 @@ export function createOrganizations (
         if (!user) throw ownerId === caller.actor?.id ? new InvalidToken() : new UserNotFound()
         if (user.disabled) throw new UserDisabled()
         if (!user.emailVerified && !allowsEverywhere(caller, 'members:invite')) throw new EmailNotVerified()
-        const created = await insertOrganization(trx, { id, name, slug })
+        const created = await insertOrganization(trx, { ...values, id }, fields)
         await audit.add(caller, { action: 'organization.create', userId: ownerId, organizationId: id }, trx)
         await storeEvent(trx, 'organization.created', id, eventOf(created, caller))
         await join(trx, caller, created, { userId: ownerId, role: OWNER })
         await requireOwner(trx, id)
-        if (once) await storeCreation(trx, id, once)
+        if (once) await storeCreation(trx, id, once, fields)
         await caller.confirm()
-        return created
+        return show(caller, created)
       })
     },
 
     /** Returns an organisation again that was created with an idempotency key, as it was then. */
     restoreCreated (caller: Caller, stored: StoredResult): OrganizationRow {
       caller.authorize('organizations:create')
-      return restoreOrganization(stored)
+      return show(caller, restoreOrganization(stored))
     },
 
     /** Changes an organisation. Throws `InvalidInput`, `SlugTaken`, `PreconditionFailed`. */
     async update (caller: Caller, id: string, given: PatchOrganization, match?: Match): Promise<OrganizationRow> {
       const changes = {
-        ...given.name !== undefined && { name: given.name }, ...given.slug !== undefined && { slug: given.slug },
+        ...given.name !== undefined && { name: given.name },
+        ...given.slug !== undefined && { slug: given.slug },
+        ...fieldsIn(caller, given),
       }
       checkOrganization(changes)
       return db.transaction().execute(async (trx) => {
         const { organization } = await lock(trx, caller, 'organizations:update', id)
         if (!permits(match, organization.rowVersion)) throw new PreconditionFailed()
-        if (Object.keys(changes).length === 0) return organization
-        const updated = await updateOrganization(trx, organization.id, changes)
+        if (Object.keys(changes).length === 0) return show(caller, organization)
+        const updated = await updateOrganization(trx, organization.id, changes, fields)
         await audit.add(caller, { action: 'organization.update', organizationId: updated.id }, trx)
         await storeEvent(trx, 'organization.updated', updated.id, eventOf(updated, caller))
         await caller.confirm()
-        return updated
+        return show(caller, updated)
       })
     },
 
@@ -323,9 +362,9 @@ export function createOrganizations (
      * `OrganizationInUse`, `PreconditionFailed`, and what a hook of the host throws.
      */
     async delete (caller: Caller, id: string, match?: Match): Promise<void> {
-      const { organization: { rowVersion, ...organization } } = await read(caller, 'organizations:delete', id)
+      const { organization } = await readWhole(caller, 'organizations:delete', id)
       await stepUp.require(caller)
-      await hooks.check('beforeOrganizationDelete', organization, caller)
+      await hooks.check('beforeOrganizationDelete', viewOf(HOST).show(organization), caller)
       const ended = await db.transaction().execute(async (trx) => {
         const { organization } = await lock(trx, caller, 'organizations:delete', id)
         if (!permits(match, organization.rowVersion)) throw new PreconditionFailed()
@@ -347,7 +386,7 @@ export function createOrganizations (
         ? await readMembers(membersKey(organizationId, query), caller.client).catch(throwUnavailable)
         : await searchMembers(db, organizationId, { ...query, q })
       await caller.confirm()
-      return { rows: rows.map((member) => show(caller, standing, member)), next }
+      return { rows: rows.map((member) => showMember(caller, standing, member)), next }
     },
 
     /** Returns a member. Throws `MembershipNotFound`. */
@@ -355,7 +394,7 @@ export function createOrganizations (
       const standing = await read(caller, 'members:list', id)
       const member = await getMember(db, standing.organization.id, userId)
       await caller.confirm()
-      return show(caller, standing, member)
+      return showMember(caller, standing, member)
     },
 
     /**
@@ -381,7 +420,7 @@ export function createOrganizations (
         await caller.confirm()
         return getMember(trx, organization.id, userId)
       })
-      return show(caller, standing, member)
+      return showMember(caller, standing, member)
     },
 
     /**
@@ -415,7 +454,7 @@ export function createOrganizations (
         return { standing, member: { ...member, ...replaced }, former: member.id }
       })
       if (former !== undefined) sessions.markEnded([former])
-      return show(caller, standing, member)
+      return showMember(caller, standing, member)
     },
 
     /**

@@ -147,7 +147,9 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
         if (dropped > 0) {
           log.error(
             { ...backlog, events: dropped },
-            'Events were dropped, because too many about one user wait for this consumer'
+            backlog.userId === null
+              ? 'Events of the account log about nobody were dropped, because too many wait for this consumer'
+              : 'Events were dropped, because too many about one user wait for this consumer'
           )
         }
       }

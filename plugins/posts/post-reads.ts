@@ -1,9 +1,9 @@
-import { batchLists, batchCalls, type Client } from '../../db/batching/batching.ts'
+import { SLOW_LISTS_IN_FLIGHT, batchLists, batchCalls, type Client } from '../../db/batching/batching.ts'
 import {
-  MAX_BYTES_PER_STATEMENT, findPosts, listPosts, listPostsOfAuthors, listWholePosts, type AuthorPostsKey,
-  type ListedPost, type ListPostsQuery,
+  MAX_BYTES_PER_STATEMENT, findPosts, listPosts, listPostsOfAuthors, postFields, toWholePosts, type AuthorPostsKey,
+  type ListedPage, type ListedPost, type ListPostsQuery, type PostPage,
 } from '../../db/posts/posts.ts'
-import { searchPosts, type FoundPosts, type SearchPostsQuery } from '../../db/posts/search-posts.ts'
+import { readExcerpts, searchPosts, type SearchPostsQuery } from '../../db/posts/search-posts.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { BatchTelemetry } from '../../db/telemetry/batch.ts'
 import type { Deadlines } from '../../schema/options/deadlines.ts'
@@ -41,6 +41,10 @@ export function createPostReads (db: Database, { batch, deadlines, listsInFlight
     size: MAX_BYTES_PER_STATEMENT, weigh: bytesOf, timeoutMs: deadlines.largeRead, telemetry: batch('posts.read-large'),
   })
 
+  const search = (query: SearchPostsQuery) => searchPosts(db, query, deadlines.postSearch)
+  const readWhole = async (page: Promise<ListedPage>): Promise<PostPage> =>
+    toWholePosts(db, await page, MAX_BYTES_PER_PAGE)
+
   return {
     /** Returns a post, or undefined if the id is unknown or malformed. */
     read: batchCalls(
@@ -54,12 +58,24 @@ export function createPostReads (db: Database, { batch, deadlines, listsInFlight
 
     /** Returns a page of whole posts, which requests that wait for the same page share. */
     listWhole: batchLists(
-      (query: Omit<ListPostsQuery, 'fields'>) => listWholePosts(db, query, MAX_BYTES_PER_PAGE),
+      (query: Omit<ListPostsQuery, 'fields'>) => readWhole(listPosts(db, { ...query, fields: postFields })),
       { telemetry: batch('posts.list-whole'), timeoutMs, ...listsInFlight !== undefined && { inFlight: listsInFlight } }
     ),
 
-    /** Returns a page of posts whose titles contain a text, with the beginnings of their contents. */
-    search: (query: SearchPostsQuery): Promise<FoundPosts> => searchPosts(db, query),
+    /**
+     * Returns a page of the posts that have some words, newest first. It may have fewer posts than requested although
+     * another page follows. Rejects with `SearchNotReady`.
+     */
+    search: batchLists(search, { telemetry: batch('posts.search'), timeoutMs, inFlight: SLOW_LISTS_IN_FLIGHT }),
+
+    /** Returns a page of a search with whole posts. */
+    searchWhole: batchLists(
+      (query: Omit<SearchPostsQuery, 'fields'>) => readWhole(search({ ...query, fields: postFields })),
+      { telemetry: batch('posts.search-whole'), timeoutMs, inFlight: SLOW_LISTS_IN_FLIGHT }
+    ),
+
+    /** Returns how the contents of posts begin, by their ids. */
+    readExcerpts: (ids: readonly string[]): Promise<Map<string, string>> => readExcerpts(db, ids),
 
     /** Returns the newest posts of an author, who must exist. The contents of a long list are null, see `complete`. */
     listOfAuthor: batchCalls(

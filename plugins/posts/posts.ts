@@ -14,6 +14,7 @@ import { createRecentRejections } from '../support/recent-rejections.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 import { createDrafts } from './drafts.ts'
 import { findUnpublished } from './find-post.ts'
+import { keepPostIndex } from './post-index.ts'
 import { createPostReads } from './post-reads.ts'
 import { actorOf } from './writer.ts'
 
@@ -25,10 +26,12 @@ export type PostRecords = ReturnType<typeof createPosts>
 
 /** Reads and writes posts, with statements that concurrent requests share (docs/speed.md, points 2 and 3). */
 export function createPosts (core: Core) {
-  const { lifecycle, database: { db, reads, newId, writeInTime }, telemetry: { batch }, options } = core
+  const { lifecycle, database, telemetry: { batch }, options } = core
+  const { db, reads, newId, writeInTime } = database
   const { schema, emitter, postsPerHour: perHour, deadlines } = options
   purgeRegularly(lifecycle, 'deletions of posts', PURGE_SECONDS, () => forgetDeletions(db, PURGE_BATCH_SIZE))
   purgeRegularly(lifecycle, 'numbers of posts in past hours', PURGE_SECONDS, () => deleteOldRates(db, PURGE_BATCH_SIZE))
+  const wakeIndex = keepPostIndex({ lifecycle, database })
   // A client that does not stop costs one statement a second rather than one for each post.
   const rejections = createRecentRejections({ Rejection: TooManyPosts, after: 1, maxMs: 1000 })
 
@@ -44,6 +47,7 @@ export function createPosts (core: Core) {
   )
 
   function announce (): void {
+    wakeIndex()
     emitter?.emit({ topic: channelOf(schema, 'post_created') }, (err) => {
       if (err) lifecycle.log.warn({ err }, 'New posts could not be announced to other nodes')
     })

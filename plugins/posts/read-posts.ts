@@ -1,6 +1,5 @@
-import type { AuthorPostsKey, ListedPost, ListPostsQuery, PostPage, PostRow } from '../../db/posts/posts.ts'
+import type { AuthorPostsKey, ListedPage, ListedPost, ListPostsQuery, PostPage, PostRow } from '../../db/posts/posts.ts'
 import type { DraftRow, ListDraftsQuery } from '../../db/posts/drafts.ts'
-import type { FoundPosts, SearchPostsQuery } from '../../db/posts/search-posts.ts'
 import type { Page } from '../../db/tables/page.ts'
 import { isGranted } from '../../schema/options/policy.ts'
 import type { Caller } from '../access/caller.ts'
@@ -8,6 +7,15 @@ import { denialOf } from '../access/policy.ts'
 import type { Drafts } from './drafts.ts'
 import { findUnpublished } from './find-post.ts'
 import type { PostRecords } from './posts.ts'
+
+/** What a list or a search of posts is asked for. */
+export interface PostQuery extends ListPostsQuery {
+  /** The words that a post must have in its title or content. The last one may be the beginning of a word. */
+  q?: string | undefined
+}
+
+const isSearch = <Query extends { q?: string | undefined }>(query: Query): query is Query & { q: string } =>
+  query.q !== undefined
 
 export type PostReads = ReturnType<typeof createReadPosts>
 
@@ -55,31 +63,32 @@ export function createReadPosts (records: PostRecords['costly'], drafts: Drafts)
       return post
     },
 
-    /** Returns a page of posts, newest first. The contents of a long page are null, see `complete`. */
-    async list (caller: Caller, query: ListPostsQuery): Promise<Page<ListedPost>> {
+    /**
+     * Returns a page of posts, newest first. The contents of a long page are null, see `complete`. That of a search may
+     * have fewer posts than requested although another page follows. Throws `SearchNotReady`.
+     */
+    async list (caller: Caller, query: PostQuery): Promise<ListedPage> {
       caller.authorize('posts:read', { ownerId: query.authorId })
-      const page = await records.list(query, caller.client)
+      const page = await (isSearch(query) ? records.search(query, caller.client) : records.list(query, caller.client))
       await caller.confirm()
       return page
     },
 
     /** Returns a page of whole posts. One with more than 4 MiB of content has fewer. Requests may share it. */
-    async listWhole (caller: Caller, query: Omit<ListPostsQuery, 'fields'>): Promise<PostPage> {
+    async listWhole (caller: Caller, query: Omit<PostQuery, 'fields'>): Promise<PostPage> {
       caller.authorize('posts:read', { ownerId: query.authorId })
-      const page = await records.listWhole(query, caller.client)
+      const page = await (isSearch(query)
+        ? records.searchWhole(query, caller.client)
+        : records.listWhole(query, caller.client))
       await caller.confirm()
       return page
     },
 
-    /**
-     * Returns a page of posts whose titles contain a text, with the beginnings of their contents, for those who look
-     * after them.
-     */
-    async search (caller: Caller, query: SearchPostsQuery): Promise<FoundPosts> {
-      caller.authorize('posts:read', { ownerId: query.authorId })
-      const page = await records.search(query)
+    /** Returns how the contents of the posts of a list begin, by their ids. */
+    async readExcerpts (caller: Caller, posts: readonly ListedPost[]): Promise<Map<string, string>> {
+      const excerpts = await records.readExcerpts(posts.map(({ id }) => id))
       await caller.confirm()
-      return page
+      return excerpts
     },
 
     /** Returns the newest posts of an author, who must exist. The contents of a long list are null, see `complete`. */

@@ -216,7 +216,11 @@ export type Query = {
   users: UserConnection;
   /** Returns a post, or null if it does not exist. */
   post?: Maybe<Post>;
-  /** Returns a page of posts, newest first. `first` is at most 100. */
+  /**
+   * Returns a page of posts, newest first. `first` is at most 100. With `q`, only posts that have all these words in their title or
+   * content, the last of which may be the beginning of a word. Such a page may have fewer posts, or none, although
+   * `hasNextPage` is true: `endCursor` leads on.
+   */
   posts: PostConnection;
   /** Returns a page of the drafts of the user to whom the bearer token belongs, newest first. `first` is at most 100. */
   drafts: PostConnection;
@@ -255,6 +259,7 @@ export type QueryPostArgs = {
 
 export type QueryPostsArgs = {
   authorId?: InputMaybe<Scalars['ID']['input']>;
+  q?: InputMaybe<Scalars['String']['input']>;
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
 };

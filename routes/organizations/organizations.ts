@@ -1,11 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { OrganizationRow } from '../../db/organizations/organizations.ts'
+import type { Caller } from '../../plugins/access/caller.ts'
 import { describeTag } from '../../plugins/http/docs.ts'
 import { addJsonParser, forbidStoring } from '../../plugins/http/requests.ts'
 import { addVary } from '../../plugins/http/vary.ts'
 import { decodeCursor, encodeCursor } from '../../schema/http/cursor.ts'
-import { combinedTag, entityTag, pageTag, readIfMatch } from '../../schema/http/entity-tag.ts'
+import { combinedTag, pageTag, readIfMatch } from '../../schema/http/entity-tag.ts'
 import { IDEMPOTENT } from '../../schema/http/idempotency.ts'
 import { IdParams, PreconditionHeaders } from '../../schema/http/params.ts'
 import { examples, FAILURES, failures, HEADERS, NoContent, NotModified, STEP_UP } from '../../schema/http/reply.ts'
@@ -153,7 +154,9 @@ const organizationRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.get('/organizations', {
     schema: schemas.list, exposeHeadRoute: true, onRequest: [authenticate, requireGranted('organizations:read')],
   }, onList)
-  app.post('/organizations', { schema: schemas.create, onRequest: allow('organizations:create') }, onCreate)
+  app.post('/organizations', {
+    schema: schemas.create, onRequest: allow('organizations:create'), preValidation: dropIgnored,
+  }, onCreate)
   app.get('/organizations/:id', { schema: schemas.read, exposeHeadRoute: true, onRequest: authenticate }, onRead)
   app.delete('/organizations/:id', { schema: schemas.delete, onRequest: authenticate }, onDelete)
   app.get('/organizations/:id/members', {
@@ -172,7 +175,9 @@ const organizationRoutes: FastifyPluginAsyncTypebox = async (app) => {
   await app.register(async (app) => {
     addJsonParser(app, MERGE_PATCH)
     app.patch('/organizations/:id', {
-      schema: schemas.patch, onRequest: [...allowIn('organizations:update'), requirePatchType],
+      schema: schemas.patch,
+      onRequest: [...allowIn('organizations:update'), requirePatchType],
+      preValidation: dropIgnored,
     }, onPatch)
     app.patch('/organizations/:id/members/:userId', {
       schema: schemas.patchMember, onRequest: [...allowIn('members:update'), requirePatchType],
@@ -180,19 +185,27 @@ const organizationRoutes: FastifyPluginAsyncTypebox = async (app) => {
   })
   await app.register(invitationRoutes, { allowIn })
 
+  // Before the body is validated, because the values of fields that the caller may not write do not matter.
+  async function dropIgnored (request: FastifyRequest): Promise<void> {
+    request.body = organizations.withoutIgnored(callerOf(request), request.body)
+  }
+
   async function onListOwn (request: RequestOf<typeof schemas.own>, reply: ReplyOf<typeof schemas.own>) {
-    const listed = await organizations.listOf(callerOf(request), actorOf(request).id)
+    const caller = callerOf(request)
+    const listed = await organizations.listOf(caller, actorOf(request).id)
     addVary(reply, 'Authorization')
-    if (revalidate(request, reply, pageTag(listed, 'own organizations 1'))) return sendNotModified(request, reply)
+    const { key } = organizations.viewOf(caller)
+    if (revalidate(request, reply, pageTag(listed, 'own organizations 1', key))) return sendNotModified(request, reply)
     return listed
   }
 
   async function onList (request: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
     const { q, limit, after } = request.query
-    const { rows, next } =
-      await organizations.list(callerOf(request), { q, limit, after: after && decodeCursor(after) })
+    const caller = callerOf(request)
+    const { rows, next } = await organizations.list(caller, { q, limit, after: after && decodeCursor(after) })
     addVary(reply, 'Authorization')
-    const isCurrent = revalidate(request, reply, tagOf(rows, `organizations ${next}`))
+    const { key } = organizations.viewOf(caller)
+    const isCurrent = revalidate(request, reply, tagOf(rows, `organizations ${next} ${key}`))
     linkNextPage(reply, path, { q, limit }, next && encodeCursor(next))
     return isCurrent ? sendNotModified(request, reply) : [...rows]
   }
@@ -203,20 +216,27 @@ const organizationRoutes: FastifyPluginAsyncTypebox = async (app) => {
       operate: (key) => organizations.create(caller, request.body, { once: key }),
       restore: (stored) => organizations.restoreCreated(caller, stored),
     })
-    return reply.code(201).header('location', `${path}/${created.id}`).send(showTagged(created, reply))
+    return reply.code(201).header('location', `${path}/${created.id}`).send(showTagged(caller, created, reply))
   }
 
   async function onRead (request: RequestOf<typeof schemas.read>, reply: ReplyOf<typeof schemas.read>) {
-    const organization = await organizations.get(callerOf(request), idOf(request))
+    const caller = callerOf(request)
+    const organization = await organizations.get(caller, idOf(request))
     addVary(reply, 'Authorization')
-    if (revalidate(request, reply, entityTag(organization.rowVersion))) return sendNotModified(request, reply)
+    const { tagOf } = organizations.viewOf(caller)
+    if (revalidate(request, reply, tagOf(organization))) return sendNotModified(request, reply)
     return organization
   }
 
   async function onPatch (request: RequestOf<typeof schemas.patch>, reply: ReplyOf<typeof schemas.patch>) {
     const { body, headers } = request
-    const match = readIfMatch(headers['if-match'])
-    return showTagged(await organizations.update(callerOf(request), idOf(request), body, match), reply)
+    const [caller, match] = [callerOf(request), readIfMatch(headers['if-match'])]
+    return showTagged(caller, await organizations.update(caller, idOf(request), body, match), reply)
+  }
+
+  function showTagged (caller: Caller, organization: OrganizationRow, reply: FastifyReply): OrganizationRow {
+    reply.header('etag', organizations.viewOf(caller).tagOf(organization))
+    return organization
   }
 
   async function onDelete (request: RequestOf<typeof schemas.delete>, reply: ReplyOf<typeof schemas.delete>) {
@@ -266,10 +286,5 @@ const organizationRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
 const tagOf = (rows: readonly OrganizationRow[], variant: string): string =>
   combinedTag([variant, ...rows.flatMap(({ id, rowVersion }) => [id, rowVersion])])
-
-function showTagged (organization: OrganizationRow, reply: FastifyReply): OrganizationRow {
-  reply.header('etag', entityTag(organization.rowVersion))
-  return organization
-}
 
 export default organizationRoutes

@@ -12,7 +12,7 @@ import { IDEMPOTENT, IdempotencyKeyInUse } from '../../schema/http/idempotency.t
 import { IdParams, PreconditionHeaders } from '../../schema/http/params.ts'
 import { examples, FAILURES, failures, HEADERS, NoContent, NotModified } from '../../schema/http/reply.ts'
 import {
-  AlreadyPublished, ListPosts, NewPost, PatchPost, Post, PostList, PostNotFound,
+  AlreadyPublished, ListPosts, NewPost, PatchPost, Post, PostList, PostNotFound, SearchNotReady,
 } from '../../schema/posts/post.ts'
 import { revalidate, sendNotModified } from '../http/conditional-request.ts'
 import { createOnce } from '../http/idempotency-key.ts'
@@ -33,9 +33,10 @@ const schemas = {
     tags,
     operationId: 'listPosts',
     summary: 'List posts, by default newest first',
-    description: 'With `Prefer: handling=strict`, unknown parameters are errors. A page with more than 4 MiB of content has fewer posts than `limit`.',
+    description: 'With `Prefer: handling=strict`, unknown parameters are errors. A page with more than 4 MiB of content has fewer posts than `limit`. So may that of a search, also none: as long as there is a `Link`, the next page may have more.',
     querystring: ListPosts,
     [HEADERS]: Object.fromEntries([200, 304, 400, 401, 412, 500, 503].map((status) => [status, ['Preference-Applied']])),
+    [FAILURES]: examples(new SearchNotReady()),
     response: { 200: PostList, 304: NotModified, ...failures(400, 401, 403, 412) },
   },
   create: {
@@ -133,9 +134,10 @@ const postRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onList (request: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
-    const { query, query: { authorId, since, sort, limit, after } } = request
+    const { query, query: { authorId, q, since, sort, limit, after } } = request
     const page = await reads.listWhole(readerOf(request), {
       authorId: authorId?.toLowerCase(),
+      ...q !== undefined && { q },
       since: since && readInstant(since),
       isOldestFirst: sort === 'createdAt',
       limit,

@@ -333,7 +333,7 @@ function isTagged (status: string, { responses }: Operation): boolean {
   return '304' in responses || media.some(({ schema }) => TAGGED.has(`${schema?.title}`))
 }
 
-const validatorKeywords = new Set(['text', 'trim', 'asciiDomain', 'normalized', 'uncommon', 'notNull', 'userField'])
+const validatorKeywords = new Set(['text', 'trim', 'asciiDomain', 'normalized', 'uncommon', 'notNull', 'hostField'])
 // Their values are data. Its members may have the names of keywords.
 const dataKeywords = new Set(['default', 'enum', 'example', 'examples'])
 

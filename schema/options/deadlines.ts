@@ -34,6 +34,7 @@ export const Deadlines = Type.Object({
   // Requests.
   batch: ms(1000, 'A read or write waits for the batch that it shares'),
   largeRead: ms(5000, 'The same for the contents of large posts'),
+  postSearch: ms(20, 'A search of posts looks through another part of them'),
   idempotency: ms(1000, 'A repeated request waits for the first one'),
   graphqlOperation: ms(1000, 'A costly GraphQL operation waits for its turn'),
   userPurge: ms(3000, 'The deletion of a user waits for the removal of its rows'),

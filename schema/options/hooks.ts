@@ -3,6 +3,7 @@ import { defineError } from '../http/errors.ts'
 import type { Actor } from './policy.ts'
 import type { Visibility } from '../uploads/upload.ts'
 import type { CreateUser, PatchUser, UsherUser } from '../users/users.ts'
+import type { NewOrganizationFieldValues, OrganizationFieldValues } from '../organizations/organization-fields.ts'
 import type { ChangedFieldValues, NewFieldValues } from '../users/user-fields.ts'
 
 /**
@@ -67,10 +68,16 @@ export interface UsherPost {
 }
 
 /** An organisation to be founded. */
-export interface HookOrganization { name: string, slug: string }
+export type HookOrganization = { name: string, slug: string } & NewOrganizationFieldValues
 
-/** An organisation as it is stored. */
-export interface UsherOrganization { id: string, name: string, slug: string, createdAt: Date, updatedAt: Date }
+/** An organisation without the fields of the host. */
+interface OwnMembers { id: string, name: string, slug: string, createdAt: Date, updatedAt: Date }
+
+/** An organisation as it is stored, with the fields that the host has registered. */
+export type UsherOrganization = OwnMembers & OrganizationFieldValues
+
+/** An organisation as an actor sees it, who may not see every field. */
+export type ShownOrganization = OwnMembers & Partial<OrganizationFieldValues>
 
 /** A user who is about to become a member of an organisation. */
 export interface HookMember { organizationId: string, userId: string, role: string }

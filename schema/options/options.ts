@@ -3,6 +3,7 @@ import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
 import { BreachedPasswords, type GivenBreachedPasswords } from './breached-passwords.ts'
 import { Deadlines } from './deadlines.ts'
+import type { FieldsSchema } from '../fields/fields.ts'
 import type { GivenGraphql, HostGraphql } from '../graphql/host-graphql.ts'
 import type { Hooks } from './hooks.ts'
 import { GraphqlLimits, LiveLimits, ThrottleLimits, type GivenLimits } from './limits.ts'
@@ -21,7 +22,7 @@ import { signingAlgorithms, type SigningAlgorithm } from './signing-algorithm.ts
 import { Email, NewPassword } from '../strings/text.ts'
 import type { ShownSetting } from '../admin/admin.ts'
 import type { ClaimsOf } from '../access/claims.ts'
-import type { FieldsSchema, UserFields } from '../users/user-fields.ts'
+import type { UserFields } from '../users/user-fields.ts'
 import type { Webhook, WebhookOptions } from './webhooks.ts'
 
 const MIB = 1024 * 1024

@@ -1,5 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
+import type { FieldsSchema } from '../fields/fields.ts'
 import { createParser } from '../http/validator.ts'
+import { readOrganizationFields, type OrganizationFields } from '../organizations/organization-fields.ts'
 import type { Actor, Policy, Rule } from './policy.ts'
 
 /** What a member of an organisation may do in it (contract 19.4). */
@@ -44,12 +46,18 @@ export interface GivenOrganizations extends Given {
    * `admin` and `member` may be named, to give them further ones.
    */
   roles?: Readonly<Record<string, readonly string[]>> | undefined
+  /**
+   * Fields to add to organisations: a TypeBox object, whose members say with `x-read` and `x-write` who may read and
+   * write them.
+   */
+  fields?: FieldsSchema | undefined
 }
 
 /** The option `organizations` with its defaults. */
 export interface Organizations extends Readonly<Static<typeof Settings>> {
   /** The actions of each role, in the order of their rank. */
   readonly roles: ReadonlyMap<string, ReadonlySet<string>>
+  readonly fields: OrganizationFields
 }
 
 /** The role that an organisation always has (contract 19.6). */
@@ -65,11 +73,13 @@ export function readOrganizations (
   given: GivenOrganizations | boolean | undefined, known: ReadonlySet<string>
 ): Organizations | undefined {
   if (given === undefined || given === false) return undefined
-  const { roles, ...settings } = given === true ? {} as GivenOrganizations : given
+  const { roles, fields, ...settings } = given === true ? {} as GivenOrganizations : given
   const unknown = Object.keys(settings).find((name) => !settingNames.includes(name))
-  if (unknown !== undefined) throw problem(`has no member ${unknown}: there are ${[...settingNames, 'roles'].join(', ')}`)
+  if (unknown !== undefined) throw problem(`has no member ${unknown}: there are ${[...settingNames, 'roles', 'fields'].join(', ')}`)
   const present = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined))
-  return Object.freeze({ ...parse(present), roles: readRoles(roles, known) })
+  return Object.freeze({
+    ...parse(present), roles: readRoles(roles, known), fields: readOrganizationFields(fields),
+  })
 }
 
 function parse (settings: object): Static<typeof Settings> {

@@ -2,7 +2,8 @@ import type { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import type { EventHandler, EventName, FailedDelivery } from '../outbox/events.ts'
 import type { CreateInvitation, CreateOrganization, PatchOrganization } from '../organizations/organizations.ts'
-import type { UsherOrganization, UsherPost } from './hooks.ts'
+import type { ChangedOrganizationFieldValues, NewOrganizationFieldValues } from '../organizations/organization-fields.ts'
+import type { ShownOrganization, UsherOrganization, UsherPost } from './hooks.ts'
 import type { UsherMetric } from './metrics.ts'
 import type { OrganizationAction } from './organizations.ts'
 import type { Action, Actor, HostAction, ReadAction, Resource } from './policy.ts'
@@ -320,12 +321,21 @@ export interface UploadOperations {
   readonly links: Readonly<UploadLinkOperations>
 }
 
-/** An organisation of a user, with the user's role in it. */
-export interface UsherOwnOrganization extends UsherOrganization {
+/** The role of a user in an organisation. */
+interface OwnRole {
   role: string
   /** The id of the membership. With another role it is another one. */
   membershipId: string
 }
+
+/** An organisation of a user, with the user's role in it. */
+export type UsherOwnOrganization = UsherOrganization & OwnRole
+
+/** The same as an actor sees it. */
+export type ShownOwnOrganization = ShownOrganization & OwnRole
+
+/** What an organisation is founded with. */
+export type NewUsherOrganization = CreateOrganization & NewOrganizationFieldValues & { ownerId?: string | undefined }
 
 /** A member of an organisation. */
 export interface UsherMember {
@@ -397,22 +407,27 @@ export interface OrganizationOperations {
    * service may found one. Throws 400 `INVALID_INPUT`, 404 `USER_NOT_FOUND`, 409 `SLUG_TAKEN`, `USER_DISABLED` and
    * `TOO_MANY_ORGANIZATIONS`; for an actor also 403 `EMAIL_NOT_VERIFIED`.
    */
-  create (
-    organization: CreateOrganization & { ownerId?: string | undefined }, options?: CallOptions
-  ): Promise<UsherOrganization>
+  create (organization: NewUsherOrganization): Promise<UsherOrganization>
+  create (organization: NewUsherOrganization, options: CallOptions): Promise<ShownOrganization>
   /** Returns an organisation. Throws 404 `ORGANIZATION_NOT_FOUND`, also for an actor who is no member. */
-  get (id: string, options?: CallOptions): Promise<UsherOrganization>
+  get (id: string): Promise<UsherOrganization>
+  get (id: string, options: CallOptions): Promise<ShownOrganization>
   /**
    * Returns a page of all organisations, newest first, or of those whose name or slug begins with `q`. Only the host
    * and admins of the service may do it. Throws 400 `INVALID_INPUT`.
    */
+  list (query?: PageQuery & { q?: string | undefined }): Promise<UsherPage<UsherOrganization>>
   list (
-    query?: PageQuery & { q?: string | undefined }, options?: CallOptions
-  ): Promise<UsherPage<UsherOrganization>>
+    query: (PageQuery & { q?: string | undefined }) | undefined, options: CallOptions
+  ): Promise<UsherPage<ShownOrganization>>
   /** Returns the organisations of a user with the user's role in each, the one joined last first. */
-  listOf (userId: string, options?: CallOptions): Promise<UsherOwnOrganization[]>
+  listOf (userId: string): Promise<UsherOwnOrganization[]>
+  listOf (userId: string, options: CallOptions): Promise<ShownOwnOrganization[]>
   /** Changes the members that are given. Throws 400 `INVALID_INPUT`, 404 `ORGANIZATION_NOT_FOUND`, 409 `SLUG_TAKEN`. */
-  update (id: string, changes: PatchOrganization, options?: CallOptions): Promise<UsherOrganization>
+  update (id: string, changes: PatchOrganization & ChangedOrganizationFieldValues): Promise<UsherOrganization>
+  update (
+    id: string, changes: PatchOrganization & ChangedOrganizationFieldValues, options: CallOptions
+  ): Promise<ShownOrganization>
   /**
    * Deletes an organisation with its memberships, which end on every node. Throws 404 `ORGANIZATION_NOT_FOUND`, 409
    * `ORGANIZATION_IN_USE`; for an actor also 403 `STEP_UP_REQUIRED`.

@@ -1,4 +1,4 @@
-import { eventNames, type EventName } from '../outbox/events.ts'
+import { defaultEventNames, eventNames, type EventName } from '../outbox/events.ts'
 
 const WEBHOOKS = 100
 const SECRETS = 10
@@ -11,7 +11,7 @@ export interface WebhookOptions {
    * verify with any.
    */
   secret: string | readonly string[]
-  /** The names of the events to send. All by default. */
+  /** The names of the events to send. By default all but those of the account log, `audit.*`. */
   events?: readonly EventName[] | undefined
   /**
    * Identifies the webhook in the database. By default that is the URL; with a name, the URL may change without losing
@@ -66,7 +66,7 @@ export function readWebhooks (given: unknown = []): readonly Webhook[] {
 
 function readWebhook (what: string, given: unknown): Webhook {
   if (typeof given !== 'object' || given === null) throw new Error(`${what} must be an object with url and secret`)
-  const { url, secret, events = eventNames, name, allowPrivateAddresses = false } =
+  const { url, secret, events = defaultEventNames, name, allowPrivateAddresses = false } =
     given as Record<keyof WebhookOptions, unknown>
   const unknown = Object.keys(given).find((member) => !members.includes(member as keyof WebhookOptions))
   if (unknown !== undefined) throw new Error(`${what} has an unknown member ${unknown}`)

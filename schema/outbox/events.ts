@@ -1,7 +1,8 @@
 import { Type, type Static, type TObject, type TProperties } from '@sinclair/typebox'
+import { AuditEntry } from '../audit/audit.ts'
 import type { Visibility } from '../uploads/upload.ts'
 import { eventProperties } from '../users/members.ts'
-import { Id, Instant } from '../strings/text.ts'
+import { Id, Instant, nullable } from '../strings/text.ts'
 import { credentialKinds, type CredentialKind } from '../sign-in/ways.ts'
 
 export type { CredentialKind }
@@ -35,10 +36,11 @@ const ofOrganization = { organizationId: Id, name: Type.String(), slug: Type.Str
 const ofMembership = { organizationId: Id, membershipId: Id, userId: Id, role: Type.String() }
 const ofInvitation = { organizationId: Id, invitationId: Id, email: Type.String(), role: Type.String() }
 const ofPost = { postId: Id, authorId: Id, title: Type.String() }
+const { id: entryId, at: _, ...ofEntry } = AuditEntry.properties
 
 /**
- * What the events of each name carry as `data` (contract 12.5). They never carry passwords, hashes, tokens, addresses
- * of clients or the contents of posts and uploads.
+ * What the events of each name carry as `data` (contract 12.5). They never carry passwords, hashes, tokens or the
+ * contents of posts and uploads, and addresses of clients only where the name begins with `audit.` (contract 23.4).
  */
 export const eventData = {
   'user.created': data(ofUser),
@@ -66,11 +68,22 @@ export const eventData = {
   'invitation.created': data(ofInvitation),
   'invitation.accepted': data(ofInvitation),
   'invitation.withdrawn': data(ofInvitation),
+  // Not for failed logins.
+  'audit.created': Type.Object({ entryId, ...ofEntry }),
+  'audit.logins-failed': data({
+    minute: Type.String({ format: 'date-time', description: 'When the minute began' }),
+    network: nullable('An IPv4 address or the /64 of an IPv6 address; null for all that have no event of their own'),
+    count: Type.Integer({ description: 'How many logins have failed' }),
+    networks: Type.Integer({ description: 'From how many networks' }),
+  }),
 } satisfies Record<string, TObject>
 
 export type EventName = keyof typeof eventData
 
 export const eventNames = Object.keys(eventData) as EventName[]
+
+/** The names of the events that a webhook gets which names none: not those of the account log, with its addresses. */
+export const defaultEventNames: readonly EventName[] = eventNames.filter((name) => !name.startsWith('audit.'))
 
 /** The `data` of an event. */
 export type EventData<Name extends EventName> = Static<typeof eventData[Name]>
@@ -88,7 +101,10 @@ export type UsherEvent<Name extends EventName = EventName> = {
     readonly type: Each
     /** When it happened, by the clock of the database. */
     readonly timestamp: Date
-    /** The id of the user, the post, the upload or the organisation. Events of a subject are delivered in order. */
+    /**
+     * The id of the user, the post, the upload, the organisation or the entry of the account log. Events of a subject
+     * are delivered in order.
+     */
     readonly subject: string
     readonly data: EventData<Each>
   }

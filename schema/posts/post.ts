@@ -18,6 +18,9 @@ export const CursorTooOld =
     'CURSOR_TOO_OLD', 'Deletions of posts are known for 30 days, and this cursor is older: start again without it', 410
   )
 
+export const SearchNotReady =
+  defineError('SEARCH_NOT_READY', 'The words of many posts are not in the index yet, try again later', 503)
+
 /**
  * A user has created as many posts as they may in an hour. `retryAfter` is the number of seconds until that hour ends.
  */
@@ -82,9 +85,18 @@ const After = Type.String({ format: 'post-cursor', description: 'The cursor of a
 
 const OfAuthor = Type.Optional(line({ description: 'Only posts of this user' }))
 
+/** What a search of posts looks for (contract 22.3). */
+export const PostSearch = line({
+  trim: true,
+  minLength: 1,
+  maxLength: 100,
+  description: 'Only posts that have all these words in their title or content, regardless of case. The last one may be the beginning of a word',
+})
+
 /** The query of GET /api/posts (contract 22.2). */
 export const ListPosts = Type.Object({
   authorId: OfAuthor,
+  q: Type.Optional(PostSearch),
   since: Type.Optional(Type.String({
     format: 'date-time', description: 'Only posts that were created at this time (RFC 3339) or later',
   })),

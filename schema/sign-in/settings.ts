@@ -1,5 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { labelOf, type UserField } from '../users/user-fields.ts'
+import { labelOf } from '../fields/fields.ts'
+import type { UserField } from '../users/user-fields.ts'
 import { ProviderList } from './providers.ts'
 
 /** What a form needs of a field: keywords of JSON schemas. */

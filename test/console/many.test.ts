@@ -183,18 +183,32 @@ t.test('18.5 files are searched by their names, public images have a picture, an
   t.strictSame(Object.keys(await picksOf(`/console/uploads?q=${word}`)), [text])
 })
 
-t.test('18.5 a search looks through a part of the list, and the next page goes on there', async (t) => {
+t.test('18.5 posts are found by words of their titles and contents', async (t) => {
   const author = await createUser()
+  const word = `x${randomUUID().slice(0, 8)}`
+  const post = await createPost(usher, author, `About ${word}s`)
+  for (const q of [word, `words ${word}`, `${word}s words`]) {
+    t.match((await read(`/console/posts?q=${encodeURIComponent(q)}&author=${author.id}`, cookie)).body, post, q)
+  }
+  t.match((await read(`/console/posts?q=${word.slice(1)}&author=${author.id}`, cookie)).body, 'No post')
+  t.equal((await read(`/console/posts?q=${'x'.repeat(101)}`, cookie)).statusCode, 400)
+})
+
+t.test('18.5 a search for files looks through a part of the list, and the next page goes on there', async (t) => {
+  const owner = await createUser()
   const word = randomUUID().slice(0, 8)
-  const old = await createPost(usher, author, `${word} old`)
-  await sql`insert into posts (id, author_id, title, content)
-    select gen_random_uuid(), ${author.id}, 'Filler', 'Words' from generate_series(1, 5000)`
+  const add = (filename: string, count: number) => sql`
+    insert into uploads (id, user_id, filename, media_type, size, sha256, description)
+    select uuidv7(), ${owner.id}, ${filename}, 'text/plain', 1, ${'0'.repeat(64)}, '' from generate_series(1, ${count}::integer)`
+  const old = `${word} old`
+  await add(old, 1)
+  await add('Filler', 5000)
   const next = async (path: string) => {
     const { body } = await read(path, cookie)
     const [, href] = / href="([^"]+)" rel="next"/.exec(body) ?? []
     return { body, href: href?.replaceAll('&amp;', '&') }
   }
-  const first = await next(`/console/posts?q=${word}&author=${author.id}`)
-  t.match(first.body, /No post.*looked through 5,000/s)
+  const first = await next(`/console/uploads?q=${word}&user=${owner.id}`)
+  t.match(first.body, /No file.*looked through 5,000/s)
   t.match((await next(first.href!)).body, old)
 })

@@ -1,7 +1,7 @@
-// A host that adds fields to users and claims to tokens.
+// A host that adds fields to users and organisations, and claims to tokens.
 import { Type, type Static } from '@sinclair/typebox'
 import Fastify from 'fastify'
-import usher, { type Actor, type UsherOptions, type UsherUser } from 'fastify-usher'
+import usher, { type Actor, type ShownOrganization, type Usher, type UsherOptions, type UsherUser } from 'fastify-usher'
 import type { components, User } from 'fastify-usher/client'
 
 const userFields = Type.Object({
@@ -9,20 +9,27 @@ const userFields = Type.Object({
   plan: Type.Union([Type.Literal('free'), Type.Literal('pro')], { default: 'free' }),
 })
 
+const organizationFields = Type.Object({
+  website: Type.Optional(Type.String({ 'x-write': 'member' })),
+  seats: Type.Integer({ default: 3 }),
+})
+
 declare module 'fastify-usher' {
   interface Register {
     userFields: typeof userFields
+    organizationFields: typeof organizationFields
     claims: { plan: 'free' | 'pro' }
   }
 }
 
 // The client, which may be that of another project.
 declare module 'fastify-usher/client' {
-  interface Register { userFields: typeof userFields }
+  interface Register { userFields: typeof userFields, organizationFields: typeof organizationFields }
 }
 
 const options: UsherOptions = {
   userFields,
+  organizations: { fields: organizationFields },
   claims: async ({ id, bio, plan }) => ({ plan, length: id.length + (bio?.length ?? 0) }),
 }
 const app = Fastify()
@@ -53,3 +60,11 @@ export const removed: Patch = { bio: null, plan: 'pro' }
 export const gold: Patch = { plan: 'gold' }
 // @ts-expect-error a reader may not see it
 export const always = (user: User): 'free' | 'pro' => user.plan
+
+export const seatsOf = async ({ organizations }: Usher, id: string): Promise<number> =>
+  (await organizations.update(id, { website: null })).seats
+export const seatsShown = ({ seats }: ShownOrganization): number | undefined => seats
+// @ts-expect-error a value of another type
+export const seatsWrong = ({ organizations }: Usher, id: string) => organizations.update(id, { seats: 'many' })
+export const patched: components['schemas']['PatchOrganization'] = { website: null, seats: 4 }
+export const site = ({ website }: components['schemas']['Organization']): string | undefined => website

@@ -2,7 +2,7 @@ import postgres from 'postgres'
 import t from 'tap'
 import { createUsher, sharedUsher, type LoggedIn } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
-import { post } from '../helpers/graphql.ts'
+import { createPost, openSocket, post } from '../helpers/graphql.ts'
 import { organizationOptions, withOrganizations } from '../helpers/organizations.ts'
 
 const { options, mails } = organizationOptions()
@@ -27,6 +27,27 @@ t.test('19.2 me has the organisations of the user with the role, as REST has', a
   t.match((await ask(others, admin, { id: owner.id })).data.user.organizations, [{ id: second }, { id: first }])
   t.match((await ask(others, await createVerified(), { id: owner.id })).errors, [{ extensions: { code: 'FORBIDDEN' } }])
   t.match((await ask(others, undefined, { id: owner.id })).errors, [{ extensions: { code: 'UNAUTHENTICATED' } }])
+})
+
+t.test('19.2 a subscriber gets the organisations of an author only where a query would show them', async (t) => {
+  const author = await createVerified()
+  const id = await found(author)
+  const text = 'subscription { postCreated { author { organizations { id role } } } }'
+  // The admin is the first, so that events for everybody would be those of the admin.
+  const sockets = []
+  for (const reader of [admin, await createVerified(), author]) {
+    const socket = await (await openSocket(t, usher)).init(reader.headers)
+    socket.start('posts', text)
+    await socket.settle()
+    sockets.push(socket)
+  }
+  await createPost(usher, author)
+  const [ofAdmin, ofAnother, ofAuthor] =
+    await Promise.all(sockets.map(async (socket) => (await socket.next()).payload!))
+  t.match(ofAdmin!.data, { postCreated: { author: { organizations: [{ id, role: 'owner' }] } } })
+  t.match(ofAuthor!.data, { postCreated: { author: { organizations: [{ id, role: 'owner' }] } } })
+  t.notMatch(JSON.stringify(ofAnother), id)
+  t.match(ofAnother!.errors, [{ extensions: { code: 'FORBIDDEN' } }])
 })
 
 t.test('19.2 organization is an error to whoever is no member', async (t) => {

@@ -56,6 +56,24 @@ t.test('12.5 of the events of one kind about one user, 10,000 wait for a dead we
   })
 })
 
+t.test('23.4 of the events of the account log about nobody, 10,000 wait for a dead webhook', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  const add = (type: string, count: number) => sql`
+    insert into outbox (consumer, type, subject, data, due_at)
+    select 'webhook dead', ${type}, gen_random_uuid(), jsonb_build_object('number', number), now() + interval '1 hour'
+    from generate_series(1, ${count}::integer) as number`
+  await add('audit.created', 10_500)
+  await add('organization.created', 10_500)
+  await startAnother(t, usher)
+  const counts = () => sql<{ type: string, count: number }[]>`
+    select type, count(*)::integer from outbox group by 1 order by 1`
+  await until('bounded rows', async () => (await counts())[0]!.count === 10_000)
+  t.strictSame([...await counts()], [
+    { type: 'audit.created', count: 10_000 }, { type: 'organization.created', count: 10_500 },
+  ], 'others are not caused by strangers')
+})
+
 t.test('12.5 beyond the limit of a consumer, the events that would expire first are dropped', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)

@@ -117,6 +117,36 @@ t.test('12.5 only the named events are sent', async (t) => {
   t.same(receiver.names(), ['Ada L.'])
 })
 
+t.test('23.4 entries of the account log are sent only to a webhook that names their event', async (t) => {
+  const [plain, siem] = [await startReceiver(t), await startReceiver(t)]
+  const { create, sql } = await start(t, [
+    { url: plain.url, secret, allowPrivateAddresses: true },
+    { url: siem.url, secret, events: ['audit.created', 'audit.logins-failed'], allowPrivateAddresses: true },
+  ])
+  const userId = await create('Ada')
+  await until('an empty outbox', async () => (await sql`select 1 from outbox`).length === 0)
+  t.same(plain.received.map(({ body }) => JSON.parse(body).type), ['user.created'])
+  const [{ id }] = await sql<[{ id: string }]>`select id from audit`
+  t.same(siem.received.map(({ body }) => {
+    const { type, data } = JSON.parse(body)
+    t.ok(new Ajv().validate(eventData[type as EventName], data))
+    return { type, data }
+  }), [{
+    type: 'audit.created',
+    data: {
+      entryId: id,
+      action: 'user.create',
+      userId,
+      actorId: null,
+      sessionId: null,
+      keyId: null,
+      organizationId: null,
+      address: '',
+      userAgent: '',
+    },
+  }])
+})
+
 t.test('12.5 an event that is answered with an error is sent again, with the same id, and delays only its subject', async (t) => {
   let fails = true
   const receiver = await startReceiver(

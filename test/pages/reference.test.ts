@@ -170,7 +170,7 @@ t.test('8 GET /docs/json', async (t) => {
       'GET /api/uploads/resumable': '200 401 403 412 500 503 bearer',
       'GET /api/uploads/resumable/{id}': '200 401 403 404 412 500 503 bearer',
       'PATCH /api/uploads/resumable/{id}':
-        '200 204 400 401 403 404 408 409 412 413 415 423 460 500 503 507 bearer',
+        '200 204 400 401 403 404 408 409 412 413 415 422 423 460 500 503 507 bearer',
       'DELETE /api/uploads/resumable/{id}': '204 400 401 403 404 408 412 413 415 500 503 bearer',
       'GET /api/uploads/{id}/record': '200 304 401 403 404 412 500 503 bearer',
       'PATCH /api/uploads/{id}': '200 400 401 403 404 408 412 413 415 500 503 bearer',

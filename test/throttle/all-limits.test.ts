@@ -139,6 +139,8 @@ const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
   'plugins/streams/connections.ts': { 'new ClientQuota': NETWORKS },
   'plugins/support/client-quota.ts': { limitOf: NETWORKS },
   'plugins/support/after-response.ts': { WAITING: NETWORKS, 'new FairQueue': NETWORKS },
+  // Uploads that have been charged to their networks.
+  'plugins/uploads/scanner.ts': { MAX_WAITING: BEHIND, 'new FairQueue': OWNERS },
   'plugins/uploads/s3/requests.ts': { MAX_DOWNLOADS: BEHIND, MAX_OTHERS: SERVICE },
   'plugins/uploads/storage.ts': { 'new ClientQuota': NETWORKS },
   'routes/graphql/limits/document-budget.ts': {
@@ -159,6 +161,7 @@ const inCode: Readonly<Record<string, Readonly<Record<string, Counts>>>> = {
 /** Where only one of the networks of a client is looked at, and why that is no limit of networks. */
 const oneNetwork: Readonly<Record<string, string>> = {
   'db/access/sessions.ts networkOf': 'recognised networks, which widen what somebody may do',
+  'db/audit/failed-logins.ts networkOf': 'counts for events, which limit nothing',
   'plugins/accounts/accounts.ts networkOf': 'the recognised network that remains after a repair',
   'plugins/sign-in/credentials.ts networkOf': 'the recognised network that remains after a repair',
   'plugins/sign-in/mails.ts networkOf': 'a recognised network has a limit of its own',

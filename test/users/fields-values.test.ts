@@ -257,7 +257,7 @@ t.test('12.2 the API reference and the SDL describe the fields', async (t) => {
     t.match(properties, { bio: {}, newsletter: {} })
     t.notOk('plan' in properties)
   }
-  t.notMatch(JSON.stringify(schemas), /"(x-read|x-write|userField|storedJson|text|maxBytes)":(?!{)/)
+  t.notMatch(JSON.stringify(schemas), /"(x-read|x-write|hostField|storedJson|text|maxBytes)":(?!{)/)
   const sdl = (await inject('GET', '/docs/schema.graphql')).body
   for (const line of [
     'scalar JSON', '  bio: String', '  score: Int', '  spent: Float', '  ratio: Float', '  newsletter: Boolean',

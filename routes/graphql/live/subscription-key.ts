@@ -30,7 +30,8 @@ export interface Subscription {
  * Returns a key that is the same for subscriptions with the same events. They may differ in the cursor after which they
  * begin, in white space and comments, in the name of the operation, and in unused definitions of their documents.
  * Subscribers who may not see the same have different keys. Every subscription with a field of the host has another
- * key, unless the field is `@shared`: the host may return something else for each actor and request.
+ * key, unless the field is `@shared`: the host may return something else for each actor and request. So has one with
+ * organisations.
  */
 export function keyOf (usher: FastifyInstance, subscription: Subscription): string {
   const { variables, reader } = subscription
@@ -50,7 +51,7 @@ export interface Described {
   actions: readonly ReadAction[]
   /** Whether the events are those of a field of the host. */
   isHosts: boolean
-  /** Whether each subscriber gets events of its own, because fields of the host may depend on the actor. */
+  /** Whether each subscriber gets events of its own: fields of the host and organisations depend on the actor. */
   isExclusive: boolean
 }
 
@@ -79,11 +80,14 @@ function describeOperation (
     definition.kind === Kind.OPERATION_DEFINITION ? { ...definition, name: undefined } : definition)
   const fields = new Set<string>()
   const hosts: { isRoot: boolean, isShared: boolean }[] = []
+  // What a reader sees of the organisations of a user depends on memberships, of which audiences know nothing.
+  let hasOrganizations = false
   const types = new TypeInfo(schema)
   visit(separate, visitWithTypeInfo(types, {
     Field ({ name }) {
       fields.add(name.value)
       const host = hostFieldOf(types.getFieldDef()!)
+      hasOrganizations ||= !host && name.value === 'organizations'
       if (host) hosts.push({ isRoot: types.getParentType() === schema.getSubscriptionType(), isShared: host.shared })
     },
   }))
@@ -92,7 +96,7 @@ function describeOperation (
     after: variablesOfAfter(separate),
     actions: actionsOf(usher, fields),
     isHosts: hosts.some(({ isRoot }) => isRoot),
-    isExclusive: hosts.some(({ isRoot, isShared }) => isRoot || !isShared),
+    isExclusive: hasOrganizations || hosts.some(({ isRoot, isShared }) => isRoot || !isShared),
   }
 }
 

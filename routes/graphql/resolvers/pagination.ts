@@ -3,7 +3,7 @@ import type { Page } from '../../../db/tables/page.ts'
 import type { UserListRequest } from '../../../plugins/users/read-users.ts'
 import { decodeCursor } from '../../../schema/http/cursor.ts'
 import { ListMembers } from '../../../schema/organizations/organizations.ts'
-import { ListArguments, USUAL_PAGE } from '../../../schema/posts/post.ts'
+import { ListArguments, PostSearch, USUAL_PAGE } from '../../../schema/posts/post.ts'
 import { ListUsers, userFilters, type UserFilters } from '../../../schema/users/user-list.ts'
 import { createParser } from '../../../schema/http/validator.ts'
 import { roleOfGraphqlName } from '../../../schema/options/roles.ts'
@@ -28,6 +28,13 @@ export function readMemberFilters (
   { role, q }: { role?: string | null | undefined, q?: string | null | undefined }
 ): { role?: string, q?: string } {
   return parseMemberFilters({ ...role != null && { role }, ...q != null && { q } })
+}
+
+const parsePostSearch = createParser(Type.Object({ q: Type.Optional(PostSearch) }))
+
+/** Returns the validated search of `posts`. Null is treated like an absent argument. Throws `InvalidInput`. */
+export function readPostSearch ({ q }: { q?: string | null | undefined }): { q?: string | undefined } {
+  return parsePostSearch(q == null ? {} : { q })
 }
 
 const parseUsers = createParser(

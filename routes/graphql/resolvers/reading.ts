@@ -99,8 +99,8 @@ export function roleResolver ({ usherOptions: { roles } }: FastifyInstance) {
 }
 
 /** Returns the resolver of the scalar that the fields of the host need, if they need one. */
-export function fieldScalars ({ usherOptions: { userFields } }: FastifyInstance) {
-  return hasJson(userFields) ? { JSON: new GraphQLScalarType({ name: 'JSON' }) } : {}
+export function fieldScalars ({ usherOptions: { userFields, organizations } }: FastifyInstance) {
+  return hasJson([...userFields, ...organizations?.fields ?? []]) ? { JSON: new GraphQLScalarType({ name: 'JSON' }) } : {}
 }
 
 /**

@@ -16,7 +16,7 @@ import { Forbidden } from '../../../schema/http/errors.ts'
 import { filtersAccounts } from '../../../schema/users/user-list.ts'
 import { baseUrlOf } from '../../../schema/options/public-url.ts'
 import { UploadNotFound } from '../../../schema/uploads/upload.ts'
-import { toConnection, readMemberFilters, readPage, readUsersPage } from './pagination.ts'
+import { toConnection, readMemberFilters, readPage, readPostSearch, readUsersPage } from './pagination.ts'
 import { postReadsOf, type GraphQLContext } from '../context.ts'
 import { limitFailure } from '../execution/failures.ts'
 import { performOnce } from '../idempotency.ts'
@@ -81,14 +81,14 @@ const resolvers = {
       return toConnection({ rows: page.rows, next: page.next && encodeCursor(page.next) }, after, cursorOf)
     },
 
-    async posts (_, { authorId, ...args }, context, info) {
+    async posts (_, { authorId, q, ...args }, context, info) {
       const reader = await readerOf(context, 'posts:read')
       const { first: limit, after } = readPage(args, (cursor) => decodePlace(cursor).position)
       const fields = [...selectedPostFields(info), 'position' as const, 'epoch' as const]
-      const query = { fields, authorId: authorId?.toLowerCase(), limit, after }
+      const query = { fields, authorId: authorId?.toLowerCase(), limit, after, ...readPostSearch({ q }) }
       const { rows: listed, next } = await postReadsOf(context).list(reader, query)
       const rows = await countAndComplete(context, info, reader, listed)
-      return toConnection({ rows, next: next && cursorOf(listed.at(-1)!) }, after, cursorOf)
+      return toConnection({ rows, next: next && encodePlace(next) }, after, cursorOf)
     },
 
     async upload (_, { id }, context, info) {

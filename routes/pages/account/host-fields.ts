@@ -1,11 +1,14 @@
-import { noRoles } from '../../../schema/options/roles.ts'
-import { labelOf, writableFields, type UserField, type UserFields } from '../../../schema/users/user-fields.ts'
+import { labelOf, type Field, type Fields } from '../../../schema/fields/fields.ts'
+import {
+  readableFields, writableFields as writableByMembers, type OrganizationFields,
+} from '../../../schema/organizations/organization-fields.ts'
+import { writableFields, type UserFields } from '../../../schema/users/user-fields.ts'
 import { checkbox, field } from '../components.ts'
-import { membersOf } from '../console/user-form.ts'
+import { toMember } from '../console/user-form.ts'
 import { attributes, html, type Html } from '../html.ts'
 
 // JSON is for programs: no form shows it.
-const isShown = ({ type }: UserField): boolean => type !== 'json'
+const isShown = ({ type }: Field): boolean => type !== 'json'
 
 /** Returns the fields of the host that somebody may set who signs up. */
 export const signUpFields = (fields: UserFields): UserFields => writableFields(fields, 'owner').filter(isShown)
@@ -26,33 +29,37 @@ export interface Typed {
   errors?: Readonly<Record<string, string>>
 }
 
-/** Returns the fields of a form for fields of the host. */
+/**
+ * Returns the fields of a form for fields of the host.
+ * @param prefix what their ids begin with, where a page has several forms
+ */
 export function showHostFields (
-  fields: UserFields, { values = {}, errors = {} }: Typed = {},
-  more: Readonly<Record<string, boolean>> = {}
+  fields: Fields, { values = {}, errors = {} }: Typed = {}, more: Readonly<Record<string, boolean>> = {}, prefix = ''
 ): Html {
   return html`${fields.map((one) => {
     const { name, type, input, description } = one
-    const { options, hasLines } = membersOf({ userFields: [one], roles: noRoles }).at(-1)!
+    const id = `${prefix}${name}`
+    const { options, hasLines } = toMember(one)
     const [label, error] = [labelOf(one), errors[name]]
     const value = values[name] ?? one.default
     const data = { 'data-host': type, ...more }
     if (type === 'boolean') {
       return html`<div class="field">${checkbox(label, {
-        id: name,
+        id,
         name,
         checked: value === true || value === 'on',
         value: 'on',
         autocomplete: 'off',
         ...data,
-        'aria-describedby': `${description === undefined ? '' : `${name}-hint `}${name}-error`,
+        'aria-describedby': `${description === undefined ? '' : `${id}-hint `}${id}-error`,
       })}
-${description !== undefined && html`<p class="hint" id="${name}-hint">${description}</p>`}
-<p class="field-error" role="alert" id="${name}-error">${error}</p></div>`
+${description !== undefined && html`<p class="hint" id="${id}-hint">${description}</p>`}
+<p class="field-error" role="alert" id="${id}-error">${error}</p></div>`
     }
     const isNumber = type === 'integer' || type === 'number'
     return field({
       name,
+      id,
       label,
       type: isNumber ? 'number' : hasLines ? 'textarea' : inputTypes[`${input['format']}`] ?? 'text',
       value: value === undefined ? '' : `${value}`,
@@ -69,10 +76,21 @@ ${description !== undefined && html`<p class="hint" id="${name}-hint">${descript
 }
 
 /** Returns the places for what a user sees and does not write. */
-export const showHostFacts = (fields: UserFields): Html | undefined => fields.length === 0
+export const showHostFacts = (fields: Fields): Html | undefined => fields.length === 0
   ? undefined
   : html`${fields.map((one) => html`<dt${attributes({ 'data-fact-of': one.name, hidden: true })}>${labelOf(one)}</dt>
 <dd${attributes({ 'data-fact': one.name, 'data-words': Array.isArray(one.input['enum']), hidden: true })}></dd>`)}`
+
+/** Returns the host's fields on the page of organisations: in the forms that found and change one, and as facts. */
+export function showOrganizationFields (fields: OrganizationFields) {
+  // As on the page of a user.
+  const known = readableFields(fields, false).filter(isShown)
+  const written = writableByMembers(known, false)
+  const show = (form: string) => written.length === 0 ? undefined : showHostFields(written, {}, {}, `${form}-`)
+  return {
+    newOrganizationFields: show('found'), organizationFields: show('change'), organizationFacts: showHostFacts(known),
+  }
+}
 
 // The values of an enumeration that are words are shown as such: `dark-mode` is “Dark mode”.
 function wordsOf (value: string): string {
@@ -82,7 +100,7 @@ function wordsOf (value: string): string {
 }
 
 // The widest limits of integers are those of JavaScript, of which users need not know.
-function numberIn (input: UserField['input'], keyword: string): number | undefined {
+function numberIn (input: Field['input'], keyword: string): number | undefined {
   const value = input[keyword]
   return typeof value === 'number' && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : undefined
 }

@@ -10,7 +10,7 @@ import { directionOf } from '../../../schema/translations/languages.ts'
 import { page as showPage } from '../components.ts'
 import { attributes, html, type Html } from '../html.ts'
 import type { Page } from './page-list.ts'
-import { accountFields, showHostFacts, showHostFields, signUpFields } from './host-fields.ts'
+import { accountFields, showHostFacts, showHostFields, showOrganizationFields, signUpFields } from './host-fields.ts'
 import { markTemplates } from './provider-marks.ts'
 import { fieldErrors, type PageValues } from './page-values.ts'
 import { aroundMailLink } from './templates/mail-link.ts'
@@ -23,7 +23,8 @@ import { aroundMailLink } from './templates/mail-link.ts'
  * @param providers those with which users log in
  */
 export function createRenderer (
-  { pages: { productName, logo, appUrl, termsUrl, privacyUrl }, userFields }: Pick<Options, 'pages' | 'userFields'>,
+  { pages: { productName, logo, appUrl, termsUrl, privacyUrl }, userFields, organizations }:
+  Pick<Options, 'pages' | 'userFields' | 'organizations'>,
   { assets, texts, providers }: {
     assets: (language: string) => string
     texts: ReadonlyMap<string, Texts>
@@ -46,6 +47,7 @@ export function createRenderer (
   const { written, shown } = accountFields(userFields)
   const profileFields = showHostFields(written, {}, { 'data-kept': true, 'data-member': true })
   const shownFields = showHostFacts(shown)
+  const ofOrganizations = showOrganizationFields(organizations?.fields ?? [])
   const providerMarks = markTemplates(providers)
 
   // They are folded, because none of them is needed, unless one is wrong.
@@ -82,6 +84,7 @@ export function createRenderer (
           providerMarks,
           profileFields,
           shownFields,
+          ...ofOrganizations,
           signUpFields: showSignUpFields(t, values),
         },
       }

@@ -2,17 +2,19 @@ import type { FastifyInstance } from 'fastify'
 import type { InvitationRow } from '../../../db/organizations/invitations.ts'
 import type { OrganizationRow, Standing } from '../../../db/organizations/organizations.ts'
 import type { ShownMember } from '../../../plugins/organizations/organizations.ts'
+import { isAdmin } from '../../../plugins/organizations/views.ts'
 import { decodeCursor, encodeCursor } from '../../../schema/http/cursor.ts'
 import { entityTag, readIfMatch } from '../../../schema/http/entity-tag.ts'
 import { InvalidInput, PreconditionFailed } from '../../../schema/http/errors.ts'
 import { createParser } from '../../../schema/http/validator.ts'
 import { OWNER, type OrganizationAction } from '../../../schema/options/organizations.ts'
 import {
-  AddMember, CreateInvitation, ListMembers, ListOrganizations, PatchMember, PatchOrganization,
+  AddMember, CreateInvitation, ListMembers, ListOrganizations, PatchMember,
 } from '../../../schema/organizations/organizations.ts'
+import { readableFields, writableFields } from '../../../schema/organizations/organization-fields.ts'
 import { badge, button, card, emptyState, facts, field, list, listRow, table, tabs } from '../components.ts'
 import { html, type Html } from '../html.ts'
-import { ROWS_PER_PAGE, type Context, type Outcome, type Render, type Submit } from './context.ts'
+import { ROWS_PER_PAGE, type Context, type Form, type Outcome, type Render, type Submit } from './context.ts'
 import { separator } from './layout.ts'
 import {
   ask, askButton, menuButton, menuColumn, menuLink, requireConfirmed, rowMenu, type Question,
@@ -21,11 +23,11 @@ import {
   createGuideLink, findUserId, hiddenFields, linkToUser, readNames, searchForm, showAvatar, showCopied, showPages,
   showText,
 } from './shown.ts'
+import { changesOf, FORMER, formerOf, showFields, toMember, valuesOf, type Member } from './user-form.ts'
 import type { ConsoleText, Words } from './words.ts'
 
 const parseList = createParser(ListOrganizations)
 const parseMembers = createParser(ListMembers)
-const parseChange = createParser(PatchOrganization)
 const parseMember = createParser(AddMember)
 const parseRole = createParser(PatchMember)
 const parseInvitation = createParser(CreateInvitation)
@@ -51,6 +53,10 @@ interface Tab {
   needs: OrganizationAction
   show (page: Page): Html | Promise<Html>
 }
+
+// What the form had when it was sent to the browser.
+const formerFields = (members: readonly Member[], values: Form): Form =>
+  Object.fromEntries(members.map(({ name }) => [`${FORMER}${name}`, values[name] ?? '']))
 
 /** Returns what a role in an organisation is called. One of the host has its name only. */
 export function textOfMemberRole ({ t }: Words, role: string): string {
@@ -145,7 +151,16 @@ ${await part.show(page)}`,
     }
   }
 
-  function showProfile ({ context: { words, words: { t } }, outcome, organization, base, may }: Page): Html {
+  // The fields of the host that a visitor sees: those that the form has, and others.
+  function fieldsFor ({ caller }: Context): { edited: readonly Member[], others: readonly Member[] } {
+    const readable = readableFields(settings!.fields, isAdmin(caller))
+    const edited = writableFields(readable, isAdmin(caller))
+    return { edited: edited.map(toMember), others: readable.filter((one) => !edited.includes(one)).map(toMember) }
+  }
+
+  function showProfile ({ context, outcome, organization, base, may }: Page): Html {
+    const { words, words: { t } } = context
+    const { edited, others } = fieldsFor(context)
     const { id, name, slug, createdAt, updatedAt, rowVersion } = organization
     const { typed, error } = outcome.form === 'organization' ? outcome : {}
     // What was typed stays, beside what somebody else has saved meanwhile.
@@ -162,12 +177,19 @@ ${await part.show(page)}`,
         attributes: { autocomplete: 'off', ...member === 'slug' && { spellcheck: 'false' } },
       })
     }
+    const now = valuesOf([...edited, ...others], organization)
+    const ofHost = edited.map((member) => isConflict && (typed?.[member.name] ?? '') !== now[member.name]
+      ? { ...member, hint: `${t.conflictNow}: ${now[member.name] || '–'}` }
+      : member)
     return card(html`<div class="with-facts">${may('organizations:update') && html`<form method="post" action="${base}">
-${hiddenFields({ version })}${edit('name', t.name)}${edit('slug', t.orgSlug, t.orgSlugHint)}
+${hiddenFields({ version, ...formerFields(edited, typed && !isConflict ? formerOf(edited, typed) : now) })}${
+      edit('name', t.name)}${edit('slug', t.orgSlug, t.orgSlugHint)}${showFields(words, ofHost, typed ?? now, error)}
 <div class="actions">${button(t.saveButton)}</div></form>`}
 <div>${facts([
   [t.factId, showCopied(words, id)],
   ...may('organizations:update') ? [] : [[t.name, showText(name)], [t.orgSlug, html`<code>${slug}</code>`]] as const,
+  ...(may('organizations:update') ? others : [...edited, ...others]).flatMap(({ name, label }) =>
+    now[name] ? [[label, showText(now[name])]] as const : []),
   [t.createdColumn, words.time(createdAt)],
   [t.factChanged, words.time(updatedAt)],
 ])}</div></div>`, { id: 'profile', title: t.profileTitle })
@@ -329,9 +351,14 @@ ${field({ name: 'role', label: t.role, value: typed?.['role'] ?? NEW_ROLE, optio
       address: '',
       part: parts[0]!,
       form: 'organization',
-      submit: async (context, { name, slug, version }) => {
+      submit: async (context, typed) => {
+        const { name, slug, version } = typed
         if (version === undefined) throw new InvalidInput(context.words.t.reloadFirst)
-        await operations.update(context.caller, idOf(context), parseChange({ name, slug }), readIfMatch(version, 'version'))
+        const { caller, words } = context
+        const { edited } = fieldsFor(context)
+        const changes = changesOf(words, edited, typed, formerOf(edited, typed))
+        const given = operations.readChanges(caller, { name, slug, ...changes })
+        await operations.update(caller, idOf(context), given, readIfMatch(version, 'version'))
         return doneAt(context, '', 'saved')
       },
     },

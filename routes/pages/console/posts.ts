@@ -1,8 +1,11 @@
+import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
-import { SEARCHED_POSTS, type FoundPost, type FoundPosts } from '../../../db/posts/search-posts.ts'
+import type { PostRow } from '../../../db/posts/posts.ts'
+import { EXCERPT } from '../../../db/posts/search-posts.ts'
 import { decodePlace, encodePlace } from '../../../schema/http/cursor.ts'
 import { entityTag } from '../../../schema/http/entity-tag.ts'
-import { PostNotFound } from '../../../schema/posts/post.ts'
+import { PostNotFound, PostSearch } from '../../../schema/posts/post.ts'
+import { createParser } from '../../../schema/http/validator.ts'
 import { card, emptyState, table } from '../components.ts'
 import { html, type Html } from '../html.ts'
 import { pickable, pickColumn, type Bulk } from './bulk.ts'
@@ -11,7 +14,12 @@ import { separator } from './layout.ts'
 import { ask, askButton, menuColumn, menuLink, rowMenu } from './questions.ts'
 import { createGuideLink, linkToUser, readNames, searchForm, showPages, showText } from './shown.ts'
 
-const EXCERPT = 160
+const parseSearch = createParser(Type.Object({ q: Type.Optional(PostSearch) }))
+const SHOWN = ['authorId', 'title', 'createdAt', 'rowVersion'] as const
+
+type FoundPost = Pick<PostRow, 'id' | typeof SHOWN[number]>
+
+const showExcerpt = (excerpt: string): string => excerpt.length < EXCERPT ? excerpt : `${excerpt}…`
 
 /** Returns the pages of posts, and what their forms do. */
 export function createPostPages (app: FastifyInstance) {
@@ -45,15 +53,21 @@ export function createPostPages (app: FastifyInstance) {
     context: Context, { authorId, address }: { authorId?: string | undefined, address: string }
   ): Promise<Html> {
     const { caller, path, query: { q = '', after }, words, words: { t } } = context
-    const found: FoundPosts = await posts.reads.search(caller, {
-      q: q.trim(), authorId, limit: ROWS_PER_PAGE, after: after === undefined ? undefined : decodePlace(after).position,
+    const { rows: listed, next } = await posts.reads.list(caller, {
+      ...parseSearch(q.trim() === '' ? {} : { q }),
+      fields: SHOWN,
+      authorId,
+      limit: ROWS_PER_PAGE,
+      after: after === undefined ? undefined : decodePlace(after).position,
     })
+    const rows = listed as readonly FoundPost[]
+    const excerpts = await posts.reads.readExcerpts(caller, rows)
     const names = authorId === undefined
-      ? await readNames(context, users.records, found.rows.map((row) => row.authorId))
+      ? await readNames(context, users.records, rows.map((row) => row.authorId))
       : new Map<string, string>()
-    return html`<div id="results">${found.rows.length === 0
-      ? emptyState(found.isPart || q.trim() !== ''
-    ? { title: t.noPost, text: found.isPart ? t.laterPages : t.noneFoundHint }
+    return html`<div id="results">${rows.length === 0
+      ? emptyState(next || q.trim() !== ''
+    ? { title: t.noPost, text: next ? t.laterPages : t.noneFoundHint }
     : { title: t.noPost, text: t.noPostHint, actions: guideLink('client', t.clientGuide) })
       : pickable(context, bulk, table<FoundPost>({
         caption: t.ofPosts,
@@ -64,8 +78,8 @@ export function createPostPages (app: FastifyInstance) {
             title: t.titleColumn,
             isHeader: true,
             kind: 'wide',
-            cell: ({ id, title, excerpt }) => html`<a href="${path}/posts/${id}">${showText(title)}</a><span class="muted excerpt" dir="auto">${
-              excerpt}${excerpt.length === EXCERPT && '…'}</span>`,
+            cell: ({ id, title }) => html`<a href="${path}/posts/${id}">${showText(title)}</a><span class="muted excerpt" dir="auto">${
+              showExcerpt(excerpts.get(id) ?? '')}</span>`,
           },
           ...authorId !== undefined
             ? []
@@ -75,10 +89,9 @@ export function createPostPages (app: FastifyInstance) {
             menuLink(`${path}/posts/${id}/delete`, t.bulkDelete, { isDanger: true }),
           ])),
         ],
-        rows: found.rows,
+        rows,
       }))}
-${found.isPart && html`<p class="hint">${words.format('searchedPart', { count: words.number(SEARCHED_POSTS) })}</p>`}
-${showPages(context, address, { next: found.next && encodePlace(found.next), count: found.rows.length })}</div>`
+${showPages(context, address, { next: next && encodePlace(next), count: rows.length })}</div>`
   }
 
   const list: Render = async (context) => {
@@ -90,7 +103,7 @@ ${showPages(context, address, { next: found.next && encodePlace(found.next), cou
       title: t.ofPosts,
       content: html`${searchForm(context, '/posts', {
         label: t.ofPosts,
-        search: { label: t.searchPosts, value: q, placeholder: t.searchPart },
+        search: { label: t.searchPosts, value: q, placeholder: t.beginsWith },
         keeps: { author: authorId },
       })}
 ${authorId !== undefined && html`<p class="hint">${words.phrase('ofOneUser', { name: linkToUser(context, authorId, names) })} <a href="${path}/posts">${t.showAll}</a></p>`}

@@ -5,17 +5,17 @@ import { failureTexts } from '../../../schema/options/page-texts.ts'
 import { inputText } from '../../../schema/translations/describe-input.ts'
 import { formMembers, hasLines, members, type MemberForm } from '../../../schema/users/members.ts'
 import type { UserExtension } from '../../../schema/users/extend-user.ts'
-import { labelOf as labelOfField, type UserField } from '../../../schema/users/user-fields.ts'
+import { labelOf as labelOfField, type Field as HostField } from '../../../schema/fields/fields.ts'
 import { field, table, type Field } from '../components.ts'
 import { attributes, html, type Html } from '../html.ts'
 import type { Form, Outcome } from './context.ts'
 import { inWords, textOfRole } from './shown.ts'
 import type { ConsoleText, Words } from './words.ts'
 
-/** A member of a user that the form has. */
-interface Member extends Omit<MemberForm, 'type'> {
+/** A member of a user, or of an organisation, that a form has. */
+export interface Member extends Omit<MemberForm, 'type'> {
   readonly name: string
-  readonly type: UserField['type'] | 'email' | 'role' | 'date' | 'date-time'
+  readonly type: HostField['type'] | 'email' | 'role' | 'date' | 'date-time'
   readonly hint?: string
   readonly hasLines?: boolean
 }
@@ -23,7 +23,7 @@ interface Member extends Omit<MemberForm, 'type'> {
 // A shorter text has no line breaks, as far as its value does not show the opposite.
 const LONG = 100
 
-const isLong = (input: UserField['input']): boolean =>
+const isLong = (input: HostField['input']): boolean =>
   hasLines(input) && !input['enum'] && !input['format'] && Number(input['maxLength'] ?? Infinity) > LONG
 
 const own = formMembers.map((name): Member =>
@@ -32,20 +32,23 @@ const own = formMembers.map((name): Member =>
 /** Returns the members of a user that an admin edits: Usher's, and the fields of the host. */
 export function membersOf ({ userFields, roles }: UserExtension): readonly Member[] {
   const ofUsher = own.map((member) => member.type === 'role' ? { ...member, options: namesOfRoles(roles).toReversed() } : member)
-  return [...ofUsher, ...userFields.map(({ name, type, input, title, description }): Member => ({
-    name,
-    label: labelOfField({ name, title }),
-    type: input['format'] === 'date' || input['format'] === 'date-time' ? input['format'] : type,
-    hasLines: isLong(input),
-    ...Array.isArray(input.enum) && { options: input.enum.filter((value) => value !== null).map(String) },
-    ...description !== undefined && { hint: description },
-  }))]
+  return [...ofUsher, ...userFields.map(toMember)]
 }
 
-/** Returns the values of a user as the form has them. */
-export function valuesOf (members: readonly Member[], user: Partial<UserRow>): Record<string, string> {
+/** Returns a field of the host as forms have it. */
+export const toMember = ({ name, type, input, title, description }: HostField): Member => ({
+  name,
+  label: labelOfField({ name, title }),
+  type: input['format'] === 'date' || input['format'] === 'date-time' ? input['format'] : type,
+  hasLines: isLong(input),
+  ...Array.isArray(input['enum']) && { options: input['enum'].filter((value) => value !== null).map(String) },
+  ...description !== undefined && { hint: description },
+})
+
+/** Returns the values of a record as the form has them. */
+export function valuesOf (members: readonly Member[], record: object): Record<string, string> {
   return Object.fromEntries(members.map(({ name, type }) => {
-    const value: unknown = Reflect.get(user, name)
+    const value: unknown = Reflect.get(record, name)
     if (value === null || value === undefined) return [name, '']
     if (type === 'date-time') return [name, inputOfInstant(String(value))]
     return [name, type === 'json' ? JSON.stringify(value, null, 2) : String(value)]

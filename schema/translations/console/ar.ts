@@ -311,7 +311,7 @@ export const ar: ConsoleTexts = {
   orgMembersFull: 'في المنظمة أكبر عدد مسموح به من الأعضاء.',
   orgOrganizationsFull: 'المستخدم في أكبر عدد مسموح به من المنظمات.',
   orgInvitationsFull: 'في المنظمة أكبر عدد مسموح به من الدعوات المعلّقة. اسحب واحدة أولًا.',
-  searchPosts: 'البحث بالعنوان',
+  searchPosts: 'البحث بالعنوان والمحتوى',
   searchFiles: 'البحث بالاسم',
   searchPart: 'يحتوي على …',
   searchedPart: 'تصفحت هذه الصفحة {count} منها. قد يوجد المزيد في صفحات لاحقة.',

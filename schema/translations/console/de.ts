@@ -311,7 +311,7 @@ export const de: ConsoleTexts = {
   orgMembersFull: 'Die Organisation hat so viele Mitglieder, wie sie haben darf.',
   orgOrganizationsFull: 'Der Benutzer ist in so vielen Organisationen, wie erlaubt ist.',
   orgInvitationsFull: 'Die Organisation hat so viele offene Einladungen, wie sie haben darf. Ziehen Sie zuerst eine zurück.',
-  searchPosts: 'Nach Titel suchen',
+  searchPosts: 'Nach Titel und Inhalt suchen',
   searchFiles: 'Nach Namen suchen',
   searchPart: 'enthält …',
   searchedPart: 'Diese Seite hat {count} davon durchsucht. Spätere Seiten haben vielleicht weitere.',

@@ -419,7 +419,7 @@ export const en = {
   orgInvitationsFull: 'The organisation has as many pending invitations as it may have. Withdraw one first.',
 
   // Posts and files.
-  searchPosts: 'Search by title',
+  searchPosts: 'Search by title and content',
   searchFiles: 'Search by name',
   searchPart: 'contains …',
   searchedPart: 'This page has looked through {count} of them. Later pages may have more.',

@@ -311,7 +311,7 @@ export const es: ConsoleTexts = {
   orgMembersFull: 'La organización tiene tantos miembros como puede tener.',
   orgOrganizationsFull: 'El usuario está en tantas organizaciones como se permite.',
   orgInvitationsFull: 'La organización tiene tantas invitaciones pendientes como puede tener. Retire antes una.',
-  searchPosts: 'Buscar por título',
+  searchPosts: 'Buscar por título y contenido',
   searchFiles: 'Buscar por nombre',
   searchPart: 'contiene …',
   searchedPart: 'Esta página ha recorrido {count}. Quizá haya más en páginas posteriores.',

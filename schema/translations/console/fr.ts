@@ -311,7 +311,7 @@ export const fr: ConsoleTexts = {
   orgMembersFull: 'L’organisation a autant de membres qu’elle peut en avoir.',
   orgOrganizationsFull: 'L’utilisateur est dans autant d’organisations qu’il est permis.',
   orgInvitationsFull: 'L’organisation a autant d’invitations en attente qu’elle peut en avoir. Retirez-en d’abord une.',
-  searchPosts: 'Rechercher par titre',
+  searchPosts: 'Rechercher par titre et contenu',
   searchFiles: 'Rechercher par nom',
   searchPart: 'contient …',
   searchedPart: 'Cette page en a parcouru {count}. Les pages suivantes en ont peut-être d’autres.',

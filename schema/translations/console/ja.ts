@@ -311,7 +311,7 @@ export const ja: ConsoleTexts = {
   orgMembersFull: '組織のメンバー数が上限に達しています。',
   orgOrganizationsFull: 'ユーザーが所属できる組織の数が上限に達しています。',
   orgInvitationsFull: '組織の保留中の招待が上限に達しています。先に 1 件取り消してください。',
-  searchPosts: 'タイトルで検索',
+  searchPosts: 'タイトルと本文で検索',
   searchFiles: '名前で検索',
   searchPart: '含まれる文字 …',
   searchedPart: 'このページでは {count} 件を調べました。後のページにまだあるかもしれません。',

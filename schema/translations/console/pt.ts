@@ -311,7 +311,7 @@ export const pt: ConsoleTexts = {
   orgMembersFull: 'A organização tem tantos membros quantos pode ter.',
   orgOrganizationsFull: 'O usuário está em tantas organizações quantas são permitidas.',
   orgInvitationsFull: 'A organização tem tantos convites pendentes quantos pode ter. Retire um primeiro.',
-  searchPosts: 'Pesquisar por título',
+  searchPosts: 'Pesquisar por título e conteúdo',
   searchFiles: 'Pesquisar por nome',
   searchPart: 'contém …',
   searchedPart: 'Esta página examinou {count}. Páginas seguintes podem ter mais.',

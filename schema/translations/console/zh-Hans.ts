@@ -311,7 +311,7 @@ export const zhHans: ConsoleTexts = {
   orgMembersFull: '组织的成员数已达上限。',
   orgOrganizationsFull: '该用户所在的组织数已达上限。',
   orgInvitationsFull: '组织的待处理邀请已达上限。请先撤回一个。',
-  searchPosts: '按标题搜索',
+  searchPosts: '按标题和内容搜索',
   searchFiles: '按名称搜索',
   searchPart: '包含 …',
   searchedPart: '本页已查看其中 {count} 个。后面的页面可能还有。',

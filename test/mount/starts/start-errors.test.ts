@@ -159,7 +159,7 @@ t.test('12.11 a PostgreSQL that is too old, and wrong options of migrate', async
     message: /^usher: PostgreSQL 99 or later is required, but this server has version \d+/,
   })
   await t.rejects(migrate({ databaseUrl: 'postgres://localhost/x', schema: 'x', prefix: '/x' } as never), {
-    message: 'usher: migrate has no option prefix, only databaseUrl, sql, schema and userFields',
+    message: 'usher: migrate has no option prefix, only databaseUrl, sql, schema, userFields and organizations',
   })
   await t.rejects(migrate({}), { message: 'usher: databaseUrl or sql is required' })
   await t.rejects(

@@ -58,6 +58,8 @@ const fillTables = (database: string, userId: string) => withSql(database, async
   await sql`insert into deleted_users (user_id) values (gen_random_uuid())`
   await sql`insert into post_deletions (position, epoch, post_id, author_id)
     select nextval(pg_get_serial_sequence('posts', 'position')), 0, gen_random_uuid(), ${id}::uuid`
+  await sql`insert into post_drafts (id, author_id, title, content, publish_at)
+    values (gen_random_uuid(), ${id}, ${text}, ${text}, ${later})`
   await sql`insert into login_failures (key, count) values (${hash}, 7)`
   await sql`insert into ended_sessions (id) values (gen_random_uuid())`
   await sql`insert into event_consumers (name, type) values ('handler h', 'user.created')`

@@ -3,7 +3,9 @@ import { openPage } from './account.js'
 import { offerDeletion } from './deletion.js'
 import { announce, Failure, format, nameMenu, onSubmit, onUse, texts } from './page.js'
 import { roleName } from './role-name.js'
+import { changesOf, fill, showFacts } from './records.js'
 import { call, confirm, readPage } from './session.js'
+import { valuesOf } from './values.js'
 
 const MISSING = 404
 const PAGE = 20
@@ -17,6 +19,9 @@ const chosenStatus = find('#chosen-status')
 const chosenAlert = find('#chosen-alert')
 
 const ignoreMissing = (error) => error.status === MISSING ? undefined : Promise.reject(error)
+
+// The fields of the host that are written there.
+const fieldsOfHost = [...find('#change-form').querySelectorAll('[data-host]')]
 
 let user
 let rows = []
@@ -82,7 +87,9 @@ async function showChosen () {
   find('#chosen-role').textContent = roleName(role)
   find('#change-name').value = name
   find('#change-slug').value = slug
+  fill(fieldsOfHost, chosen)
   find('#change-section').hidden = !may('organizations:update')
+  showFacts(find('#chosen-facts'), chosen, may('organizations:update') ? fieldsOfHost.map(({ name }) => name) : [])
   find('#remove-section').hidden = !may('organizations:delete')
   for (const link of partLinks) {
     link.href = `#${id}/${link.dataset.part}`
@@ -229,13 +236,13 @@ if (invitations) {
 }
 
 onSubmit(find('#change-form'), async ({ name, slug }) => {
-  await call('PATCH', pathOf(), { name, ...slug && { slug } })
+  await call('PATCH', pathOf(), { name, ...slug && { slug }, ...changesOf(fieldsOfHost, chosen) })
   await showOrganizations()
   announce(chosenStatus, texts.organizationSaved)
 })
 
 onSubmit(find('#found-form'), async ({ name, slug }) => {
-  const { id } = await call('POST', 'organizations', { name, ...slug && { slug } })
+  const { id } = await call('POST', 'organizations', valuesOf(find('#found-form'), { name, ...slug && { slug } }))
   find('#found-form').reset()
   history.pushState(null, '', `#${id}`)
   await showOrganizations()

@@ -21,6 +21,10 @@ export interface PageView extends PageValues {
   readonly signUpFields: Html | undefined
   readonly profileFields: Html | undefined
   readonly shownFields: Html | undefined
+  /** Those of organisations in the forms that found and change one, and what the page of one shows. */
+  readonly newOrganizationFields: Html | undefined
+  readonly organizationFields: Html | undefined
+  readonly organizationFacts: Html | undefined
   /** The marks of the providers, for scripts. */
   readonly providerMarks: Html
   /** The links to the providers with which users log in; undefined if there are none. */

@@ -26,6 +26,7 @@ ${outcomes('organizations')}
 <form id="found-form">
 <p role="alert" class="alert error"></p>
 ${fields(view, 'found')}
+${v.newOrganizationFields && html`<details class="fold"><summary>${t.optionalMore}</summary>${v.newOrganizationFields}</details>`}
 <button>${t.organizationFoundButton}</button>
 </form></details>
 </div>
@@ -33,6 +34,7 @@ ${fields(view, 'found')}
 <p class="back"><a href="#">${t.organizationsAll}</a></p>
 <div class="page-title"><div class="heading"><h2><bdi id="chosen-name" tabindex="-1"></bdi></h2> <span class="badge" id="chosen-role"></span></div>
 <button type="button" class="plain small" data-leave>${t.organizationLeave}</button></div>
+${v.organizationFacts && html`<div class="card" id="chosen-facts" hidden><dl class="facts" aria-labelledby="chosen-name">${v.organizationFacts}</dl></div>`}
 <nav class="tabs" id="parts" aria-labelledby="chosen-name"><ul>
 <li><a data-part="members">${t.membersTitle}</a></li>
 ${v.canVerify && html`<li><a data-part="invitations">${t.invitationsTitle}</a></li>`}
@@ -44,6 +46,7 @@ ${v.canVerify && invitations(view)}
 ${part('change', t.organizationChange, html`<form id="change-form">
 <p role="alert" class="alert error"></p>
 ${fields(view, 'change')}
+${v.organizationFields}
 <button>${t.saveButton}</button>
 </form>`)}
 ${part('remove', t.organizationDelete, html`<div class="actions"><button type="button" class="plain danger" id="delete-organization">${t.organizationDelete}</button></div>`, {
