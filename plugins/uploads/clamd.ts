@@ -17,7 +17,7 @@ export interface ScannedFile { readonly bytes: AsyncIterable<Uint8Array>, readon
 
 /**
  * Sends a file to a clamd and returns its verdict. Throws if it cannot be reached, answers anything else, or says that
- * bytes are clean which it has not got. Ends the connection when `signal` aborts.
+ * the file is clean before all of it was sent. Ends the connection when `signal` aborts.
  * @param place a host and a port, or the path of a socket
  */
 export async function askClamd (place: string, { bytes, size }: ScannedFile, signal: AbortSignal): Promise<Verdict> {
@@ -32,7 +32,7 @@ export async function askClamd (place: string, { bytes, size }: ScannedFile, sig
   if (text === TOO_LARGE || name?.startsWith(LIMIT)) return { is: 'too large' }
   if (name !== undefined) return { is: 'malware', name }
   if (text === 'stream: OK' && isSent) return { is: 'clean' }
-  throw new Error(`clamd has answered ${JSON.stringify(text)}${isSent ? '' : ' before it had all bytes'}`)
+  throw new Error(`clamd has answered ${JSON.stringify(text)}${isSent ? '' : ' before all bytes were sent'}`)
 }
 
 // Returns what clamd answers, and whether it had everything before.
