@@ -1269,6 +1269,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/posts/drafts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List your own drafts, newest first
+         * @description A page with more than 4 MiB of content has fewer drafts than `limit`.
+         */
+        get: operations["listDrafts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/posts": {
         parameters: {
             query?: never;
@@ -2725,6 +2745,23 @@ export interface components {
                  */
                 updatedAt: string;
             }[];
+            /** @description Posts that are not published, newest first: only if the user exports them */
+            drafts?: {
+                /** @description UUIDv7 */
+                id: string;
+                title: string;
+                content: string;
+                /**
+                 * Format: date-time
+                 * @description RFC 3339, UTC
+                 */
+                createdAt: string;
+                /**
+                 * Format: date-time
+                 * @description When it will be published
+                 */
+                publishAt: string | null;
+            }[];
             /** @description Newest first, without their bytes */
             uploads: {
                 /** @description The address of the bytes; absolute if the public URL is set */
@@ -2929,7 +2966,17 @@ export interface components {
              * @description RFC 3339, UTC
              */
             createdAt: string;
-            /** @description The place of the post in commit order. Events after it are those of the posts that follow */
+            /**
+             * Format: date-time
+             * @description The same as `createdAt`; null for a draft, whose `createdAt` changes when it is published
+             */
+            publishedAt: string | null;
+            /**
+             * Format: date-time
+             * @description Of drafts only: when it will be published; null if that is not planned
+             */
+            publishAt?: string | null;
+            /** @description The place of the post in commit order. Events after it are those of the posts that follow. Of a draft, its place in the list of drafts */
             cursor: string;
         };
         /** CreatePost */
@@ -2937,6 +2984,11 @@ export interface components {
             title: string;
             /** @description At most 65536 bytes in UTF-8 */
             content: string;
+            /**
+             * Format: date-time
+             * @description Null for a draft, which only its author sees. A time in the future (RFC 3339) for one that is published then; any other time for a post, as without this member
+             */
+            publishedAt?: string | null;
             /** @description The id of the author. By default your own; only an admin may name another user */
             authorId?: string;
         };
@@ -2945,6 +2997,11 @@ export interface components {
             title?: string;
             /** @description At most 65536 bytes in UTF-8 */
             content?: string;
+            /**
+             * Format: date-time
+             * @description When a draft is published: at once, unless the time (RFC 3339) is in the future. With null, no time is planned
+             */
+            publishedAt?: string | null;
         };
         /**
          * Overview
@@ -7584,6 +7641,47 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    listDrafts: {
+        parameters: {
+            query?: {
+                /** @description Drafts per page */
+                limit?: number;
+                /** @description The cursor of the page, from the `Link` header of the previous page */
+                after?: string;
+            };
+            header?: {
+                /** @description Entity tags that the client has. If one of them is the current one, the response is 304 without a body */
+                "If-None-Match"?: string;
+                /** @description Entity tags. The response is 412 if none of them is the current one */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Your own drafts, newest first */
+            200: {
+                headers: {
+                    /** @description The entity tag of the current version */
+                    ETag?: string;
+                    /** @description The path of the next page, with `rel="next"`, if there is one */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Post"][];
+                };
+            };
+            304: components["responses"]["NotModifiedWithLink"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            412: components["responses"]["PreconditionFailed"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     listPosts: {
         parameters: {
             query?: {
@@ -7807,6 +7905,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
             412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaTypeWithAcceptPatch"];

@@ -35,11 +35,11 @@ async function generateResolvers (): Promise<string> {
       enumsAsTypes: true,
       maybeValue: 'T | null | undefined',
       skipTypename: true,
-      scalars: { ID: 'string', DateTime: 'Date' },
+      scalars: { ID: 'string', DateTime: { input: 'string', output: 'Date' } },
       contextType: './context.ts#GraphQLContext',
       mappers: {
         User: '../../db/tables/index.ts#UserRow',
-        Post: '../../db/posts/posts.ts#ListedPost',
+        Post: '../../db/posts/drafts.ts#AnyPost',
         PostCreated: '../../db/posts/followed.ts#ChangedPost',
         PostUpdated: '../../db/posts/followed.ts#ChangedPost',
         PostDeleted: '../../db/posts/followed.ts#ChangedPost',

@@ -1,9 +1,10 @@
-import { sql, type QueryCreator, type SelectQueryBuilder } from 'kysely'
+import { sql, type ExpressionBuilder, type QueryCreator, type SelectQueryBuilder } from 'kysely'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { Instant } from '../../schema/strings/text.ts'
 import { members, shownMembers } from '../../schema/users/members.ts'
 import { anyOf, ctid, violates } from '../driver/postgres.ts'
 import { replanned } from '../driver/replanned.ts'
+import type { DraftRow } from '../posts/drafts.ts'
 import type { PostRow } from '../posts/posts.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, Tables, UserRow } from '../tables/index.ts'
@@ -21,7 +22,7 @@ export class KeyTaken extends Error {}
 /** What was done. */
 export type ResultKind =
   'user' | 'upload' | 'upload-update' | 'upload-deletion' | 'invitation' | 'post' | 'post-update' | 'post-deletion' |
-  'passkey' | 'resumable-upload' | 'organization'
+  'draft' | 'draft-update' | 'passkey' | 'resumable-upload' | 'organization'
 
 /** A write with an idempotency key: the id of its record, and under what its result is stored. */
 export interface KeyedWrite extends ResultKey { readonly id: string }
@@ -149,22 +150,44 @@ export function restorePost ({ result, rowVersion }: StoredResult): PostRow {
   return { ...row, createdAt: toDate(createdAt), position: String(position), rowVersion } as unknown as PostRow
 }
 
+/** Returns a draft that the first request has created or changed, as it was then. */
+export function restoreDraft ({ result, rowVersion }: StoredResult): DraftRow {
+  const { createdAt, publishAt, ...row } = JSON.parse(result!) as Record<string, unknown>
+  return {
+    ...row, createdAt: toDate(createdAt), publishAt: publishAt === null ? null : toDate(publishAt), rowVersion,
+  } as unknown as DraftRow
+}
+
+/** Returns whether a result is that of a draft, which is not published yet. */
+export const isOfDraft = ({ kind }: Pick<StoredResult, 'kind'>): boolean => kind === 'draft' || kind === 'draft-update'
+
+function isGone (query: ExpressionBuilder<Tables, 'idempotency_keys'>) {
+  const { or, and, not, exists, eb, selectFrom } = query
+  const hasPost = exists(selectFrom('posts').select('posts.id').whereRef('posts.id', '=', 'record_id')
+    .where('author_id', 'not in', selectFrom('deleted_users').select('deleted_users.user_id')))
+  return or([
+    eb('result', 'is', null),
+    // These are hidden until they are deleted in the background.
+    and([eb('kind', 'in', ['post', 'post-update']), not(hasPost)]),
+    // A draft may have become a post.
+    and([
+      eb('kind', 'in', ['draft', 'draft-update']),
+      not(exists(selectFrom('post_drafts').select('post_drafts.id').whereRef('post_drafts.id', '=', 'record_id'))),
+      not(hasPost),
+    ]),
+    and([eb('kind', 'in', ['upload', 'upload-update']), not(exists(selectFrom('uploads').select('uploads.id')
+      .whereRef('uploads.id', '=', 'record_id').where('user_id', 'is not', null)))]),
+    and([eb('kind', '=', 'resumable-upload'), not(exists(selectFrom('resumable_uploads').select('resumable_uploads.id')
+      .whereRef('resumable_uploads.id', '=', 'record_id').where('resumable_uploads.expires_at', '>', sql<Date>`now()`)))]),
+  ]).$castTo<boolean>().as('isGone')
+}
+
 /** Returns the results of each of the keys, in the same order. Deletes those that have expired. */
 export async function findResults (db: Database, keys: readonly string[]): Promise<StoredResult[][]> {
   const rows = await db.selectFrom('idempotency_keys')
     .select(['key', 'part', 'fingerprint', 'kind', 'record_id as recordId', 'result', 'row_version as rowVersion'])
     .select(sql<boolean>`expires_at <= now()`.as('isExpired'))
-    .select(({ or, and, not, exists, eb, selectFrom }) => or([
-      eb('result', 'is', null),
-      // These are hidden until they are deleted in the background.
-      and([eb('kind', 'in', ['post', 'post-update']), not(exists(selectFrom('posts').select('posts.id')
-        .whereRef('posts.id', '=', 'record_id')
-        .where('author_id', 'not in', selectFrom('deleted_users').select('deleted_users.user_id'))))]),
-      and([eb('kind', 'in', ['upload', 'upload-update']), not(exists(selectFrom('uploads').select('uploads.id')
-        .whereRef('uploads.id', '=', 'record_id').where('user_id', 'is not', null)))]),
-      and([eb('kind', '=', 'resumable-upload'), not(exists(selectFrom('resumable_uploads').select('resumable_uploads.id')
-        .whereRef('resumable_uploads.id', '=', 'record_id').where('resumable_uploads.expires_at', '>', sql<Date>`now()`)))]),
-    ]).$castTo<boolean>().as('isGone'))
+    .select(isGone)
     .where('key', '=', sql<string>`any(${keys}::uuid[])`)
     .execute()
   const expired = rows.filter(({ isExpired }) => isExpired).map(({ key }) => key)

@@ -4,6 +4,7 @@ import { createTables } from './0001.ts'
 import { after010 } from './0002.ts'
 import { postChanges } from './0003.ts'
 import { postLists } from './0004.ts'
+import { postDrafts } from './0005.ts'
 import { postWords } from './0006.ts'
 import { buildIndexes, createIndexes } from './indexes.ts'
 import type { Migration, Script } from './migration.ts'
@@ -22,6 +23,7 @@ export const migrations: Migrations = {
   '0002': after010,
   '0003': postChanges,
   '0004': postLists,
+  '0005': postDrafts,
   '0006': postWords,
 }
 

@@ -1,9 +1,9 @@
-import { sql } from 'kysely'
+import { sql, type RawBuilder } from 'kysely'
 import { InvalidToken } from '../../schema/sign-in/login.ts'
 import type { Match } from '../../schema/http/entity-tag.ts'
 import { Overloaded, PreconditionFailed } from '../../schema/http/errors.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
-import { PostNotFound } from '../../schema/posts/post.ts'
+import { PostNotFound, TooManyDrafts } from '../../schema/posts/post.ts'
 import { UserNotFound } from '../../schema/users/users.ts'
 import { newId } from '../driver/ids.ts'
 import { isInTime } from '../driver/write-in-time.ts'
@@ -14,11 +14,12 @@ import {
   requireLiveSession,
 } from '../access/live-sessions.ts'
 import type { WriterToken } from '../access/live-tokens.ts'
-import { inOrder, isUuid, prepare } from '../driver/postgres.ts'
+import { inOrder, isUuid, prepare, violates } from '../driver/postgres.ts'
 import { postColumns, type PostRow } from './posts.ts'
+import { draftColumns, type DraftRow } from './drafts.ts'
 import { counting, findExceeded, joinCounted } from './rates.ts'
 import { hasVersion, versionsOf } from '../users/preconditions.ts'
-import { selectWritten } from '../idempotency/select-written.ts'
+import { selectWritten, type Ending } from '../idempotency/select-written.ts'
 import type { Database } from '../tables/index.ts'
 
 /**
@@ -63,14 +64,57 @@ export interface NewPost {
 export async function insertPosts (
   db: Database, posts: readonly NewPost[], { quiet = false, perHour = 0 } = {}
 ): Promise<(PostRow | Error)[]> {
-  return isolateConflicts(
-    db, posts, (posts) => isolateEnded(db, posts, (posts) => insertAll(db, posts, quiet, perHour))
-  )
+  return isolateConflicts(db, posts, (posts) => isolateEnded(db, posts, (posts) => insertAll<PostRow>(db, posts, {
+    kind: 'post',
+    perHour,
+    insert: (statement, from) => withEvents(
+      statement.with('created', (cte) => cte.insertInto('posts').columns(['id', 'author_id', 'title', 'content'])
+        .expression(sql`select given.id, author, title, content ${from} ${quiet ? andQuiet : sql``} order by given.id`)
+        .returning(postColumns)),
+      db, 'post.created', { from: CREATED, ...postData('created', 'given.author', 'given.actor') }
+    ),
+  })))
 }
 
-async function insertAll (
-  db: Database, posts: readonly NewPost[], quiet: boolean, perHour: number
-): Promise<(PostRow | Error)[]> {
+/**
+ * Creates a draft. Throws what `insertPosts` yields, and `TooManyDrafts`.
+ * @param publishAt when it will be published
+ * @param perHour the number of posts and drafts that its actor may create in an hour
+ */
+export async function insertDraft (
+  db: Database, { publishAt, ...draft }: NewPost & { publishAt: Date | null }, { perHour = 0 } = {}
+): Promise<DraftRow> {
+  try {
+    const [row] = await rejectEnded(() => insertAll<DraftRow>(db, [draft], {
+      kind: 'draft',
+      perHour,
+      insert: (statement, from) => statement.with('created', (cte) => cte.insertInto('post_drafts')
+        .columns(['id', 'author_id', 'title', 'content', 'publish_at'])
+        .expression(sql`select given.id, author, title, content, ${publishAt}::timestamptz ${from}`)
+        .returning(draftColumns)),
+    }))
+    if (row instanceof Error) throw row
+    return row!
+  } catch (error) {
+    throw violates(db, error, 'post_drafts', 'drafts_per_author') ? new TooManyDrafts() : error
+  }
+}
+
+interface Insertion {
+  kind: 'post' | 'draft'
+  perHour: number
+  /**
+   * Adds to a statement that it inserts `created`.
+   * @param from where it finds the `id`, `author`, `title` and `content` of what is admitted
+   */
+  insert (statement: Database, from: RawBuilder<unknown>): object
+}
+
+const CREATED = 'created inner join given on given.id = created.id'
+
+async function insertAll<Created extends { id: string }> (
+  db: Database, posts: readonly NewPost[], { kind, perHour, insert }: Insertion
+): Promise<(Created | Error)[]> {
   const ids = posts.map(({ id }) => id ?? newId(db))
   const authors = posts.map(({ authorId }) => isUuid(authorId) ? authorId : null)
   const actors = posts.map(({ actorId = null }) => actorId)
@@ -90,22 +134,15 @@ async function insertAll (
     .with('authors', (cte) => cte.selectFrom('users').select('id')
       .where('id', '=', sql<string>`any(${authors}::uuid[])`)
       .orderBy('id').forKeyShare().skipLocked()) as unknown as Database
-  const statement = (isLimited ? counting(given, admitted) : given)
-    .with('created', (cte) => cte.insertInto('posts')
-      .columns(['id', 'author_id', 'title', 'content'])
-      .expression(sql`select given.id, author, title, content from given inner join authors on authors.id = author
-        ${isLimited ? joinCounted(perHour) : sql``} where ${isLimited ? sql`true` : admitted} ${quiet ? andQuiet : sql``} order by given.id`)
-      .returning(postColumns))
-  const from = 'created inner join given on given.id = created.id'
-  const query = withEvents(statement, db, 'post.created', {
-    from, ...postData('created', 'given.author', 'given.actor'),
-  })
-  const condition = confirmSessions(db, from, 'given.session', posts.map(({ token }) => token))
-  const { written, refused } = await selectWritten<PostRow>(
-    db, query, { from: 'created', kind: 'post', keyed, condition }
+  const query = insert(
+    isLimited ? counting(given, admitted) : given,
+    sql`from given inner join authors on authors.id = author
+      ${isLimited ? joinCounted(perHour) : sql``} where ${isLimited ? sql`true` : admitted}`
   )
+  const condition = confirmSessions(db, CREATED, 'given.session', posts.map(({ token }) => token))
+  const { written, refused } = await selectWritten<Created>(db, query, { from: 'created', kind, keyed, condition })
   const created = inOrder(ids, written)
-  if (written.length === posts.length) return created as PostRow[]
+  if (written.length === posts.length) return created as Created[]
   const known = new Set((await findUserIds(db, { ids: authors })).map(({ id }) => id))
   const ended = await findEndedSessions(db, sessions)
   const exceeded = isLimited ? await findExceeded(db, actors, perHour) : undefined
@@ -119,7 +156,7 @@ async function insertAll (
 }
 
 // The condition is always true. It sets `usher.quiet` for this statement only.
-const andQuiet = sql`and (select set_config('usher.quiet', 'on', true)) is not null`
+export const andQuiet = sql`and (select set_config('usher.quiet', 'on', true)) is not null`
 
 const findUserIds = prepare((db, { ids }: { ids: readonly (string | null)[] }) => db.selectFrom('users').select('id')
   .where('id', '=', sql<string>`any(${ids}::uuid[])`))
@@ -135,30 +172,50 @@ export interface PostConditions {
 }
 
 /**
+ * Returns a condition: the row of a post or draft is the one with this id, and may be changed. Run the statement with
+ * the keys of the condition `once`.
+ */
+export function isChangeable (
+  table: 'posts' | 'post_drafts', id: string, token: NewPost['token'], { until, match, once }: PostConditions
+): RawBuilder<boolean> {
+  const versions = versionsOf(match)
+  return sql`${sql.ref(`${table}.id`)} = ${id} and ${isInTime(until)} and ${isLiveSession(token)}
+    and ${once ? isAdmitted(`${table}.id`) : sql`true`}
+    and ${versions === null ? sql`true` : hasVersion(sql.ref(`${table}.row_version`), sql`${versions}`)}`
+}
+
+/**
+ * Runs a statement of one session that writes at most one row, and returns that row. Throws `InvalidToken` if the
+ * session has ended, and `KeyTaken`.
+ */
+export async function writeOne<Written extends object> (
+  db: Database, query: object, ending: Ending
+): Promise<Written | undefined> {
+  const { written: [row], refused } = await rejectEnded(() => selectWritten<Written>(db, query, ending))
+  if (refused.size > 0) throw new KeyTaken()
+  return row
+}
+
+/**
  * Updates the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`, `InvalidToken` if the session
  * has ended, and `KeyTaken` if the key `once` is taken.
  */
 export async function updatePost (
   db: Database, id: string, { title, content, actorId = null, token }: Partial<NewPost>,
-  { until, match, once }: PostConditions
+  conditions: PostConditions
 ): Promise<PostRow> {
-  const versions = versionsOf(match)
-  const keyed = keyedOf([id], [once])
+  const keyed = keyedOf([id], [conditions.once])
   const statement = (keyed ? withIdempotencyKeys(db, keyed) : db).with('updated', (cte) => cte.updateTable('posts')
     .set({ ...title !== undefined && { title }, ...content !== undefined && { content }, updated_at: sql`now()` })
-    .where('id', '=', id).where(isInTime(until)).where(isLiveSession(token))
-    .$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
-    .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
+    .where(isChangeable('posts', id, token, conditions))
     .returning(postColumns))
   const query = withEvents(statement, db, 'post.updated', {
     from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)),
   })
-  const ending = {
+  const post = await writeOne<PostRow>(db, query, {
     from: 'updated', kind: 'post-update', keyed, condition: confirmSession(db, 'updated', token),
-  } as const
-  const { written: [post], refused } = await rejectEnded(() => selectWritten<PostRow>(db, query, ending))
-  if (refused.size > 0) throw new KeyTaken()
-  return post ?? await whyUnchanged(db, id, match, token)
+  })
+  return post ?? await whyUnchanged(db, id, conditions.match, token)
 }
 
 /**
@@ -167,25 +224,20 @@ export async function updatePost (
  */
 export async function deletePost (
   db: Database, id: string, { actorId = null, token }: Pick<NewPost, 'actorId' | 'token'>,
-  { until, match, once }: PostConditions
+  conditions: PostConditions
 ): Promise<void> {
-  const versions = versionsOf(match)
-  const keyed = keyedOf([id], [once])
+  const keyed = keyedOf([id], [conditions.once])
   const statement = (keyed ? withIdempotencyKeys(db, keyed) : db).with('deleted', (cte) => cte.deleteFrom('posts')
-    .where('id', '=', id).where(isInTime(until)).where(isLiveSession(token))
-    .$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
-    .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
+    .where(isChangeable('posts', id, token, conditions))
     .returning(['id', 'author_id', 'title']))
   const query = withEvents(statement, db, 'post.deleted', {
     from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)),
   })
     .with('known', (cte) => cte.selectFrom('deleted').select(['id', 'author_id as authorId']))
-  const ending = {
+  const deleted = await writeOne(db, query, {
     from: 'known', kind: 'post-deletion', keyed, condition: confirmSession(db, 'known', token), hasVersion: false,
-  } as const
-  const { written, refused } = await rejectEnded(() => selectWritten(db, query, ending))
-  if (refused.size > 0) throw new KeyTaken()
-  if (written.length === 0) await whyUnchanged(db, id, match, token)
+  })
+  if (!deleted) await whyUnchanged(db, id, conditions.match, token)
 }
 
 // Throws why a change has matched no row.

@@ -33,6 +33,8 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   audit_counted: 'left out',
   posts: 'kept',
   post_deletions: 'kept',
+  // What was due meanwhile is published by the first node that starts.
+  post_drafts: 'kept',
   uploads: 'kept',
   // Like sessions: one that was revoked after the backup would work again.
   upload_links: 'sessions',

@@ -10,7 +10,8 @@ import type {
 import type { LoginFailuresTable, RecognisedNetworksTable, ThrottleTable } from './throttle.ts'
 import type { DeletedUsersTable, UserImportsTable, UsersTable } from './users.ts'
 import type {
-  CurrentEpochView, IndexedPostsTable, PositionSequence, PostDeletionsTable, PostRatesTable, PostsTable, PostWordsTable,
+  CurrentEpochView, IndexedPostsTable, PositionSequence, PostDeletionsTable, PostDraftsTable, PostRatesTable, PostsTable,
+  PostWordsTable,
 } from './posts.ts'
 import type { ResumableUploadsTable, UploadLinksTable, UploadUsageTable, UploadsTable } from './uploads.ts'
 import type { MembershipsTable, OrganizationInvitationsTable, OrganizationsTable } from './organizations.ts'
@@ -50,6 +51,7 @@ export interface Tables {
   login_failures: LoginFailuresTable
   posts: PostsTable
   post_deletions: PostDeletionsTable
+  post_drafts: PostDraftsTable
   posts_position_seq: PositionSequence
   current_epoch: CurrentEpochView
   post_rates: PostRatesTable

@@ -33,6 +33,21 @@ export interface PostDeletionsTable {
   deleted_at: Generated<Date>
 }
 
+/** The drafts of posts that are not published yet. */
+export interface PostDraftsTable {
+  /** Also the id of the post. */
+  id: string
+  author_id: string
+  title: string
+  content: string
+  /** When it will be published; null if that is not planned. */
+  publish_at: Date | null
+  created_at: Generated<Date>
+  updated_at: Generated<Date>
+  /** Every update changes it; a bigint, which is read as text. */
+  row_version: GeneratedAlways<string>
+}
+
 /** A view with one row: the current epoch. */
 export interface CurrentEpochView { epoch: number }
 

@@ -120,7 +120,7 @@ export type ExportedPost = Row<PostsTable, 'id' | 'title' | 'content' | 'created
 
 const POSTS_PER_READ = 200
 /** How many bytes of contents one statement reads, unless a single one is larger. */
-const BYTES_PER_READ = 128 * 1024
+export const BYTES_PER_READ = 128 * 1024
 
 /** Returns some of the posts of a user before a position, newest first: none only if there are none left. */
 export async function listExportedPosts (

@@ -7,8 +7,8 @@ export interface ImportProgress {
   position: number
   line: number
   imported: number
-  /** How many of the imported users are admins. */
-  admins: number
+  /** What is counted besides: admins among them, members of organisations, or users whom a command has skipped. */
+  counted: number
   rejected: number
   /** The size of the file of rejected lines. */
   rejectedBytes: number
@@ -31,7 +31,7 @@ export async function findImport (db: Database, fileHash: Uint8Array): Promise<S
 
 const select = (db: Database, fileHash: Uint8Array) => db.selectFrom('user_imports').select([
   number('position').as('position'), number('line').as('line'), number('imported').as('imported'),
-  number('admins').as('admins'), number('rejected').as('rejected'), number('rejected_bytes').as('rejectedBytes'),
+  number('admins').as('counted'), number('rejected').as('rejected'), number('rejected_bytes').as('rejectedBytes'),
   'finished_at as finishedAt',
 ]).where('file_hash', '=', fileHash)
 
@@ -59,14 +59,14 @@ export async function lockImport (trx: Database, fileHash: Uint8Array, position:
 
 /** Stores how far an import is, in the transaction that has imported the users. */
 export async function updateImport (
-  trx: Database, fileHash: Uint8Array, { position, line, imported, admins, rejected, rejectedBytes }: ImportProgress,
+  trx: Database, fileHash: Uint8Array, { position, line, imported, counted, rejected, rejectedBytes }: ImportProgress,
   isFinished: boolean
 ): Promise<void> {
   await trx.updateTable('user_imports').set({
     position: String(position),
     line: String(line),
     imported: String(imported),
-    admins: String(admins),
+    admins: String(counted),
     rejected: String(rejected),
     rejected_bytes: String(rejectedBytes),
     ...isFinished && { finished_at: sql<Date>`now()` },

@@ -80,6 +80,10 @@ export const commands: Commands = {
     'Delete an organisation with its memberships.',
     () => import('./organizations/delete.ts')
   ),
+  'organizations import': command(
+    'Import organisations with their members from another system.',
+    () => import('./organizations/import.ts')
+  ),
   audit: command('List the entries of the account log, newest first.', () => import('./audit-list.ts')),
   'events list': command(
     'List events that could not be delivered, and what is waiting.',

@@ -23,7 +23,7 @@ type Row = Record<string, unknown> & { role: string }
 export interface ExportResult { users: number, admins: number }
 
 /**
- * Writes all users to a stream, as of one moment and in constant memory, as `importFile` reads them. Throws
+ * Writes all users to a stream, as of one moment and in constant memory, as `importUsers` reads them. Throws
  * `BackupError` if the reader of the stream has ended.
  * @param onUsers receives the number of users so far
  */

@@ -1,46 +1,26 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import {
-  insertPasswordKinds, listPasswordKinds, openSignerKey, sealSignerKey, type PasswordKind,
-} from '../../db/sign-in/password-kinds.ts'
 import { allowPauses, refusalOf } from '../../db/driver/postgres.ts'
-import type { Database } from '../../db/tables/index.ts'
-import {
-  checkUsers, createSeenUsers, importUsers, type ImportConflict, type ImportedUser,
-} from '../../db/users/import-users.ts'
 import {
   beginImport, findImport, lockImport, updateImport, type ImportProgress,
 } from '../../db/users/user-imports.ts'
-import { kindOfNewHashes } from '../../plugins/sign-in/passwords/passwords.ts'
-import { impossibleHash, IMPORT_LIMITS, workOf, type HashLimits, type StoredHash } from '../../schema/sign-in/passwords/stored-hash.ts'
-import type { Options } from '../../schema/options/options.ts'
-import { noRoles } from '../../schema/options/roles.ts'
-import type { UserFields } from '../../schema/users/user-fields.ts'
-import { terminalContext } from '../commands/audit.ts'
-import type { FirebaseConfig } from './firebase-config.ts'
+import type { Database } from '../../db/tables/index.ts'
 import { MAX_LINE_BYTES, readLines } from './lines.ts'
-import { contentOf, createUserParser, RejectedLine, type ParsedUser } from './parse-user.ts'
+import { contentOf, RejectedLine, type LineParser } from './parse-line.ts'
 import { RejectedLines } from './rejected-lines.ts'
 
-// A transaction of so many users takes a fraction of a second, so that nothing waits long for its locks.
+// How many lines a transaction has at most.
 const BATCH_LINES = 1000
-const BATCH_BYTES = 4 * 1024 * 1024
-
-/** How many kinds of hashes there may be. Every failed login takes the work of all of them. */
-export const MAX_KINDS = 10
 
 // How many problems a check without an import returns.
 const MAX_PROBLEMS = 20
 
 export interface ImportOptions {
   readonly db: Database
-  readonly options: Pick<Options, 'passwordHash' | 'secret' | 'formerSecret'> & Partial<Pick<Options, 'roles'>>
-  readonly fields: UserFields
   readonly path: string
   readonly rejectedPath: string
-  readonly firebase?: FirebaseConfig | undefined
-  /** Whether nothing is written: neither users nor rejected lines. */
+  /** Whether nothing is written: neither what the lines have nor rejected lines. */
   readonly dryRun?: boolean
   /** Whether a file is imported once more that was imported. */
   readonly again?: boolean
@@ -49,11 +29,14 @@ export interface ImportOptions {
 }
 
 export interface ImportResult {
-  /** How many users were imported, of which how many are admins, and how many lines were rejected: by all runs. */
+  /**
+   * How many lines were imported and how many were rejected, by all runs, and what the importer counts of those that
+   * were imported.
+   */
   readonly imported: number
-  readonly admins: number
   readonly rejected: number
-  /** How many users an earlier run of the same file has imported. */
+  readonly counted: number
+  /** How many lines an earlier run of the same file has imported. */
   readonly resumed: number
   /** When the file was imported, if that was done before. */
   readonly finishedAt: Date | null
@@ -61,35 +44,52 @@ export interface ImportResult {
   readonly problems: readonly { readonly line: number, readonly reason: string }[]
 }
 
-const reasons: Readonly<Record<ImportConflict, string>> = {
-  email: 'email is the address of a user, or of an earlier line',
-  id: 'id is that of a user, or of an earlier line',
-  deleted: 'id is that of a user who is being deleted: try again in a minute',
-  field: 'a value that must be unique is that of another user',
+/** What the lines of a file are, and how they are imported. */
+export interface Importer<Parsed> {
+  /** The member of a rejected line that has what was given, such as `user`. */
+  readonly member: string
+  /** What tells the import of a file from that of the same file as something else; nothing for users. */
+  readonly task?: string
+  /** The size of the lines of a transaction: it takes a fraction of a second, so that nothing waits for its locks. */
+  readonly batchBytes: number
+  /** Reads a line. Throws `RejectedLine`. */
+  readonly parse: LineParser<Parsed>
+  /**
+   * Stores what lines have, in a transaction. Returns undefined for each line that was imported, in the same order, and
+   * otherwise why it was not.
+   */
+  store (trx: Database, lines: readonly Parsed[]): Promise<(string | undefined)[]>
+  /** Prepares a transaction in which a whole file is checked. */
+  beginCheck (trx: Database): Promise<void>
+  /** Does what `store` does, but imports nothing. */
+  check (trx: Database, lines: readonly Parsed[]): Promise<(string | undefined)[]>
+  /** Returns what an imported line adds to `counted`. */
+  count (line: Parsed): number
 }
 
-/** A line of a batch: a user, or why it is rejected. */
-interface Item {
+/** A line of a batch: what it has, or why it is rejected. */
+interface Item<Parsed> {
   readonly line: number
   /** The byte of the file at which the next line begins. */
   readonly end: number
   readonly bytes: Buffer | undefined
-  readonly parsed?: ParsedUser | undefined
+  readonly parsed?: Parsed | undefined
   readonly reason?: string | undefined
 }
 
 /**
- * Imports the users of a file, in constant memory and in transactions of some of its lines, each of which also stores
- * how far it is. So an interrupted import continues there when it is run again. Lines that are not imported are written
- * to another file. Throws an `Error` with a sentence.
+ * Imports a file, in constant memory and in transactions of some of its lines, each of which also stores how far it is.
+ * So an interrupted import continues there when it is run again. Lines that are not imported are written to another
+ * file. Throws an `Error` with a sentence.
  */
-export async function importFile (given: ImportOptions): Promise<ImportResult> {
+export async function importFile<Parsed> (importer: Importer<Parsed>, given: ImportOptions): Promise<ImportResult> {
   const { db, path, dryRun = false } = given
-  const { size, hash } = await describeFile(path)
+  const { size, hash: content } = await describeFile(path)
+  const hash = importer.task === undefined ? content : taskOf(importer.task, content)
   if (dryRun) {
     return db.transaction().execute(async (trx) => {
-      await createSeenUsers(trx)
-      return run(given, { size, hash }, none, new RejectedLines(given.rejectedPath, 0), trx)
+      await importer.beginCheck(trx)
+      return run(importer, given, { size, hash }, none, new RejectedLines(given.rejectedPath, 0), trx)
     })
   }
   const stored = given.again ? undefined : await findImport(db, hash)
@@ -100,36 +100,33 @@ export async function importFile (given: ImportOptions): Promise<ImportResult> {
     await beginImport(db, hash)
   }
   try {
-    return await run(given, { size, hash }, stored ?? none, rejectedLines)
+    return await run(importer, given, { size, hash }, stored ?? none, rejectedLines)
   } finally {
     await rejectedLines.close()
   }
 }
 
-const none: ImportProgress = { position: 0, line: 0, imported: 0, admins: 0, rejected: 0, rejectedBytes: 0 }
+const none: ImportProgress = { position: 0, line: 0, imported: 0, counted: 0, rejected: 0, rejectedBytes: 0 }
 
-async function run (
-  { db, options, fields, path, firebase, onProgress }: ImportOptions, file: { size: number, hash: Buffer },
+async function run<Parsed> (
+  importer: Importer<Parsed>, { db, path, onProgress }: ImportOptions, file: { size: number, hash: Buffer },
   { ...progress }: ImportProgress, rejectedLines: RejectedLines, dryRun?: Database
 ): Promise<ImportResult> {
   const resumed = progress.imported
   const problems: ImportResult['problems'][number][] = []
-  const { roles = noRoles } = options
-  const parse = createUserParser({ fields, roles, limits: limitsOf(options), firebase, now: Date.now() })
-  const kinds = await createKinds(db, options, firebase)
-  let items: Item[] = []
+  let items: Item<Parsed>[] = []
   let bytes = 0
 
   async function flush (isLast: boolean): Promise<void> {
-    if (dryRun) count(items, await checkUsers(dryRun, usersOf(items)))
+    if (dryRun) count(items, await importer.check(dryRun, parsedOf(items)))
     else await store(items, isLast)
     onProgress?.(progress.position, file.size);
     [items, bytes] = [[], 0]
   }
 
   // Imports a batch. If PostgreSQL refuses it, for example by a constraint of the host, its halves are imported, and
-  // the user that it refuses is rejected.
-  async function store (batch: readonly Item[], isLast: boolean): Promise<void> {
+  // the line that it refuses is rejected.
+  async function store (batch: readonly Item<Parsed>[], isLast: boolean): Promise<void> {
     const before = { ...progress }
     try {
       return await db.transaction().execute((trx) => storeIn(trx, batch, isLast))
@@ -141,7 +138,7 @@ async function run (
       await rejectedLines.rewind(before.rejectedBytes)
       if (batch.length === 1) {
         const { parsed, ...item } = batch[0]!
-        return store([{ ...item, reason: `PostgreSQL refuses the user: ${refusal}` }], isLast)
+        return store([{ ...item, reason: `PostgreSQL refuses it: ${refusal}` }], isLast)
       }
       const half = Math.ceil(batch.length / 2)
       await store(batch.slice(0, half), false)
@@ -149,28 +146,27 @@ async function run (
     }
   }
 
-  async function storeIn (trx: Database, batch: readonly Item[], isLast: boolean): Promise<void> {
+  async function storeIn (trx: Database, batch: readonly Item<Parsed>[], isLast: boolean): Promise<void> {
     // Writing rejected lines to a slow disk may take long, and delays nobody else.
     await allowPauses(trx)
     if (!await lockImport(trx, file.hash, progress.position)) throw new Error('Another process imports the same file.')
-    await insertPasswordKinds(trx, kinds.toStore(batch))
-    const rejected = count(batch, await importUsers(trx, usersOf(batch), terminalContext, fields))
-    await rejectedLines.append(rejected.map(toText))
+    const rejected = count(batch, await importer.store(trx, parsedOf(batch)))
+    await rejectedLines.append(rejected.map((item) => toText(item, importer.member)))
     progress.rejectedBytes = rejectedLines.size
     await updateImport(trx, file.hash, progress, isLast)
   }
 
   // Counts a batch. Returns the lines that are rejected.
-  function count (batch: readonly Item[], conflicts: readonly (ImportConflict | undefined)[]): Item[] {
+  function count (batch: readonly Item<Parsed>[], reasons: readonly (string | undefined)[]): Item<Parsed>[] {
     let place = 0
     const checked = batch.map((item) => {
-      const conflict = item.parsed && conflicts[place++]
-      return conflict ? { ...item, reason: reasons[conflict] } : item
+      const reason = item.parsed && reasons[place++]
+      return reason === undefined ? item : { ...item, reason }
     })
     const rejected = checked.filter(({ reason }) => reason !== undefined)
-    const imported = usersOf(checked.filter(({ reason }) => reason === undefined))
+    const imported = parsedOf(checked.filter(({ reason }) => reason === undefined))
     progress.imported += imported.length
-    progress.admins += imported.filter(({ role }) => role === 'admin').length
+    progress.counted += imported.reduce((sum, line) => sum + importer.count(line), 0)
     progress.rejected += rejected.length
     for (const { line, reason = '' } of rejected) if (problems.length < MAX_PROBLEMS) problems.push({ line, reason })
     const { end: position, line } = batch.at(-1) ?? { end: progress.position, line: progress.line }
@@ -183,103 +179,29 @@ async function run (
     const item = { line, end, bytes: given }
     try {
       if (!given) throw new RejectedLine(`The line has more than ${MAX_LINE_BYTES} bytes`)
-      const parsed = parse(given)
-      kinds.admit(parsed?.hash)
-      items.push({ ...item, parsed })
+      items.push({ ...item, parsed: importer.parse(given) })
     } catch (error) {
       if (!(error instanceof RejectedLine)) throw error
       items.push({ ...item, reason: error.message })
     }
     read = end
     bytes += given?.length ?? 0
-    if (items.length >= BATCH_LINES || bytes >= BATCH_BYTES) await flush(false)
+    if (items.length >= BATCH_LINES || bytes >= importer.batchBytes) await flush(false)
   }
   if (read !== file.size) throw new Error(`${path} has changed while it was read: import it again.`)
   await flush(true)
-  const { imported, admins, rejected } = progress
-  return { imported, admins, rejected, resumed, finishedAt: null, problems: dryRun ? problems : [] }
+  const { imported, counted, rejected } = progress
+  return { imported, counted, rejected, resumed, finishedAt: null, problems: dryRun ? problems : [] }
 }
 
-const toText = ({ line, reason, bytes }: Item): string =>
-  `{"line":${line},"reason":${JSON.stringify(reason)}${bytes ? `,${contentOf(bytes)}` : ''}}`
+const toText = ({ line, reason, bytes }: Item<unknown>, member: string): string =>
+  `{"line":${line},"reason":${JSON.stringify(reason)}${bytes ? `,${contentOf(bytes, member)}` : ''}}`
 
-const usersOf = (items: readonly Item[]): ImportedUser[] => items.flatMap(({ parsed }) => parsed?.user ?? [])
+const parsedOf = <Parsed>(items: readonly Item<Parsed>[]): Parsed[] => items.flatMap(({ parsed }) => parsed ?? [])
 
-// A cost that is usual here is no attack.
-function limitsOf ({ passwordHash: { memoryKiB, passes } }: Pick<Options, 'passwordHash'>): HashLimits {
-  const { argon2 } = IMPORT_LIMITS
-  return {
-    argon2: {
-      memoryKiB: Math.max(argon2.memoryKiB, memoryKiB),
-      passes: Math.max(argon2.passes, passes),
-      memoryTimesPasses: Math.max(argon2.memoryTimesPasses, memoryKiB * passes),
-    },
-  }
-}
-
-// The kinds of hashes that there are, and those that a file adds.
-async function createKinds (
-  db: Database, options: ImportOptions['options'], firebase: FirebaseConfig | undefined
-) {
-  const own = kindOfNewHashes(options.passwordHash)
-  const stored = new Map((await listPasswordKinds(db)).map((kind) => [kind.kind, kind]))
-  const groupOf = (hash: StoredHash) => workOf(hash).group
-  const groups = new Set([own, ...stored.keys()].map((kind) => groupOf(impossibleHash(kind))))
-  const sealed = new Map<string, PasswordKind>()
-  const opened = new Map<string, Buffer>()
-
-  // The key is stored anew where it is given, since the one that is stored may need a secret that is lost.
-  function kindOf ({ kind }: StoredHash, keyId: string | undefined): PasswordKind {
-    const isGiven = keyId !== undefined && keyId === firebase?.keyId
-    const known = sealed.get(kind) ?? (isGiven ? undefined : stored.get(kind))
-    if (known) return known
-    const added = { kind, signerKey: isGiven ? sealSignerKey(options, kind, firebase!.signerKey) : null }
-    sealed.set(kind, added)
-    return added
-  }
-
-  // A hash of Firebase is the encrypted signer key, so it has its length.
-  function signerKeyOf ({ kind }: StoredHash, keyId: string): Buffer | undefined {
-    if (keyId === firebase?.keyId) return firebase.signerKey
-    const sealedKey = stored.get(kind)?.signerKey
-    if (sealedKey == null) return undefined
-    const known = opened.get(kind) ?? openSignerKey(options, kind, sealedKey)
-    opened.set(kind, known)
-    return known
-  }
-
-  return {
-    /** Throws `RejectedLine` if a hash could not be checked without another key, or if it is of one kind too many. */
-    admit (hash: StoredHash | undefined): void {
-      if (!hash) return
-      const keyId = keyIdOf(hash)
-      if (keyId !== undefined && keyId !== firebase?.keyId && !stored.has(hash.kind)) {
-        throw new RejectedLine('passwordHash is of a Firebase project whose parameters --firebase-config does not give')
-      }
-      const bytes = keyId === undefined ? undefined : signerKeyOf(hash, keyId)?.length
-      if (hash.family === 'scrypt' && bytes !== undefined && hash.hash.length !== bytes) {
-        throw new RejectedLine(
-          `passwordHash has a hash of ${hash.hash.length} bytes: the signer key of its Firebase project has ${bytes}`
-        )
-      }
-      const group = groupOf(hash)
-      if (!groups.has(group) && groups.size >= MAX_KINDS) {
-        throw new RejectedLine(`passwordHash is of one kind more than the ${MAX_KINDS} that there may be`)
-      }
-      groups.add(group)
-    },
-
-    /** Returns the kinds of the hashes of users, without the one of this installation. */
-    toStore: (items: readonly Item[]): PasswordKind[] => {
-      const all = items.flatMap(({ parsed }) =>
-        parsed?.hash && parsed.hash.kind !== own ? [kindOf(parsed.hash, keyIdOf(parsed.hash))] : [])
-      return [...new Map(all.map((kind) => [kind.kind, kind])).values()]
-    },
-  }
-}
-
-const keyIdOf = (hash: StoredHash): string | undefined =>
-  hash.family === 'scrypt' ? hash.firebase?.keyId : undefined
+/** Returns what identifies a task with a file among those that are remembered. */
+export const taskOf = (task: string, content: Buffer): Buffer =>
+  createHash('sha256').update(`${task}\n`).update(content).digest()
 
 /** Returns the size of a file and the hash of its content. Throws an `Error` with a sentence. */
 export async function describeFile (path: string): Promise<{ size: number, hash: Buffer }> {

@@ -6,8 +6,9 @@ import { findSecondFactors } from '../../db/sign-in/second-factor.ts'
 import { listPasskeys } from '../../db/sign-in/passkeys.ts'
 import { listSessionsOf } from '../../db/access/sessions.ts'
 import { findTotp } from '../../db/sign-in/totp/totp.ts'
+import { listDrafts } from '../../db/posts/drafts.ts'
 import { listUploadsOfUsers, userUploadsKey } from '../../db/uploads/uploads.ts'
-import { findAccountData, listExportedPosts, listLinksOfUploads } from '../../db/users/user-export.ts'
+import { BYTES_PER_READ, findAccountData, listExportedPosts, listLinksOfUploads } from '../../db/users/user-export.ts'
 import { findUserVersions } from '../../db/users/users.ts'
 import { forOwner } from '../../schema/audit/audit.ts'
 import { InvalidToken } from '../../schema/sign-in/login.ts'
@@ -103,6 +104,9 @@ export function createUserExports ({
   const postsOf = (userId: string) =>
     pagesOf(userId, (last: { position: string } | undefined) => listExportedPosts(db, userId, last?.position))
 
+  const draftsOf = (authorId: string) => pagesOf(authorId, async (last: { id: string } | undefined) =>
+    [...(await listDrafts(db, { authorId, limit: ROWS_PER_READ, after: last?.id }, BYTES_PER_READ)).rows])
+
   const uploadsOf = (userId: string) => pagesOf(userId, async (last: { id: string } | undefined) => {
     const key = userUploadsKey(userId, { limit: ROWS_PER_READ, after: last?.id, onlyPublic: false })
     const [page] = await listUploadsOfUsers(db, [key])
@@ -120,6 +124,11 @@ export function createUserExports ({
     const { id } = user
     yield head(user, account)
     yield * list('posts', postsOf(id), ({ position, ...post }) => post)
+    // Nobody else sees drafts, also no admin.
+    if (caller.actor?.id === id) {
+      yield * list('drafts', draftsOf(id), ({ id, title, content, createdAt, publishAt }) =>
+        ({ id, title, content, createdAt, publishAt }))
+    }
     yield * list('uploads', uploadsOf(id), (upload) => upload)
     const seesAll = caller.allows('audit:read')
     yield * list('accountLog', entriesOf(id), (entry) => seesAll ? entry : forOwner(entry))

@@ -1,20 +1,21 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import { copyRow } from '../../db/tables/row.ts'
+import { isDraft, type DraftRow } from '../../db/posts/drafts.ts'
 import { postFields, type PostRow } from '../../db/posts/posts.ts'
-import { decodePlace, encodePlace } from '../../schema/http/cursor.ts'
-import type { UsherPost } from '../../schema/options/hooks.ts'
+import { decodeCursor, decodePlace, encodeCursor, encodePlace } from '../../schema/http/cursor.ts'
 import { PostNotFound } from '../../schema/posts/post.ts'
 import { line } from '../../schema/strings/text.ts'
-import type { PostOperations } from '../../schema/options/usher.ts'
+import type { PostOperations, UsherPublication } from '../../schema/options/usher.ts'
 import { createParser } from '../../schema/http/validator.ts'
 import { idOf, type Perform } from './perform.ts'
 
-const parseQuery = createParser(Type.Object({
-  author: Type.Optional(line()),
+const page = {
   limit: Type.Integer({ minimum: 1, maximum: 100, default: 50 }),
   after: Type.Optional(line()),
-}))
+}
+const parsePage = createParser(Type.Object(page))
+const parseQuery = createParser(Type.Object({ author: Type.Optional(line()), ...page }))
 const parseGiven = createParser(Type.Object({ authorId: Type.Optional(line()) }))
 
 /** Creates the operations on posts, which do what those of GraphQL do. */
@@ -25,12 +26,13 @@ export function createPostOperations (app: FastifyInstance, perform: Perform): P
   return {
     create: (given, options) => perform(options, async (caller) => {
       caller.requireIdentity()
-      parseGiven(given)
-      return show(await posts.changes.create(caller, given))
+      const { authorId } = parseGiven(given)
+      const { title, content, publishedAt } = given
+      return show(await posts.changes.create(caller, { title, content, authorId, publishedAt }))
     }),
 
     get: (id, options) => perform(options, async (caller) => {
-      const post = await posts.reads.get(caller, idOf(id))
+      const post = await posts.reads.find(caller, idOf(id), () => caller)
       if (!post) throw new PostNotFound()
       return show(post)
     }),
@@ -44,12 +46,26 @@ export function createPostOperations (app: FastifyInstance, perform: Perform): P
       return { data: data.map(show), page: { next: next && encodePlace(next), limit } }
     }),
 
+    listDrafts: (query = {}, options) => perform(options, async (caller) => {
+      const { limit, after } = parsePage(query)
+      const { rows, next } = await posts.reads.listDrafts(caller, { limit, after: after && decodeCursor(after) })
+      return { data: rows.map(show), page: { next: next && encodeCursor(next), limit } }
+    }),
+
     update: (id, given, options) =>
-      perform(options, async (caller) => show(await posts.changes.update(caller, idOf(id), given ?? {}))),
+      perform(options, async (caller) => {
+        const { title, content, publishedAt } = given ?? {}
+        return show(await posts.changes.update(caller, idOf(id), { title, content, publishedAt }))
+      }),
 
     delete: (id, options) => perform(options, async (caller) => { await posts.changes.delete(caller, idOf(id)) }),
   }
 }
 
-const show = ({ id, authorId, title, content, createdAt }: PostRow): UsherPost =>
-  copyRow({ id, authorId, title, content, createdAt })
+function show (post: PostRow | DraftRow): UsherPublication {
+  const { id, authorId, title, content, createdAt } = post
+  const times = isDraft(post)
+    ? { publishedAt: null, publishAt: post.publishAt }
+    : { publishedAt: createdAt, publishAt: null }
+  return copyRow({ id, authorId, title, content, createdAt, ...times })
+}

@@ -1,7 +1,8 @@
 import fp from 'fastify-plugin'
 import { coreOf } from '../core.ts'
 import { createEvents, type PostEvents } from './events.ts'
-import { createPostChanges } from './post-changes.ts'
+import { createPostChanges, type PostChanges } from './post-changes.ts'
+import { publishPlanned } from './planned.ts'
 import { createPosts, type PostRecords } from './posts.ts'
 import { createReadPosts, type PostReads } from './read-posts.ts'
 
@@ -21,7 +22,7 @@ export interface Posts {
    */
   readonly costlyReads: PostReads
   /** The changes that the policy permits. */
-  readonly changes: ReturnType<typeof createPostChanges>
+  readonly changes: PostChanges
   /** New posts, for subscriptions and event streams. */
   readonly events: PostEvents
 }
@@ -33,11 +34,13 @@ export default fp(async function posts (app) {
   } = app
   const core = coreOf(app)
   const records = createPosts(core)
+  const changes = createPostChanges({ clock: core.database.clock, records, users, hooks, idempotency })
+  publishPlanned({ ...core, records, changes, hooks, createHostCaller: access.createHostCaller })
   app.decorate('usherPosts', {
     records,
-    reads: createReadPosts(records),
-    costlyReads: createReadPosts(records.costly),
-    changes: createPostChanges({ records, users, hooks, idempotency }),
+    reads: createReadPosts(records, records.drafts),
+    costlyReads: createReadPosts(records.costly, records.drafts),
+    changes,
     events: createEvents({ ...core, access }),
   })
 }, {

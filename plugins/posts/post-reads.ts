@@ -27,6 +27,8 @@ interface PostReadsOptions {
   listsInFlight?: number
 }
 
+export type PostReadRecords = ReturnType<typeof createPostReads>
+
 /**
  * Creates the reads of posts, whose statements concurrent requests share.
  * @param options.batch returns the telemetry of a kind of read

@@ -1,6 +1,7 @@
 import { SLOW_LISTS_IN_FLIGHT, batchCalls, type Client } from '../../db/batching/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import { deletePost, insertPosts, updatePost, type NewPost, type PostConditions } from '../../db/posts/change-posts.ts'
+import type { DraftRow } from '../../db/posts/drafts.ts'
 import type { PostRow } from '../../db/posts/posts.ts'
 import { forgetDeletions } from '../../db/posts/followed.ts'
 import { deleteOldRates } from '../../db/posts/rates.ts'
@@ -11,8 +12,11 @@ import type { Caller } from '../access/caller.ts'
 import type { Core } from '../core.ts'
 import { createRecentRejections } from '../support/recent-rejections.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
+import { createDrafts } from './drafts.ts'
+import { findUnpublished } from './find-post.ts'
 import { keepPostIndex } from './post-index.ts'
 import { createPostReads } from './post-reads.ts'
+import { actorOf } from './writer.ts'
 
 // Posts may be large, so fewer of them than other rows fit into one statement.
 const MAX_POSTS_PER_WRITE = 100
@@ -21,14 +25,12 @@ const PURGE_SECONDS = 600
 export type PostRecords = ReturnType<typeof createPosts>
 
 /** Reads and writes posts, with statements that concurrent requests share (docs/speed.md, points 2 and 3). */
-export function createPosts (
-  { lifecycle, database, telemetry: { batch }, options }: Core
-) {
-  const { db, reads, newId, writeInTime } = database
+export function createPosts (core: Core) {
+  const { lifecycle, database: { db, reads, newId, writeInTime }, telemetry: { batch }, options } = core
   const { schema, emitter, postsPerHour: perHour, deadlines } = options
   purgeRegularly(lifecycle, 'deletions of posts', PURGE_SECONDS, () => forgetDeletions(db, PURGE_BATCH_SIZE))
   purgeRegularly(lifecycle, 'numbers of posts in past hours', PURGE_SECONDS, () => deleteOldRates(db, PURGE_BATCH_SIZE))
-  const wakeIndex = keepPostIndex({ lifecycle, database })
+  const wakeIndex = keepPostIndex(core)
   // A client that does not stop costs one statement a second rather than one for each post.
   const rejections = createRecentRejections({ Rejection: TooManyPosts, after: 1, maxMs: 1000 })
 
@@ -50,8 +52,18 @@ export function createPosts (
     })
   }
 
+  const drafts = createDrafts({ ...core, rejections, announce })
+  const usual = createPostReads(reads, { batch, deadlines })
+
   return {
-    ...createPostReads(reads, { batch, deadlines }),
+    ...usual,
+    drafts,
+
+    /** Returns a post, or a draft of the caller; undefined if the id is unknown or malformed. */
+    async find (caller: Pick<Caller, 'actor' | 'client'>, id: string): Promise<PostRow | DraftRow | undefined> {
+      return await usual.read(id, caller.client) ?? findUnpublished(usual.read, drafts, caller, id)
+    },
+
     /**
      * The same reads for costly operations, whose statements may take long: other reads neither wait for them nor share
      * them.
@@ -106,7 +118,3 @@ export function createPosts (
     },
   }
 }
-
-/** Returns who writes a post. */
-export const actorOf = ({ actor, token }: Caller): Pick<NewPost, 'actorId' | 'token'> =>
-  ({ actorId: actor?.id ?? null, token })

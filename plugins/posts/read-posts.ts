@@ -1,5 +1,11 @@
 import type { AuthorPostsKey, ListedPage, ListedPost, ListPostsQuery, PostPage, PostRow } from '../../db/posts/posts.ts'
+import type { DraftRow, ListDraftsQuery } from '../../db/posts/drafts.ts'
+import type { Page } from '../../db/tables/page.ts'
+import { isGranted } from '../../schema/options/policy.ts'
 import type { Caller } from '../access/caller.ts'
+import { denialOf } from '../access/policy.ts'
+import type { Drafts } from './drafts.ts'
+import { findUnpublished } from './find-post.ts'
 import type { PostRecords } from './posts.ts'
 
 /** What a list or a search of posts is asked for. */
@@ -13,12 +19,42 @@ const isSearch = <Query extends { q?: string | undefined }>(query: Query): query
 
 export type PostReads = ReturnType<typeof createReadPosts>
 
+// Anybody may read posts, and therefore an API key without the action as well, but no drafts.
+const mayReadDrafts = (caller: Caller) => caller.actor !== null && isGranted(caller.actor, 'posts:read') &&
+  caller.allows('posts:read', { ownerId: caller.actor.id })
+
 /**
  * Creates the reads of posts that the policy permits, for GraphQL, the console and the host. All throw
  * `Unauthenticated` or `Forbidden`, and `InvalidToken` if the session of the caller has ended meanwhile.
  */
-export function createReadPosts (records: PostRecords['costly']) {
+export function createReadPosts (records: PostRecords['costly'], drafts: Drafts) {
   return {
+    /**
+     * Returns a post, or a draft of the reader; undefined if the id is unknown or malformed. A draft that the reader
+     * may not read is like an unknown id.
+     * @param identify returns who reads, where anyone may read posts and the caller is nobody
+     */
+    async find (
+      caller: Caller, id: string, identify: () => Caller | Promise<Caller>
+    ): Promise<PostRow | DraftRow | undefined> {
+      const post = await records.read(id, caller.client)
+      const reader = post ? caller : await identify()
+      const found = !post && mayReadDrafts(reader) ? await findUnpublished(records.read, drafts, reader, id) : post
+      await (found ? reader : caller).confirm()
+      caller.authorize('posts:read', { ownerId: found?.authorId })
+      return found
+    },
+
+    /** Returns a page of the drafts of the caller, newest first. One with more than 4 MiB of content has fewer. */
+    async listDrafts (caller: Caller, query: Omit<ListDraftsQuery, 'authorId'>): Promise<Page<DraftRow>> {
+      const actor = caller.getActor()
+      const { id: authorId } = actor
+      if (!mayReadDrafts(caller)) throw denialOf(actor, 'posts:read')
+      const page = await drafts.list({ ...query, authorId }, caller.client)
+      await caller.confirm()
+      return page
+    },
+
     /** Returns a post, or undefined if the id is unknown or malformed. */
     async get (caller: Caller, id: string): Promise<PostRow | undefined> {
       const post = await records.read(id, caller.client)

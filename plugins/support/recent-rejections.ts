@@ -12,6 +12,8 @@ export interface RecentRejectionsOptions {
   maxMs: number
 }
 
+export type RecentRejections = ReturnType<typeof createRecentRejections>
+
 /**
  * Remembers rejected attempts, so that somebody who does not stop is rejected for a while without a statement in the
  * database, which has the limits.

@@ -1,7 +1,7 @@
 // Generated from schema/graphql/schema.graphql by `npm run codegen`; do not edit.
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { UserRow } from '../../db/tables/index.ts';
-import type { ListedPost } from '../../db/posts/posts.ts';
+import type { AnyPost } from '../../db/posts/drafts.ts';
 import type { ChangedPost } from '../../db/posts/followed.ts';
 import type { UploadRow } from '../../db/uploads/uploads.ts';
 import type { SeenOrganization } from '../../db/organizations/organizations.ts';
@@ -19,7 +19,7 @@ export type Scalars = {
   Int: { input: number; output: number; }
   Float: { input: number; output: number; }
   /** An instant in RFC 3339 format, in UTC. */
-  DateTime: { input: Date; output: Date; }
+  DateTime: { input: string; output: Date; }
 };
 
 export type Role =
@@ -71,12 +71,16 @@ export type UserOrganizationsArgs = {
 
 export type Post = {
   id: Scalars['ID']['output'];
-  /** The post's position in commit order. Pass it as `after` to get the posts that follow. */
+  /** The post's position in commit order. Pass it as `after` to get the posts that follow. Of a draft, its place in `drafts`. */
   cursor: Scalars['String']['output'];
   title: Scalars['String']['output'];
   content: Scalars['String']['output'];
   author: User;
   createdAt: Scalars['DateTime']['output'];
+  /** The same as `createdAt`; null for a draft, which only its author sees. */
+  publishedAt?: Maybe<Scalars['DateTime']['output']>;
+  /** When a draft will be published; null if that is not planned, and for a published post. */
+  publishAt?: Maybe<Scalars['DateTime']['output']>;
   /** The entity tag of the post. Every change of the post changes it. */
   etag: Scalars['String']['output'];
 };
@@ -218,6 +222,8 @@ export type Query = {
    * `hasNextPage` is true: `endCursor` leads on.
    */
   posts: PostConnection;
+  /** Returns a page of the drafts of the user to whom the bearer token belongs, newest first. `first` is at most 100. */
+  drafts: PostConnection;
   /** Returns the record of an upload, or null if it does not exist, or is private and the reader may not read it. */
   upload?: Maybe<Upload>;
   /** Returns an organisation. One that does not exist, and one of which the reader is no member, is an error. */
@@ -259,6 +265,12 @@ export type QueryPostsArgs = {
 };
 
 
+export type QueryDraftsArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
+  after?: InputMaybe<Scalars['String']['input']>;
+};
+
+
 export type QueryUploadArgs = {
   id: Scalars['ID']['input'];
 };
@@ -270,18 +282,23 @@ export type QueryOrganizationArgs = {
 
 /**
  * `title` has 1 to 200 characters, `content` up to 64 KiB. `authorId` is by default the user to whom the bearer token belongs.
- * Only an admin may name another user.
+ * Only an admin may name another user. With null, `publishedAt` makes a draft; with a time in the future, one that is published then.
  */
 export type CreatePostInput = {
   title: Scalars['String']['input'];
   content: Scalars['String']['input'];
   authorId?: InputMaybe<Scalars['ID']['input']>;
+  publishedAt?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
-/** A field that is absent or null keeps its value. */
+/**
+ * A field that is absent keeps its value, and so do `title` and `content` that are null. `publishedAt` publishes a draft: at once, unless the
+ * time is in the future. With null, no time is planned.
+ */
 export type UpdatePostInput = {
   title?: InputMaybe<Scalars['String']['input']>;
   content?: InputMaybe<Scalars['String']['input']>;
+  publishedAt?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
 /** A field that is absent or null keeps its value. */
@@ -472,7 +489,7 @@ export type ResolversTypes = {
   String: ResolverTypeWrapper<Scalars['String']['output']>;
   Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
-  Post: ResolverTypeWrapper<ListedPost>;
+  Post: ResolverTypeWrapper<AnyPost>;
   Visibility: Visibility;
   Upload: ResolverTypeWrapper<UploadRow>;
   Float: ResolverTypeWrapper<Scalars['Float']['output']>;
@@ -507,7 +524,7 @@ export type ResolversParentTypes = {
   String: Scalars['String']['output'];
   Boolean: Scalars['Boolean']['output'];
   Int: Scalars['Int']['output'];
-  Post: ListedPost;
+  Post: AnyPost;
   Upload: UploadRow;
   Float: Scalars['Float']['output'];
   Organization: SeenOrganization;
@@ -559,6 +576,8 @@ export type PostResolvers<ContextType = GraphQLContext, ParentType extends Resol
   content?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   author?: Resolver<ResolversTypes['User'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  publishedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  publishAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   etag?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
@@ -670,6 +689,7 @@ export type QueryResolvers<ContextType = GraphQLContext, ParentType extends Reso
   users?: Resolver<ResolversTypes['UserConnection'], ParentType, ContextType, RequireFields<QueryUsersArgs, 'first'>>;
   post?: Resolver<Maybe<ResolversTypes['Post']>, ParentType, ContextType, RequireFields<QueryPostArgs, 'id'>>;
   posts?: Resolver<ResolversTypes['PostConnection'], ParentType, ContextType, RequireFields<QueryPostsArgs, 'first'>>;
+  drafts?: Resolver<ResolversTypes['PostConnection'], ParentType, ContextType, RequireFields<QueryDraftsArgs, 'first'>>;
   upload?: Resolver<Maybe<ResolversTypes['Upload']>, ParentType, ContextType, RequireFields<QueryUploadArgs, 'id'>>;
   organization?: Resolver<Maybe<ResolversTypes['Organization']>, ParentType, ContextType, RequireFields<QueryOrganizationArgs, 'id'>>;
   me?: Resolver<Maybe<ResolversTypes['User']>, ParentType, ContextType>;

@@ -1,6 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { DraftRow } from '../../db/posts/drafts.ts'
 import type { PostPage, PostRow } from '../../db/posts/posts.ts'
+import type { Caller } from '../../plugins/access/caller.ts'
 import { addJsonParser } from '../../plugins/http/requests.ts'
 import { describeTag } from '../../plugins/http/docs.ts'
 import { decodePlace, encodePlace } from '../../schema/http/cursor.ts'
@@ -9,7 +11,9 @@ import { InvalidInput } from '../../schema/http/errors.ts'
 import { IDEMPOTENT, IdempotencyKeyInUse } from '../../schema/http/idempotency.ts'
 import { IdParams, PreconditionHeaders } from '../../schema/http/params.ts'
 import { examples, FAILURES, failures, HEADERS, NoContent, NotModified } from '../../schema/http/reply.ts'
-import { ListPosts, NewPost, PatchPost, Post, PostList, PostNotFound, SearchNotReady } from '../../schema/posts/post.ts'
+import {
+  AlreadyPublished, ListPosts, NewPost, PatchPost, Post, PostList, PostNotFound, SearchNotReady,
+} from '../../schema/posts/post.ts'
 import { revalidate, sendNotModified } from '../http/conditional-request.ts'
 import { createOnce } from '../http/idempotency-key.ts'
 import { encodeLarge } from '../http/large-page.ts'
@@ -18,8 +22,9 @@ import { linkNextPage } from '../http/next-page.ts'
 import { idOf } from '../http/params.ts'
 import type { ReplyOf, RequestOf } from '../http/route-types.ts'
 import { strictParameters } from '../http/strict-parameters.ts'
+import draftRoutes from './drafts.ts'
 import eventsRoute from './events.ts'
-import { showPost } from './show-post.ts'
+import { showAny, showPost } from './show-post.ts'
 
 const tags = ['posts']
 const security = [{ bearer: [] }]
@@ -58,11 +63,12 @@ const schemas = {
     operationId: 'updatePost',
     summary: 'Change a post: absent members stay as they are',
     consumes: PATCH_TYPES,
+    [FAILURES]: examples(new AlreadyPublished()),
     [HEADERS]: { 200: ['ETag'], 415: ['Accept-Patch'] },
     params: IdParams,
     headers: PreconditionHeaders,
     body: PatchPost,
-    response: { 200: Post, ...failures(400, 401, 403, 404, 412, 413, 415) },
+    response: { 200: Post, ...failures(400, 401, 403, 404, 409, 412, 413, 415) },
   },
   delete: {
     tags,
@@ -82,7 +88,9 @@ interface Rendered { readonly etag: string, payload?: string | Buffer }
 const postRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherPosts: { records, reads, changes }, usherOptions: { publicPath },
-    usherAccess: { allow, authenticate, callerOf, identifies, policy, readerOf, requireGranted },
+    usherAccess: {
+      actors, allow, authenticate, callerOf, identifies, identifyQuietly, policy, readerOf, requireGranted,
+    },
   } = app
   const once = createOnce(app)
   const path = `${publicPath}/api/posts`
@@ -90,6 +98,7 @@ const postRoutes: FastifyPluginAsyncTypebox = async (app) => {
   describeTag(app, 'posts', 'Posts')
 
   await app.register(eventsRoute)
+  await app.register(draftRoutes)
   app.get('/posts', {
     schema: { ...schemas.list, ...policy.securityOf('posts:read') },
     exposeHeadRoute: true,
@@ -149,7 +158,7 @@ const postRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const known = rendered.get(page)
     if (known) return known
     const tags = page.rows.flatMap(({ id, rowVersion }) => [id, rowVersion])
-    const view = { etag: combinedTag(['posts 1', page.next ? encodePlace(page.next) : '', ...tags]) }
+    const view = { etag: combinedTag(['posts 2', page.next ? encodePlace(page.next) : '', ...tags]) }
     rendered.set(page, view)
     return view
   }
@@ -166,9 +175,15 @@ const postRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onRead (request: RequestOf<typeof schemas.read>, reply: ReplyOf<typeof schemas.read>) {
-    const post = await reads.get(readerOf(request), idOf(request))
+    const post = await reads.find(readerOf(request), idOf(request), () => identifyReader(request))
     if (!post) throw new PostNotFound()
-    return revalidate(request, reply, entityTag(post.rowVersion)) ? sendNotModified(request, reply) : showPost(post)
+    return revalidate(request, reply, entityTag(post.rowVersion)) ? sendNotModified(request, reply) : showAny(post)
+  }
+
+  // Returns the reader, who is not identified yet if anyone may read posts.
+  async function identifyReader (request: FastifyRequest): Promise<Caller> {
+    if (!actors.in(request)) await identifyQuietly(request)
+    return readerOf(request)
   }
 
   async function onPatch (request: RequestOf<typeof schemas.patch>, reply: ReplyOf<typeof schemas.patch>) {
@@ -188,14 +203,14 @@ const postRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const noneMatch = readIfNoneMatch(request.headers['if-none-match'])
     if (noneMatch === undefined) return match
     if (noneMatch === '*') return []
-    const post = await records.read(idOf(request), request.socket)
+    const post = await records.find(callerOf(request), idOf(request))
     return post && permits(noneMatch, post.rowVersion) ? [] : match
   }
 }
 
-function showTagged (post: PostRow, reply: FastifyReply) {
+function showTagged (post: PostRow | DraftRow, reply: FastifyReply) {
   reply.header('etag', entityTag(post.rowVersion))
-  return showPost(post)
+  return showAny(post)
 }
 
 // The validator accepts a date that does not exist, such as 30 February.

@@ -263,23 +263,45 @@ export interface UploadLinkOperations {
   revoke (uploadId: string, id: string, options?: CallOptions): Promise<void>
 }
 
+/** A post, or a draft of the actor. */
+export interface UsherPublication extends UsherPost {
+  /** When it was published, the same as `createdAt`; null for a draft. */
+  publishedAt: Date | null
+  /** When a draft will be published; null if that is not planned, and for a post. */
+  publishAt: Date | null
+}
+
+/** When a post is published: at once, at a time in the future, or null if that is not planned. */
+export type PublicationTime = Date | string | null
+
 export interface PostOperations {
   /**
-   * Creates a post. Without an author, it is the actor's own; the host itself has to name one. Throws 400
-   * `INVALID_INPUT` and 404 `USER_NOT_FOUND`.
+   * Creates a post, or a draft of the actor. Without an author, it is the actor's own; the host itself has to name one,
+   * and has no drafts. Throws 400 `INVALID_INPUT`, 404 `USER_NOT_FOUND` and 409 `TOO_MANY_DRAFTS`.
    */
   create (
-    post: { title: string, content: string, authorId?: string | undefined }, options?: CallOptions
-  ): Promise<UsherPost>
-  /** Returns a post. Throws 404 `POST_NOT_FOUND`. */
-  get (id: string, options?: CallOptions): Promise<UsherPost>
+    post: {
+      title: string, content: string, authorId?: string | undefined, publishedAt?: PublicationTime | undefined,
+    }, options?: CallOptions
+  ): Promise<UsherPublication>
+  /** Returns a post, or a draft of the actor. Throws 404 `POST_NOT_FOUND`. */
+  get (id: string, options?: CallOptions): Promise<UsherPublication>
   /** Returns a page of posts, of an author if one is given. A page has at most 100 posts, by default 50. */
-  list (query?: PageQuery & { author?: string | undefined }, options?: CallOptions): Promise<UsherPage<UsherPost>>
-  /** Changes the members that are given. Throws 400 `INVALID_INPUT` and 404 `POST_NOT_FOUND`. */
+  list (
+    query?: PageQuery & { author?: string | undefined }, options?: CallOptions
+  ): Promise<UsherPage<UsherPublication>>
+  /** Returns a page of the drafts of the actor, newest first. A page has at most 100 drafts, by default 50. */
+  listDrafts (query: PageQuery | undefined, options: CallOptions): Promise<UsherPage<UsherPublication>>
+  /**
+   * Changes the members that are given, and publishes a draft of the actor or plans when. Throws 400 `INVALID_INPUT`,
+   * 404 `POST_NOT_FOUND`, and 409 `ALREADY_PUBLISHED` if a post would become a draft.
+   */
   update (
-    id: string, changes: { title?: string | undefined, content?: string | undefined }, options?: CallOptions
-  ): Promise<UsherPost>
-  /** Deletes a post. Throws 404 `POST_NOT_FOUND`. */
+    id: string,
+    changes: { title?: string | undefined, content?: string | undefined, publishedAt?: PublicationTime | undefined },
+    options?: CallOptions
+  ): Promise<UsherPublication>
+  /** Deletes a post, or a draft of the actor. Throws 404 `POST_NOT_FOUND`. */
   delete (id: string, options?: CallOptions): Promise<void>
 }
 

@@ -1,10 +1,14 @@
 import { Type } from '@sinclair/typebox'
 import { content } from '../http/reply.ts'
 import { pageQuery } from '../http/params.ts'
-import { Content, Id, Instant, line, notNull, Title } from '../strings/text.ts'
+import { Content, Id, Instant, line, notNull, optionalInstant, Title } from '../strings/text.ts'
 import { defineError, TooManyRequests } from '../http/errors.ts'
 
 export const PostNotFound = defineError('POST_NOT_FOUND', 'Post not found', 404)
+export const TooManyDrafts =
+  defineError('TOO_MANY_DRAFTS', 'A user may have 1,000 drafts: publish or delete one first', 409)
+export const AlreadyPublished =
+  defineError('ALREADY_PUBLISHED', 'The post is published, and cannot become a draft again', 409)
 export const CursorLost =
   defineError(
     'CURSOR_LOST', 'Posts after this cursor were lost when the database failed over: start again without it', 410
@@ -26,7 +30,15 @@ export class TooManyPosts extends TooManyRequests {
 }
 
 /** The rules for `createPost(input:)` that the SDL cannot express (contract 7.6). */
-export const CreatePost = Type.Object({ title: Title, content: Content })
+export const CreatePost = Type.Object({
+  title: Title,
+  content: Content,
+  publishedAt: Type.Optional(Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    format: 'date-time',
+    description: 'Null for a draft, which only its author sees. A time in the future (RFC 3339) for one that is published then; any other time for a post, as without this member',
+  })),
+})
 
 const AuthorId = line({ description: 'The id of the author. By default your own; only an admin may name another user' })
 
@@ -38,7 +50,15 @@ export const NewPost = Type.Object(
 
 /** The body of PATCH /api/posts/{id}: the members to change. Null is not a value of any of them. */
 export const PatchPost = Type.Partial(
-  Type.Object({ title: notNull(Title), content: notNull(Content) }),
+  Type.Object({
+    title: notNull(Title),
+    content: notNull(Content),
+    publishedAt: Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      format: 'date-time',
+      description: 'When a draft is published: at once, unless the time (RFC 3339) is in the future. With null, no time is planned',
+    }),
+  }),
   { title: 'PatchPost', examples: [{ title: 'Notes on the engine' }] }
 )
 
@@ -49,8 +69,10 @@ export const Post = Type.Object({
   title: Type.String(),
   content: Type.String(),
   createdAt: Instant,
+  publishedAt: optionalInstant('The same as `createdAt`; null for a draft, whose `createdAt` changes when it is published'),
+  publishAt: Type.Optional(optionalInstant('Of drafts only: when it will be published; null if that is not planned')),
   cursor: Type.String({
-    description: 'The place of the post in commit order. Events after it are those of the posts that follow',
+    description: 'The place of the post in commit order. Events after it are those of the posts that follow. Of a draft, its place in the list of drafts',
   }),
 }, { title: 'Post', description: 'A post' })
 
@@ -88,6 +110,12 @@ export const ListPosts = Type.Object({
 /** The response of GET /api/posts. */
 export const PostList = Type.Array(Post, { description: 'Posts, by default newest first' })
 
+/** The query of GET /api/posts/drafts (contract 22.4). */
+export const ListDrafts = Type.Object(pageQuery('Drafts'))
+
+/** The response of GET /api/posts/drafts. */
+export const DraftList = Type.Array(Post, { description: 'Your own drafts, newest first' })
+
 /** The query of GET /api/posts/events. */
 export const FollowPosts = Type.Object({ authorId: OfAuthor, after: Type.Optional(After) })
 
@@ -102,6 +130,7 @@ export const PostEventStream = content('Server-sent events, without end', {
 export const UpdatePost = Type.Object({
   title: Type.Optional(Title),
   content: Type.Optional(Content),
+  publishedAt: CreatePost.properties.publishedAt,
 })
 
 /** The default and the maximum number of rows of a page in GraphQL. */

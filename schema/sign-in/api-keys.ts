@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { defineError } from '../http/errors.ts'
-import { Id, Instant, line, nullable } from '../strings/text.ts'
+import { Id, Instant, line, nullable, optionalInstant } from '../strings/text.ts'
 
 export const ApiKeyNotFound = defineError('API_KEY_NOT_FOUND', 'API key not found', 404)
 export const TooManyApiKeys = defineError('TOO_MANY_API_KEYS', 'A user may have 50 API keys: delete one first', 409)
@@ -21,8 +21,6 @@ export const MAX_API_KEYS_PER_USER = 50
 const MAX_ACTIONS = 200
 
 const ApiKeyName = line({ trim: true, minLength: 1, maxLength: 100, description: 'What it is for' })
-const optionalInstant = (description: string) =>
-  Type.Unsafe<Date | null>({ type: ['string', 'null'], format: 'date-time', description })
 
 /** The body of POST /api/auth/keys (contract 17.1). */
 export const CreateApiKey = Type.Object({

@@ -55,6 +55,9 @@ export const nullable = (description: string) => Type.Unsafe<string | null>({ ty
 export const Id = Type.String({ description: 'UUIDv7' })
 /** An instant: a `Date` in the code, RFC 3339 in responses. */
 export const Instant = Type.Unsafe<Date>({ type: 'string', format: 'date-time', description: 'RFC 3339, UTC' })
+/** The schema of an instant in responses that may be null. */
+export const optionalInstant = (description: string) =>
+  Type.Unsafe<Date | null>({ type: ['string', 'null'], format: 'date-time', description })
 
 // Characters without a glyph: white space, what Unicode says to ignore (zero-width and bidirectional marks, Hangul
 // fillers, tags), and those that are blank nevertheless: an empty braille pattern, marks of annotations, a musical

@@ -131,6 +131,7 @@ export const ar: Texts = {
   joinInvited: 'أنت مدعو للانضمام إلى \u2068{organization}\u2069.',
   joinInvitedBy: 'دعاك \u2068{name}\u2069 للانضمام إلى \u2068{organization}\u2069.',
   joinNewcomer: 'اختر اسمًا وكلمة مرور، وسيكون حسابك جاهزًا.',
+  joinByMail: 'يمكنك تركها فارغة وتسجيل الدخول عبر البريد الإلكتروني.',
   joinLogIn: 'يوجد حساب بهذا العنوان. سجّل الدخول إليه للانضمام.',
   joinOther: 'أنت مسجّل الدخول باسم \u2068{account}\u2069. الدعوة موجهة إلى \u2068{email}\u2069.',
   joinLogOut: 'تسجيل الخروج والمتابعة',

@@ -137,6 +137,7 @@ export const de: Texts = {
   joinInvited: 'Sie sind eingeladen, {organization} beizutreten.',
   joinInvitedBy: '{name} lädt Sie ein, {organization} beizutreten.',
   joinNewcomer: 'Wählen Sie einen Namen und ein Passwort, und Ihr Konto ist bereit.',
+  joinByMail: 'Sie können es weglassen und sich per E-Mail anmelden.',
   joinLogIn: 'Es gibt ein Konto mit dieser Adresse. Melden Sie sich dort an, um beizutreten.',
   joinOther: 'Sie sind als {account} angemeldet. Die Einladung gilt für {email}.',
   joinLogOut: 'Abmelden und fortfahren',

@@ -143,6 +143,7 @@ export const en = {
   joinInvited: 'You are invited to join {organization}.',
   joinInvitedBy: '{name} has invited you to join {organization}.',
   joinNewcomer: 'Choose a name and a password, and your account is ready.',
+  joinByMail: 'You can leave it out, and log in by e-mail.',
   joinLogIn: 'An account has this address. Log in to it to join.',
   joinOther: 'You are logged in as {account}. The invitation is for {email}.',
   joinLogOut: 'Log out and go on',

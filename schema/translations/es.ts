@@ -131,6 +131,7 @@ export const es: Texts = {
   joinInvited: 'Le han invitado a unirse a {organization}.',
   joinInvitedBy: '{name} le ha invitado a unirse a {organization}.',
   joinNewcomer: 'Elija un nombre y una contraseña, y su cuenta estará lista.',
+  joinByMail: 'Puede omitirla e iniciar sesión por correo.',
   joinLogIn: 'Una cuenta tiene esta dirección. Inicie sesión en ella para unirse.',
   joinOther: 'Ha iniciado sesión como {account}. La invitación es para {email}.',
   joinLogOut: 'Cerrar sesión y continuar',

@@ -135,6 +135,7 @@ export const fr: Texts = {
   joinInvited: 'Vous êtes invité à rejoindre {organization}.',
   joinInvitedBy: '{name} vous invite à rejoindre {organization}.',
   joinNewcomer: 'Choisissez un nom et un mot de passe, et votre compte est prêt.',
+  joinByMail: 'Vous pouvez vous en passer et vous connecter par e-mail.',
   joinLogIn: 'Un compte a cette adresse. Connectez-vous à ce compte pour rejoindre l’organisation.',
   joinOther: 'Vous êtes connecté en tant que {account}. L’invitation est pour {email}.',
   joinLogOut: 'Se déconnecter et continuer',

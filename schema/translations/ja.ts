@@ -131,6 +131,7 @@ export const ja: Texts = {
   joinInvited: '{organization}への参加に招待されています。',
   joinInvitedBy: '{name}さんから{organization}への参加に招待されています。',
   joinNewcomer: '名前とパスワードを決めると、アカウントが作成されます。',
+  joinByMail: '入力せずに、メールでログインすることもできます。',
   joinLogIn: 'このアドレスのアカウントがあります。参加するにはログインしてください。',
   joinOther: '{account}としてログインしています。この招待は{email}宛てです。',
   joinLogOut: 'ログアウトして続ける',

@@ -131,6 +131,7 @@ export const pt: Texts = {
   joinInvited: 'Você foi convidado a participar de {organization}.',
   joinInvitedBy: '{name} convidou você a participar de {organization}.',
   joinNewcomer: 'Escolha um nome e uma senha, e sua conta estará pronta.',
+  joinByMail: 'Você pode deixá-la em branco e entrar por e-mail.',
   joinLogIn: 'Uma conta tem este endereço. Entre nela para participar.',
   joinOther: 'Você entrou como {account}. O convite é para {email}.',
   joinLogOut: 'Sair e continuar',

@@ -126,6 +126,7 @@ export const zhHans: Texts = {
   joinInvited: '您受邀加入 {organization}。',
   joinInvitedBy: '{name} 邀请您加入 {organization}。',
   joinNewcomer: '请设置姓名和密码，您的账号即可使用。',
+  joinByMail: '也可以不设密码，通过邮件登录。',
   joinLogIn: '已有账号使用此邮箱。请登录该账号后加入。',
   joinOther: '您已登录为 {account}。此邀请发给 {email}。',
   joinLogOut: '退出登录并继续',

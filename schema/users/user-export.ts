@@ -4,13 +4,10 @@ import { ApiKey } from '../sign-in/api-keys.ts'
 import { Passkey } from '../sign-in/passkeys.ts'
 import { Identity } from '../sign-in/providers.ts'
 import { Session } from '../access/sessions.ts'
-import { Id, Instant, nullable } from '../strings/text.ts'
+import { Id, Instant, nullable, optionalInstant } from '../strings/text.ts'
 import { UploadLink } from '../uploads/upload-link.ts'
 import { UploadRecord } from '../uploads/upload.ts'
 import { User } from './users.ts'
-
-const optionalInstant = (description: string) =>
-  Type.Unsafe<Date | null>({ type: ['string', 'null'], format: 'date-time', description })
 
 const { current, ...sessionMembers } = Session.properties
 
@@ -72,6 +69,9 @@ export const UserExport = Type.Object({
     }), { description: 'Mails that were not sent yet, without their contents' }),
   }),
   posts: Type.Array(ExportedPost, { description: 'Newest first' }),
+  drafts: Type.Optional(Type.Array(Type.Object({
+    id: Id, title: Type.String(), content: Type.String(), createdAt: Instant, publishAt: optionalInstant('When it will be published'),
+  }), { description: 'Posts that are not published, newest first: only if the user exports them' })),
   uploads: Type.Array(Type.Object({
     ...UploadRecord.properties, links: Type.Array(UploadLink, { description: 'Without their secrets' }),
   }), { description: 'Newest first, without their bytes' }),

@@ -74,6 +74,9 @@ let granted: readonly string[] | undefined
 /** Returns the user with the headers of a key, if requests are sent with keys. */
 const keyed = async (somebody: LoggedIn): Promise<LoggedIn> =>
   granted ? { ...somebody, headers: (await createKey(usher, somebody, { actions: granted })).headers } : somebody
+const draftOf = async ({ headers }: LoggedIn): Promise<string> =>
+  (await inject('POST', '/api/posts', { headers, payload: { title: 'A', content: '', publishedAt: null } })).json().id
+
 const uploadOf = async ({ headers }: LoggedIn, visibility = 'public') => {
   const parts = [filePart('Text'), fieldPart('description', 'Words'), fieldPart('visibility', visibility)]
   return (await post(usher, parts, { headers })).json().id as string
@@ -417,9 +420,13 @@ const rows: Record<string, Send> = {
     response.stream().destroy()
     return response
   },
+  'GET /api/posts/drafts': rest('GET', '/api/posts/drafts'),
   'GET /api/posts/{id}': rest('GET', async ({ owner }) => `/api/posts/${await createPost(usher, owner)}`),
+  'GET /api/posts/{id}, draft': rest('GET', async ({ owner }) => `/api/posts/${await draftOf(owner)}`),
   'PATCH /api/posts/{id}': rest('PATCH', async ({ owner }) => `/api/posts/${await createPost(usher, owner)}`, () => ({})),
+  'PATCH /api/posts/{id}, draft': rest('PATCH', async ({ owner }) => `/api/posts/${await draftOf(owner)}`, () => ({})),
   'DELETE /api/posts/{id}': rest('DELETE', async ({ owner }) => `/api/posts/${await createPost(usher, owner)}`),
+  'DELETE /api/posts/{id}, draft': rest('DELETE', async ({ owner }) => `/api/posts/${await draftOf(owner)}`),
   'GET /api/redirect': rest('GET', '/api/redirect'),
   'GET /health/live': rest('GET', '/health/live'),
   'GET /health/ready': rest('GET', '/health/ready'),
@@ -429,6 +436,7 @@ const rows: Record<string, Send> = {
   'query users': graphql('{ users { nodes { id } } }'),
   'query post': graphql(async ({ owner }) => `{ post(id: "${await createPost(usher, owner)}") { id } }`),
   'query posts': graphql('{ posts { nodes { id } } }'),
+  'query drafts': graphql('{ drafts { nodes { id } } }'),
   'query upload': graphql(async ({ owner }) => `{ upload(id: "${await uploadOf(owner)}") { id } }`),
   'query me': graphql('{ me { id } }'),
   'mutation createPost': graphql('mutation { createPost(input: { title: "A", content: "" }) { id } }'),

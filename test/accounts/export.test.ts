@@ -83,7 +83,7 @@ t.test('11.7 an export has everything that is stored about the user, and no secr
   ])
   t.strictSame(Object.keys(exported), [
     'exportedAt', 'user', 'emailChangedAt', 'credentials', 'sessions', 'networks', 'memberships', 'pending', 'posts',
-    'uploads', 'accountLog',
+    'drafts', 'uploads', 'accountLog',
   ])
   const [stored] = await sql`
     select password_hash as password, encode(secret_hash, 'hex') as secret, encode(rotation_key, 'base64') as rotation,

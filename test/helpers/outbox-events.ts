@@ -14,9 +14,12 @@ export const eventNames: EventName[] = [
   'post.deleted',
 ]
 
-/** Mounts Usher with a handler of all events, before the app is ready. Returns the events so far. */
+/**
+ * Mounts Usher with a handler of all events, or of those of some names, before the app is ready. Returns the events so
+ * far.
+ */
 export async function startWithEvents (
-  t: Test, options: UsherOptions = {}
+  t: Test, options: UsherOptions = {}, names = eventNames
 ): Promise<{ usher: TestUsher, events: UsherEvent[] }> {
   const events: UsherEvent[] = []
   const given: UsherOptions = {
@@ -31,7 +34,7 @@ export async function startWithEvents (
   const app = Fastify({ forceCloseConnections: true, pluginTimeout: 0 })
   t.teardown(() => app.close())
   await app.register(usher, given)
-  app.usher.on(eventNames, (event) => { events.push(event) })
+  app.usher.on(names, (event) => { events.push(event) })
   await app.ready()
   return { usher: await withUsers(app, given), events }
 }

@@ -181,8 +181,9 @@ t.test('8 GET /docs/json', async (t) => {
       'GET /api/posts': '200 304 400 401 403 412 500 503 ',
       'POST /api/posts': '201 400 401 403 404 408 409 410 413 415 422 429 500 503 bearer',
       'GET /api/posts/events': '200 400 401 403 410 429 500 503 ',
+      'GET /api/posts/drafts': '200 304 400 401 403 412 500 503 bearer',
       'GET /api/posts/{id}': '200 304 401 403 404 412 500 503 ',
-      'PATCH /api/posts/{id}': '200 400 401 403 404 408 412 413 415 500 503 bearer',
+      'PATCH /api/posts/{id}': '200 400 401 403 404 408 409 412 413 415 500 503 bearer',
       'DELETE /api/posts/{id}': '204 400 401 403 404 408 412 413 415 500 503 bearer',
       'GET /api/redirect': '302 500 503 ',
     })

@@ -15,7 +15,9 @@ t.test('22.2 a post is created, read, changed and deleted, and GraphQL shows the
   const created = await write(user, { title: ' First ', content: 'Words\nof mine' })
   t.equal(created.statusCode, 201)
   const { id, cursor, createdAt } = created.json()
-  t.strictSame(created.json(), { id, authorId: user.id, title: 'First', content: 'Words\nof mine', createdAt, cursor })
+  t.strictSame(created.json(), {
+    id, authorId: user.id, title: 'First', content: 'Words\nof mine', createdAt, publishedAt: createdAt, cursor,
+  })
   t.match(created.headers, { location: `/api/posts/${id}`, etag: /^"\w+"$/ })
 
   const read = await inject('GET', `/api/posts/${id.toUpperCase()}`)

@@ -1,5 +1,7 @@
 import type { MemberRow, OrganizationRow } from '../../../db/organizations/organizations.ts'
 import type { OrganizationOperations, ShownMember } from '../../../plugins/organizations/organizations.ts'
+import type { Options } from '../../../schema/options/options.ts'
+import type { Organizations } from '../../../schema/options/organizations.ts'
 import { PROGRAM } from '../../../schema/runtime/program.ts'
 import type { Shell } from '../../terminal/shell.ts'
 import { withService, type ServiceContext } from '../with-service.ts'
@@ -12,11 +14,15 @@ export function withOrganizations<Result> (
   shell: Shell, work: (context: OrganizationContext) => Promise<Result>
 ): Promise<Result> {
   return withService(shell, async (context) => {
-    if (!context.app.usherOptions.organizations) {
-      throw new Error(`There are no organisations: set ORGANIZATIONS to true (${PROGRAM} config shows what is set).`)
-    }
+    requireOrganizations(context.app.usherOptions)
     return work({ ...context, organizations: context.app.usherOrganizations.operations })
   })
+}
+
+/** Returns the option `organizations`. Throws an `Error` with a sentence if it is not set. */
+export function requireOrganizations ({ organizations }: Pick<Options, 'organizations'>): Organizations {
+  if (organizations) return organizations
+  throw new Error(`There are no organisations: set ORGANIZATIONS to true (${PROGRAM} config shows what is set).`)
 }
 
 /** Returns an organisation as commands show it to programs. */

@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto'
 import type { UserRow } from '../../../db/tables/index.ts'
 import { beginImport, findImport, lockImport, updateImport } from '../../../db/users/user-imports.ts'
-import { describeFile } from '../../imports/import-file.ts'
+import { describeFile, taskOf } from '../../imports/import-file.ts'
 import { readLines } from '../../imports/lines.ts'
 import { RejectedLines } from '../../imports/rejected-lines.ts'
 import { showProgress } from '../../terminal/progress.ts'
@@ -60,7 +59,7 @@ export async function changeMany (
   const rejectedPath = shell.resolve(given === undefined ? `${path}.rejected.ndjson` : String(given))
   if (rejectedPath === path) throw new WrongArguments('--rejected must be another file than --file.')
   const { size, hash } = await describeFile(path)
-  const task = createHash('sha256').update(`${changes.task}\n`).update(hash).digest()
+  const task = taskOf(changes.task, hash)
   if (await changes.mayBegin?.() === false) {
     const none = { changed: 0, skipped: 0, rejected: 0, resumed: 0, rejectedFile: null }
     return { text: 'Nobody was changed.', json: { file: path, ...none } }
@@ -82,8 +81,7 @@ export async function changeMany (
       await rejectedLines.requireAbsent()
       await beginImport(db, task)
     }
-    // The table of imports counts what was done and, where it has admins, who was skipped.
-    const state = { position: 0, line: 0, imported: 0, admins: 0, rejected: 0, rejectedBytes: 0, ...stored }
+    const state = { position: 0, line: 0, imported: 0, counted: 0, rejected: 0, rejectedBytes: 0, ...stored }
     const resumed = state.imported
     let isResumed = stored !== undefined
 
@@ -106,7 +104,7 @@ export async function changeMany (
             state.rejected++
             await rejectedLines.append([JSON.stringify({ line: number, reason: result, user: name })])
           } else if (result) state.imported++
-          else state.admins++
+          else state.counted++
         }
         isResumed = false
         await store(end, number, false)
@@ -116,7 +114,7 @@ export async function changeMany (
     } finally {
       await rejectedLines.close()
     }
-    const { imported: changed, admins: skipped, rejected } = state
+    const { imported: changed, counted: skipped, rejected } = state
     const rejectedFile = rejected > 0 ? rejectedPath : null
     return {
       text: [

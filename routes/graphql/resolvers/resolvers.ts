@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { GraphQLError, GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
+import { isDraft, type AnyPost } from '../../../db/posts/drafts.ts'
 import { authorPostsKey, type ListedPost, type PostRow } from '../../../db/posts/posts.ts'
 import type { Caller } from '../../../plugins/access/caller.ts'
 import { clientInfoOf } from '../../../plugins/http/client-info.ts'
@@ -67,9 +68,17 @@ const resolvers = {
     },
 
     async post (_, { id }, context, info) {
-      const post = await postReadsOf(context).get(await readerOf(context, 'posts:read'), id)
+      const reader = await readerOf(context, 'posts:read')
+      const post = await postReadsOf(context).find(reader, id, () => identifiedReaderOf(context))
       if (post) countRows(context, info, [post])
       return post
+    },
+
+    async drafts (_, args, context, info) {
+      const { first: limit, after } = readPage(args)
+      const page = await postReadsOf(context).listDrafts(await identifiedReaderOf(context), { limit, after })
+      countRows(context, info, page.rows)
+      return toConnection({ rows: page.rows, next: page.next && encodeCursor(page.next) }, after, cursorOf)
     },
 
     async posts (_, { authorId, q, ...args }, context, info) {
@@ -186,6 +195,8 @@ const resolvers = {
 
   Post: {
     cursor: cursorOf,
+    publishedAt: (post) => isDraft(post) ? null : post.createdAt!,
+    publishAt: (post) => isDraft(post) ? post.publishAt : null,
     etag: ({ rowVersion }) => entityTag(rowVersion!),
 
     async author ({ authorId }, _, context, info) {
@@ -283,7 +294,7 @@ export function createResolvers (usher: FastifyInstance) {
     DateTime, Query, User, Post, PostCreated, PostUpdated, PostDeleted, PostChange, Upload, Organization, Membership,
     Mutation, Subscription,
   } = resolvers
-  const { user, users, me, post, posts, upload, organization } = Query
+  const { user, users, me, post, posts, drafts, upload, organization } = Query
   const { createPost, updatePost, deletePost, updateUpload, deleteUpload } = Mutation
   const { without, organizations } = usher.usherOptions
   const [hasPosts, hasUploads] = [!without.includes('posts'), !without.includes('uploads')]
@@ -297,7 +308,7 @@ export function createResolvers (usher: FastifyInstance) {
       user,
       users,
       me,
-      ...hasPosts && { post, posts },
+      ...hasPosts && { post, posts, drafts },
       ...hasUploads && { upload },
       ...organizations && { organization },
     },
@@ -341,8 +352,8 @@ const needsStream = () => new GraphQLError(
 
 const readMatch = (ifMatch: string | null | undefined) => readIfMatch(ifMatch ?? undefined, 'ifMatch')
 
-function cursorOf ({ position, epoch }: ListedPost): string {
-  return encodePlace({ position: position!, epoch: epoch! })
+function cursorOf (post: AnyPost): string {
+  return isDraft(post) ? encodeCursor(post.id) : encodePlace({ position: post.position!, epoch: post.epoch! })
 }
 
 // Counts the posts of a list before the contents of a long one are read. A response that is too large costs nearly

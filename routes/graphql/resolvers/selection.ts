@@ -19,6 +19,7 @@ export function selectedPostFields ({ fieldNodes, fragments, schema }: GraphQLRe
   const walked = new Set<SelectionSetNode>()
   for (const { selectionSet } of fieldNodes) walk(selectionSet)
   if (names.has('author')) names.add('authorId')
+  if (names.has('publishedAt')) names.add('createdAt')
   if (names.has('etag')) names.add('rowVersion')
   if (hasHostFieldOfPosts(schema, names)) for (const field of postFields) names.add(field)
   if (names.has('cursor')) names.add('position').add('epoch')

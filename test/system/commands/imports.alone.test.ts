@@ -6,28 +6,17 @@ import t, { type Test } from 'tap'
 import {
   forgetPasswordKinds, listPasswordKinds, openSignerKey, reencryptSignerKeys,
 } from '../../../db/sign-in/password-kinds.ts'
-import { importUsers } from '../../../db/users/import-users.ts'
-import type { Output, Values } from '../../../node/commands/command.ts'
-import { commands } from '../../../node/commands/index.ts'
-import { importFile } from '../../../node/imports/import-file.ts'
+import { importUsers as insertUsers } from '../../../db/users/import-users.ts'
+import { importUsers } from '../../../node/imports/import-users.ts'
 import { MAX_LINE_BYTES } from '../../../node/imports/lines.ts'
 import { noFields } from '../../../schema/users/user-fields.ts'
 import type { UsherOptions } from '../../../schema/options/options.ts'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
-import { createShell } from '../../helpers/command.ts'
-import { openConnection } from '../../helpers/connection.ts'
-import { testDatabaseUrl } from '../../helpers/database.ts'
+import { importsOf, linesOf, SECRET } from '../../helpers/imports.ts'
 import { nightly } from '../../helpers/nightly.ts'
 import { firebase, hashers } from '../../helpers/password-hashes.ts'
 import { startWithEvents } from '../../helpers/outbox-events.ts'
-import { openSql } from '../../helpers/sql.ts'
-import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 import { until } from '../../helpers/until.ts'
-
-const SECRET = 'a secret of many words'
-const DATABASE_URL = await testDatabaseUrl()
-/** The environment of the commands. */
-const env = { ...process.env, DATABASE_URL, SECRET }
 
 const userFields = Type.Object({
   bio: Type.Optional(Type.String()),
@@ -38,47 +27,12 @@ const userFields = Type.Object({
 })
 
 const open = async (t: Test, options: UsherOptions = {}) =>
-  commandsOf(t, await createUsher(t, { secret: SECRET, ...options }))
-
-function commandsOf (t: Test, usher: TestUsher) {
-  const folder = temporaryFolder()
-  return {
-    usher,
-    folder,
-    sql: openSql(t, usher),
-
-    /** Opens the database as commands do. */
-    async openDatabase () {
-      const { db, measureClock } = await openConnection(t, { schema: usher.options.schema! })
-      await measureClock()
-      return db
-    },
-
-    /** Writes a file of lines. Those that are objects are written as JSON. */
-    write (name: string, lines: readonly (object | string)[]): string {
-      const path = join(folder, name)
-      writeFileSync(path, lines.map((line) => typeof line === 'string' ? line : JSON.stringify(line)).join('\n'))
-      return path
-    },
-
-    /** Runs a command, and returns what it prints with --json. */
-    async run (name: 'users import' | 'users export', file: string, values: Values = {}) {
-      const { default: command } = await commands[name]!.load()
-      const output = await command.run(
-        { schema: usher.options.schema!, ...values }, [file], createShell(env, folder)
-      ) as Output
-      return { text: output.text, isFailure: output.isFailure, ...output.json as any }
-    },
-  }
-}
+  importsOf(t, await createUsher(t, { secret: SECRET, ...options }))
 
 const userOf = (name: string, more: object = {}) => ({ name, email: `${name}@example.com`, ...more })
 
 const statusOf = async ({ inject }: TestUsher, email: string, password: string) =>
   (await inject('POST', '/api/auth/login', { payload: { email, password } })).statusCode
-
-const linesOf = (path: string) =>
-  readFileSync(path, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line))
 
 t.test('16.7 imported users of all families log in with their old passwords, and are hashed anew', async (t) => {
   const { usher, sql, write, run, folder } = await open(t)
@@ -298,20 +252,20 @@ nightly('16.7 an import that was interrupted continues where it was, without a d
   const interrupted = new Error('killed')
   let batches = 0
   const failing = () => { if (++batches === 2) throw interrupted }
-  await t.rejects(importFile({ ...given, onProgress: failing }), interrupted)
+  await t.rejects(importUsers({ ...given, onProgress: failing }), interrupted)
   t.equal((await sql`select 1 from users where role = 'user'`).length, 2000 - 4)
   // What a process has written that was killed before its transaction ended.
   await appendFile(rejectedPath, `{"line":2008,"reason":"half of a${' long'.repeat(1000)}`)
-  t.match(await importFile(given), { imported: 2495, rejected: 5, resumed: 1996 })
+  t.match(await importUsers(given), { imported: 2495, rejected: 5, resumed: 1996 })
   t.equal((await sql`select 1 from users where role = 'user'`).length, 2495)
   t.strictSame(linesOf(rejectedPath).map(({ line }) => line), [8, 508, 1008, 1508, 2008])
   t.equal((await sql`select 1 from audit where action = 'user.import'`).length, 2495, 'each user has one entry')
 
-  t.match(await importFile(given), { imported: 2495, rejected: 5, finishedAt: Date }, 'a second time does nothing')
+  t.match(await importUsers(given), { imported: 2495, rejected: 5, finishedAt: Date }, 'a second time does nothing')
   await sql`delete from users where email = 'user0@example.com'`
   await sql`delete from deleted_users`
-  await t.rejects(importFile({ ...given, again: true }), { message: /rejected\.ndjson exists: move it away/ })
-  const again = await importFile({ ...given, again: true, rejectedPath: `${rejectedPath}.2` })
+  await t.rejects(importUsers({ ...given, again: true }), { message: /rejected\.ndjson exists: move it away/ })
+  const again = await importUsers({ ...given, again: true, rejectedPath: `${rejectedPath}.2` })
   t.match(again, { imported: 1, rejected: 2499, resumed: 0 })
 })
 
@@ -324,9 +278,9 @@ nightly('16.7 of two processes that import the same file, one goes on', async (t
   let other: Promise<unknown> | undefined
   // Both have stored the first batch then, and are about to import the rest.
   const onProgress = (done: number, total: number) => {
-    if (done < total) other ??= importFile(given).catch((error: Error) => error)
+    if (done < total) other ??= importUsers(given).catch((error: Error) => error)
   }
-  const one = await importFile({ ...given, onProgress }).catch((error: Error) => error)
+  const one = await importUsers({ ...given, onProgress }).catch((error: Error) => error)
   const outcomes = [one, await other]
   t.ok(outcomes.some((outcome) => !(outcome instanceof Error)))
   for (const outcome of outcomes) {
@@ -359,7 +313,7 @@ nightly('16.7 the file of rejected lines is one of its own, which nobody else ca
 nightly('16.7 an import stores an entry in the account log and an event for each user, and sends no mail', async (t) => {
   const mails: unknown[] = []
   const { usher, events } = await startWithEvents(t, { secret: SECRET, mailer: async (mail) => { mails.push(mail) } })
-  const { run, write, sql } = commandsOf(t, usher)
+  const { run, write, sql } = await importsOf(t, usher)
   const list = async () => (await usher.inject('GET', '/api/users?q=someone', { headers: usher.admin.headers })).json()
   t.strictSame(await list(), [])
   await run('users import', write('users.ndjson', [userOf('someone', { role: 'admin' }), userOf('someone')]))
@@ -480,9 +434,9 @@ nightly('16.7 a user whom a constraint or a trigger of the host refuses is rejec
   const result = await run('users import', write('users.ndjson', ['broken', ...users, 'broken']))
   t.match(result, { imported: 295, rejected: 7 })
   t.match(linesOf(result.rejectedFile), [
-    { line: 1 }, { line: 9, reason: /^PostgreSQL refuses the user: .*constraint "short"/, user: users[7] },
+    { line: 1 }, { line: 9, reason: /^PostgreSQL refuses it: .*constraint "short"/, user: users[7] },
     { line: 14, reason: 'a value that must be unique is that of another user' },
-    { line: 22, reason: 'PostgreSQL refuses the user: not this one' }, { line: 109 }, { line: 209 }, { line: 302 },
+    { line: 22, reason: 'PostgreSQL refuses it: not this one' }, { line: 109 }, { line: 209 }, { line: 302 },
   ])
   t.equal((await sql`select 1 from users where role = 'user'`).length, 295)
   t.equal((await sql`select 1 from audit where action = 'user.import'`).length, 295)
@@ -497,7 +451,7 @@ nightly('16.7 no user is imported with the id of one who is being deleted', asyn
   const user = { id, emailVerified: false, role: 'user', kind: 'person', disabled: false, createdAt: undefined, passwordHash: null } as const
   const context = { actorId: null, sessionId: null, keyId: null, address: '', userAgent: '' }
   t.strictSame(
-    await importUsers(db, [{ ...user, name: 'A', email: 'a@example.com' }, { ...user, id: undefined, name: 'B', email: 'b@example.com' }], context),
+    await insertUsers(db, [{ ...user, name: 'A', email: 'a@example.com' }, { ...user, id: undefined, name: 'B', email: 'b@example.com' }], context),
     ['deleted', undefined]
   )
 })

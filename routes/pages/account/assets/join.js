@@ -3,6 +3,7 @@ import { forgetToken, showState, takeToken } from './mail-token.js'
 import { Failure, failureText, format, onSubmit, onUse, pageUrl, send, showRunning, texts } from './page.js'
 import { roleName } from './role-name.js'
 import { showStrength } from './strength.js'
+import { rememberUsername } from './username.js'
 
 const INVALID = 400
 const UNAUTHORIZED = 401
@@ -90,7 +91,7 @@ onSubmit(form, async ({ name, password }) => {
   // Another page may have logged somebody in or out.
   if (kindOf(visitor) !== shown) return show(visitor)
   try {
-    await send('POST', form.dataset.action, { token, name, password }, visitor?.token)
+    await send('POST', form.dataset.action, { token, name, password: password || undefined }, visitor?.token)
   } catch (error) {
     // An account has got the address since the page was opened.
     if (error.code === 'LOGIN_REQUIRED') {
@@ -101,9 +102,14 @@ onSubmit(form, async ({ name, password }) => {
     return reject()
   }
   forgetToken()
-  if (visitor || await logIn(password)) {
+  if (visitor || (password && await logIn(password))) {
     location.assign(form.dataset.next)
     return new Promise(() => {})
+  }
+  if (!password) {
+    // The page to log in by mail then knows the address.
+    rememberUsername(invitation.email)
+    find('[data-state=done] a').href = find('fieldset').dataset.byMail
   }
   showState('done')
   find('[data-state=done] .status').focus()

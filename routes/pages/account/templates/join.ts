@@ -1,4 +1,4 @@
-import { html, type Html } from '../../html.ts'
+import { attributes, html, type Html } from '../../html.ts'
 import { newPassword } from './new-password.ts'
 import type { View } from './view.ts'
 
@@ -14,13 +14,13 @@ export const showJoin = ({ t, v }: View): Html => html`<div id="invitation" hidd
 <p id="joins-as" data-visitor="own" hidden></p>
 <p class="alert warning" id="is-other" data-visitor="other" hidden></p>
 <p class="alert" data-visitor="account" hidden>${t.joinLogIn}</p>
-<fieldset data-visitor="newcomer" hidden disabled>
+<fieldset data-visitor="newcomer"${attributes({ 'data-by-mail': v.loginMailUrl && `${v.root}${v.loginMailUrl}` })} hidden disabled>
 <p>${t.joinNewcomer}</p>
 <div class="field"><label for="name">${t.name}</label>
 <input id="name" name="name" autocomplete="name" required aria-describedby="name-error">
 <p class="field-error" role="alert" id="name-error"></p></div>
 <input type="email" autocomplete="username" data-username hidden>
-${newPassword(t, t.password)}
+${newPassword(t, t.password, { optional: v.loginMailUrl === undefined ? undefined : t.joinByMail })}
 </fieldset>
 <button class="wide" data-visitor="own newcomer" hidden>${t.joinButton}</button>
 ${v.providers && html`<div data-visitor="newcomer" hidden>${v.providers}</div>`}
