@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { OWNER } from '../../schema/options/organizations.ts'
+import { toText, type Fields } from '../../schema/fields/fields.ts'
 import { foldEmail } from '../../schema/strings/address.ts'
 import { insertAuditEntries, type AuditContext } from '../audit/audit.ts'
 import { idAt, newId } from '../driver/ids.ts'
@@ -7,7 +8,7 @@ import { actorValue, withEvents } from '../outbox/store.ts'
 import type { Database } from '../tables/index.ts'
 import { keyOfEmail } from '../users/user-keys.ts'
 
-/** An organisation of another system, whose members are users. */
+/** An organisation of another system, with the values of the host's fields as further members. */
 export interface ImportedOrganization {
   /** The id that the organisation keeps, in lower case. */
   readonly id: string | undefined
@@ -71,7 +72,7 @@ const idsOf = (organizations: readonly ImportedKeys[]): string[] => organization
  * transaction that has locked the members.
  */
 export async function insertOrganizations (
-  trx: Database, given: readonly ImportedOrganization[], context: AuditContext
+  trx: Database, given: readonly ImportedOrganization[], context: AuditContext, fields: Fields
 ): Promise<void> {
   if (given.length === 0) return
   const organizations = given.map(({ id, createdAt, ...rest }) => ({
@@ -81,12 +82,20 @@ export async function insertOrganizations (
   }))
   const all = <Name extends 'id' | 'name' | 'slug' | 'createdAt'> (name: Name) => organizations.map((one) => one[name])
   const actorId = actorValue(context.actorId)
+  const texts = fields.map((field) =>
+    sql`${organizations.map((one) => toText(field, Reflect.get(one, field.name)))}::text[]`)
+  // The types of the fields are only known at runtime.
+  const columns = fields.map(({ name }) => name) as 'name'[]
+  const values = fields.map(({ name, column }) => sql<string>`${sql.ref(name)}::${sql.raw(column)}`.as(name as 'name'))
   const created = trx.with('created', (cte) => cte.insertInto('organizations')
-    .columns(['id', 'name', 'slug', 'created_at'])
-    .expression(({ selectFrom }) => selectFrom(sql<{ id: string, name: string, slug: string, at: Date }>`unnest(
-      ${all('id')}::uuid[], ${all('name')}::text[], ${all('slug')}::text[], ${all('createdAt')}::timestamptz[]
-    )`.as<'given'>(sql`given(id, name, slug, at)`))
-      .select(['id', 'name', 'slug', sql<Date>`coalesce(at, now())`.as('created_at')]))
+    .columns(['id', 'name', 'slug', 'created_at', ...columns])
+    // The names have underscores, which names of fields cannot have.
+    .expression(({ selectFrom }) => selectFrom(
+      sql<{ id: string, name: string, slug: string, was_created: Date }>`unnest(${sql.join([
+        sql`${all('id')}::uuid[]`, sql`${all('name')}::text[]`, sql`${all('slug')}::text[]`,
+        sql`${all('createdAt')}::timestamptz[]`, ...texts,
+      ])})`.as<'given'>(sql`given(${sql.join(['id', 'name', 'slug', 'was_created', ...columns].map((name) => sql.ref(name)))})`)
+    ).select(['id', 'name', 'slug', sql<Date>`coalesce(was_created, now())`.as('created_at'), ...values]))
     .returning(['id', 'name', 'slug']))
   await withEvents(created, trx, 'organization.created', {
     from: 'created',

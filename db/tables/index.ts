@@ -10,8 +10,8 @@ import type {
 import type { LoginFailuresTable, RecognisedNetworksTable, ThrottleTable } from './throttle.ts'
 import type { DeletedUsersTable, UserImportsTable, UsersTable } from './users.ts'
 import type {
-  CurrentEpochView, IndexedPostsTable, PositionSequence, PostDeletionsTable, PostDraftsTable, PostRatesTable, PostsTable,
-  PostWordsTable,
+  CurrentEpochView, IndexedPostsTable, PositionSequence, PostDeletionsTable, PostDraftsTable, PostRatesTable,
+  PostsTable, PostWordsTable,
 } from './posts.ts'
 import type { ResumableUploadsTable, UploadLinksTable, UploadUsageTable, UploadsTable } from './uploads.ts'
 import type { MembershipsTable, OrganizationInvitationsTable, OrganizationsTable } from './organizations.ts'

@@ -36,7 +36,7 @@ export async function importOrganizations (
       const candidates = await candidatesOf(trx, lines, true)
       const [taken, joined] = [await findTaken(trx, lines), await countMemberships(trx, candidates.ids)]
       const decisions = decide(lines, { candidates, taken, joined, settings })
-      await insertOrganizations(trx, storedOf(decisions), terminalContext)
+      await insertOrganizations(trx, storedOf(decisions), terminalContext, settings.fields)
       return decisions.map(reasonOf)
     },
 

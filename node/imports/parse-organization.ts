@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import { withFields } from '../../schema/fields/extend.ts'
 import { InvalidInput } from '../../schema/http/errors.ts'
 import { createParser } from '../../schema/http/validator.ts'
 import type { Organizations } from '../../schema/options/organizations.ts'
@@ -20,7 +21,10 @@ const ImportLine = Type.Object({
 /** A member of a line: a user by id, in lower case, or by address. */
 export type ParsedMember = ({ readonly userId: string } | { readonly email: string }) & { readonly role: string }
 
-/** An organisation of a line. Whether its members are users is not known yet. */
+/**
+ * An organisation of a line, with the values of the host's fields as further members. Whether its members are users is
+ * not known yet.
+ */
 export interface ParsedOrganization {
   readonly id: string | undefined
   readonly name: string
@@ -34,17 +38,19 @@ export interface ParsedOrganization {
  * @param now milliseconds since 1970
  */
 export function createOrganizationParser (
-  { roles, maxMembers }: Pick<Organizations, 'roles' | 'maxMembers'>, now: number
+  { roles, maxMembers, fields }: Pick<Organizations, 'roles' | 'maxMembers' | 'fields'>, now: number
 ): LineParser<ParsedOrganization> {
-  const parse = createParser(ImportLine)
+  const schema = withFields(ImportLine, fields, 'input') as typeof ImportLine
+  const parse = createParser(schema)
   const inMember = ImportLine.properties.members.items.properties
 
   return createLineParser((given) => {
-    const { id, name, slug, createdAt, members } =
-      parse(withoutNulls(membersOf(given, ImportLine.properties, 'an organisation')))
+    const { id, name, slug, createdAt, members, ...values } =
+      parse(withoutNulls(membersOf(given, schema.properties, 'an organisation')))
     checkOrganization({ name, slug })
     if (members.length > maxMembers) throw new InvalidInput(`members must be at most ${maxMembers}`)
     return {
+      ...values,
       id: id === undefined ? undefined : readId(id),
       name,
       slug,

@@ -1,5 +1,5 @@
 import { withoutFields, type Field, type FieldsSchema, type ValuesOfFields } from '../fields/fields.ts'
-import { readFields, type FieldKind } from '../fields/read-fields.ts'
+import { fieldsOfColumns, readFields, type FieldKind } from '../fields/read-fields.ts'
 import type { Register } from '../options/register.ts'
 import { OwnOrganization } from './organizations.ts'
 
@@ -48,6 +48,10 @@ const none: OrganizationFields = Object.freeze([])
 /** Returns the fields of the option `organizations.fields`. Throws an `Error` that names the field. */
 export const readOrganizationFields = (given: unknown): OrganizationFields =>
   given === undefined ? none : readFields(given, kind)
+
+/** Returns the fields that columns of organisations are, for whoever does not know the option. */
+export const organizationFieldsOfColumns = (given: readonly { name: string, type: string }[]): OrganizationFields =>
+  fieldsOfColumns(kind, given).map((field) => ({ ...field, read: 'admin', write: 'admin' }))
 
 /** Returns the fields that somebody sees who may read an organisation. */
 export const readableFields = (fields: OrganizationFields, isAdmin: boolean): OrganizationFields =>

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { insertAuditEntries } from '../../../db/audit/audit.ts'
 import { publishFile } from '../../backup/archive.ts'
 import { exportUsers } from '../../imports/export-users.ts'
-import { listFields } from '../../imports/fields.ts'
+import { listUserFields } from '../../imports/fields.ts'
 import { showProgress } from '../../terminal/progress.ts'
 import { terminalContext } from '../audit.ts'
 import type { Command } from '../command.ts'
@@ -29,7 +29,7 @@ export default {
         const source = {
           database: settings.NOTIFICATIONS_URL ?? databaseUrl,
           schema: options.schema,
-          fields: await listFields(db, options),
+          fields: await listUserFields(db, options),
         }
         // First, because whoever reads the output may already have it when something fails.
         await insertAuditEntries(db, [{ ...terminalContext, action: 'users.export' }])

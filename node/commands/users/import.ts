@@ -1,5 +1,5 @@
 import { readFirebaseConfig } from '../../imports/firebase-config.ts'
-import { listFields } from '../../imports/fields.ts'
+import { listUserFields } from '../../imports/fields.ts'
 import { importUsers } from '../../imports/import-users.ts'
 import { importedMembers, members } from '../../../schema/users/members.ts'
 import type { Command } from '../command.ts'
@@ -31,7 +31,7 @@ export default {
       command: 'users import',
       noun: 'user',
       import: (given, schema) => withDatabase(shell, async ({ db, options }) =>
-        importUsers({ ...given, db, options, fields: await listFields(db, options), firebase }), schema),
+        importUsers({ ...given, db, options, fields: await listUserFields(db, options), firebase }), schema),
       tell: ({ admins }) => `${count(admins, 'admin')} among them`,
     })
   },

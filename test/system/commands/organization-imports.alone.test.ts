@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { Type } from '@sinclair/typebox'
 import t, { type Test } from 'tap'
 import { importOrganizations } from '../../../node/imports/import-organizations.ts'
 import { readOrganizations } from '../../../schema/options/organizations.ts'
@@ -72,6 +73,38 @@ t.test('19.8 organisations are imported with their members, by id or verified ad
   t.match(again, { imported: 2, members: 4, finishedAt: Date }, 'a file that was imported is recognised')
   t.match(await run('organizations import', path, { again: true }), { imported: 0, rejected: 2 })
   t.equal((await sql`select 1 from memberships`).length, 4)
+})
+
+t.test('19.8 organisations are imported with the fields of the host, which are checked as in requests', async (t) => {
+  const fields = Type.Object({
+    plan: Type.Union([Type.Literal('free'), Type.Literal('pro')], { default: 'free' }),
+    seats: Type.Optional(Type.Integer({ minimum: 1 })),
+    tags: Type.Optional(Type.Object({ list: Type.Array(Type.String()) })),
+  })
+  const { usher, createVerified, write, run } = await open(t, { ...given, fields })
+  const { inject, admin } = usher
+  const owner = await createVerified()
+  const values = { plan: 'pro', seats: 7, tags: { list: ['a "b"', 'é'] } }
+  const [full, empty, wrong, unknown] = [
+    lineOf([ownedBy(owner)], values), lineOf([ownedBy(owner)], { seats: null }), lineOf([ownedBy(owner)], { seats: 0 }),
+    lineOf([ownedBy(owner)], { colour: 'red' }),
+  ]
+  const path = write('fields.ndjson', [full, empty, wrong, unknown])
+  t.match(await run('organizations import', path, { 'dry-run': true }), {
+    imported: 2, rejected: 2, problems: [{ line: 3, reason: /^seats / }, { line: 4, reason: /colour/ }],
+  })
+  t.match(await run('organizations import', path), { imported: 2, rejected: 2 })
+  const found: Line[] = (await inject('GET', '/api/organizations', { headers: admin.headers })).json()
+  const shown = ({ slug }: Line) => found.find((one) => one.slug === slug)
+  t.match(shown(full), values)
+  t.match(shown(empty), { plan: 'free', seats: undefined })
+
+  // The settings of the command need not know the option of a host.
+  const { write: writeFor, run: runWithout } = await importsOf(t, usher, { ORGANIZATIONS: 'true' })
+  const other = lineOf([ownedBy(owner)], values)
+  const otherPath = writeFor('columns.ndjson', [other, lineOf([ownedBy(owner)], { seats: 'many' })])
+  t.match(await runWithout('organizations import', otherPath), { imported: 1, rejected: 1 })
+  t.match((await inject('GET', `/api/organizations?q=${other.slug}`, { headers: admin.headers })).json(), [values])
 })
 
 t.test('19.8 the host gets an event of each organisation that is imported, and of each member', async (t) => {
