@@ -11,16 +11,17 @@ export interface Indexed {
   isBusy: boolean
 }
 
-// What one statement indexes, so that it takes half a second of PostgreSQL at most: one that took longer than the
-// timeout of statements would be tried again and again. A post takes the more time the more words it has.
-const MAX_EVENTS = 500
-const MAX_BYTES = 256 * 1024
+/** How many events one statement indexes at most, and how many bytes of content: half a second of PostgreSQL. */
+export const MAX_EVENTS = 500
+const BYTES_PER_EVENT = 512
 
 /**
  * Puts the words of the next posts that were created, changed or deleted into the index of searches, in commit order.
  * One node at a time does this: the row of `indexed_posts` is its lock.
+ * @param limit the number of events, up to `MAX_EVENTS`. A post takes the more time the more words it has, so there are
+ *   fewer if posts are long, but one at least
  */
-export async function indexPosts (db: Database): Promise<Indexed> {
+export async function indexPosts (db: Database, limit: number): Promise<Indexed> {
   const s = sql.id(schemaOf(db))
   // As a join, it would not be a condition of the indexes, and each statement would read all posts before.
   const last = sql`(select position from last)`
@@ -29,14 +30,14 @@ export async function indexPosts (db: Database): Promise<Indexed> {
     next as (
       select event.id, event.at, is_deleted, sum(bytes) over (order by event.at) - bytes as before from (
         (select id, position as at, false as is_deleted, octet_length(content) as bytes from ${s}.posts
-          where position > ${last} order by position limit ${sql.lit(MAX_EVENTS)})
+          where position > ${last} order by position limit ${sql.lit(limit)})
         union all (select id, change_position, false, octet_length(content) from ${s}.posts
-          where change_position > ${last} order by change_position limit ${sql.lit(MAX_EVENTS)})
+          where change_position > ${last} order by change_position limit ${sql.lit(limit)})
         union all (select post_id, position, true, 0 from ${s}.post_deletions
-          where position > ${last} order by position limit ${sql.lit(MAX_EVENTS)})
-      ) as event order by event.at limit ${sql.lit(MAX_EVENTS)}
+          where position > ${last} order by position limit ${sql.lit(limit)})
+      ) as event order by event.at limit ${sql.lit(limit)}
     ),
-    events as materialized (select * from next where before < ${sql.lit(MAX_BYTES)}),
+    events as materialized (select * from next where before < ${sql.lit(limit * BYTES_PER_EVENT)}),
     removed as (delete from ${s}.post_words where post_id in (select id from events where is_deleted)),
     added as (
       insert into ${s}.post_words (post_id, position, change_position, words)

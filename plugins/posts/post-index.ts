@@ -1,4 +1,4 @@
-import { indexPosts } from '../../db/posts/index-posts.ts'
+import { indexPosts, MAX_EVENTS } from '../../db/posts/index-posts.ts'
 import { isConsequence } from '../../db/driver/circuit-breaker.ts'
 import type { Core } from '../core.ts'
 
@@ -16,6 +16,8 @@ export function keepPostIndex ({ lifecycle, database: { db } }: Pick<Core, 'life
   let running: Promise<void> | undefined
   let isWoken = false
   let isClosing = false
+  // A statement that fails, for example because a busy server cancels it, is followed by one with half as much.
+  let limit = MAX_EVENTS
 
   async function run (): Promise<void> {
     isWoken = false
@@ -30,7 +32,11 @@ export function keepPostIndex ({ lifecycle, database: { db } }: Pick<Core, 'life
   // Returns whether nothing is left to do. While another node indexes, it may have missed the last posts of this one.
   async function fill (): Promise<boolean> {
     for (;;) {
-      const { events, isBusy } = await indexPosts(db)
+      const { events, isBusy } = await indexPosts(db, limit).catch((error: unknown) => {
+        limit = Math.ceil(limit / 2)
+        throw error
+      })
+      limit = Math.min(2 * limit, MAX_EVENTS)
       if (events === 0 || isClosing) return !isBusy
     }
   }
