@@ -34,11 +34,11 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     ].map((name) => `dist/client/${name}.d.ts`),
     'dist/plugins/database/migrate.d.ts',
     ...[
-      'access/claims', 'admin/admin', 'graphql/host-graphql', 'options/breached-passwords', 'options/config',
+      'access/claims', 'admin/admin', 'fields/fields', 'graphql/host-graphql', 'options/breached-passwords', 'options/config',
       'options/deadlines', 'options/hooks', 'options/limits',
       'options/mail', 'options/mail-texts', 'options/metrics', 'options/options', 'options/organizations', 'options/page-texts',
       'options/pages', 'options/password-hash', 'options/policy', 'options/providers', 'options/register', 'options/roles', 'options/s3',
-      'options/stores', 'options/usher', 'options/webhooks', 'organizations/organizations', 'outbox/events', 'sign-in/ways', 'translations/languages', 'translations/mails/en',
+      'options/scan', 'options/stores', 'options/usher', 'options/webhooks', 'organizations/organization-fields', 'organizations/organizations', 'outbox/events', 'sign-in/ways', 'translations/languages', 'translations/mails/en',
       'translations/mails/index',
       'uploads/upload', 'uploads/upload-link', 'users/members', 'users/users', 'users/user-fields', 'users/user-list',
     ].map((name) => `dist/schema/${name}.d.ts`).sort(),

@@ -16,6 +16,12 @@ export const draftColumns = [
   'row_version as rowVersion',
 ] as const
 
+/** Takes the times from the drafts of a user, because somebody else may have planned them. They stay drafts. */
+export async function cancelPlansOf (trx: Database, userId: string): Promise<void> {
+  await trx.updateTable('post_drafts').set({ publish_at: null })
+    .where('author_id', '=', userId).where('publish_at', 'is not', null).execute()
+}
+
 /** A draft, or a post of which a list has read some fields. */
 export type AnyPost = ListedPost | DraftRow
 

@@ -8,6 +8,7 @@ import { deleteSessionsOf } from '../access/ended-sessions.ts'
 import type { Database } from '../tables/index.ts'
 import { expireResumableUploads } from '../uploads/resumable-uploads.ts'
 import { voidUploadLinks } from '../uploads/upload-links.ts'
+import { cancelPlansOf } from '../posts/drafts.ts'
 import { lockUser } from '../users/users.ts'
 import { listWays, ways, type StoredWay, type Which } from './ways.ts'
 
@@ -31,7 +32,8 @@ const byOperator = { passkey: 'remove', totp: 'keep', identity: 'remove', 'api-k
 /**
  * What each repair of an account does to each way to sign in (contract 11.3). A kind without a decision does not
  * compile. Every repair also ends all sessions, and voids the links in mails, those to uploads, unfinished uploads,
- * logins that wait for the second factor, and the invitations to organisations that the user has sent.
+ * logins that wait for the second factor, and the invitations to organisations that the user has sent, and takes the
+ * times from drafts of posts.
  */
 export const repairs = {
   // Nobody has proved the address before, so whatever was set up may be that of somebody who claims the address.
@@ -101,6 +103,7 @@ export async function repairAccount (
   await voidUploadLinks(trx, userId)
   await voidInvitationsOf(trx, userId)
   await expireResumableUploads(trx, userId)
+  await cancelPlansOf(trx, userId)
   const removed: Repaired['removed'] = []
   for (const kind of credentialKinds) {
     const which = whichOf(decisions?.[kind] ?? repairs[repair][kind], options)

@@ -132,6 +132,20 @@ t.test('22.4 a draft is published at its time, and a time that comes while the a
   t.equal((await read(held.id)).statusCode, 404)
 })
 
+t.test('22.4 what somebody has planned who had the account is not published after its repair', async (t) => {
+  const user = await createUser()
+  const [planned, other] = [
+    (await write(user, { title: 'Planned', content: 'Words', publishedAt: later() })).json(),
+    (await write(user, { title: 'Draft', content: '', publishedAt: null })).json(),
+  ]
+  t.type(planned.publishAt, 'string')
+  const tag = (await read(other.id, user.headers)).headers.etag
+  t.equal((await inject('DELETE', `/api/users/${user.id}/sessions`, { headers: admin.headers })).statusCode, 204)
+  const { headers } = await usher.login(user)
+  t.match((await read(planned.id, headers)).json(), { title: 'Planned', publishedAt: null, publishAt: null })
+  t.equal((await read(other.id, headers)).headers.etag, tag, 'others are as they were')
+})
+
 t.test('22.4 subscribers get a draft once, when it is published, and hear of no other', async (t) => {
   const user = await createUser()
   const socket = await (await openSocket(t, usher)).init()

@@ -55,6 +55,7 @@ const fillTables = (database: string, userId: string) => withSql(database, async
   await sql`insert into organization_invitations (id, hash, organization_id, email, role, expires_at) values (gen_random_uuid(), ${hash}, ${organization}, 'o@example.com', 'member', ${later})`
   await sql`insert into throttle values ('key', ${later}, 1)`
   await sql`insert into mail_limits values ('key', ${later})`
+  await sql`insert into failed_logins values (now() - interval '1 day', ${text}, 7)`
   await sql`insert into deleted_users (user_id) values (gen_random_uuid())`
   await sql`insert into post_deletions (position, epoch, post_id, author_id)
     select nextval(pg_get_serial_sequence('posts', 'position')), 0, gen_random_uuid(), ${id}::uuid`
