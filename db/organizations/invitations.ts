@@ -77,6 +77,14 @@ export async function listInvitations (
   return toPage(rows, limit)
 }
 
+/** Returns whether a user has sent invitations to an organisation that may be pending. */
+export async function hasInvited (db: Database, organizationId: string, userId: string): Promise<boolean> {
+  if (!isUuid(userId)) return false
+  const sent = await db.selectFrom('organization_invitations').select('id')
+    .where('organization_id', '=', organizationId).where('invited_by', '=', userId).executeTakeFirst()
+  return sent !== undefined
+}
+
 /** Deletes an invitation of an organisation. Returns it, or undefined if there is none. */
 export async function deleteInvitation (
   trx: Database, organizationId: string, id: string

@@ -94,6 +94,9 @@ async function searchWindows (
   const isShown = sql`posts.author_id not in (select user_id from ${s}.deleted_users)
     and (${author}::uuid is null or posts.author_id = ${author}::uuid)
     and (${since ?? null}::timestamptz is null or posts.created_at >= ${since ?? null}::timestamptz)`
+  // The query for the words in a window, as text.
+  const queryOf = (window: RawBuilder<unknown>) => sql`(
+    select string_agg('''' || ${window} || '/' || word || case when is_prefix then ''':*' else '''' end, ' & ') from given)`
   const part = sql<FoundRow>`(
     with recursive bounds as materialized (
       select ${first} as first, ${last} as last, ${since === undefined ? sql`0` : firstPositionSince(db, since)} as since,
@@ -111,9 +114,7 @@ async function searchWindows (
     ends as materialized (select ${end} as at from windows where place > ${WINDOWS} and number is not null),
     queries as materialized (
       select number, (
-        select string_agg('''' || number || '/' || word || case when is_prefix then ''':*' else '''' end, ' & ')
-        || ${author === null ? '' : sql`' & ''' || number || '/@' || ${author}::uuid || ''''`}
-        from given
+        ${queryOf(sql`number`)} ${author === null ? sql`` : sql`|| ' & ''' || number || '/@' || ${author}::uuid || ''''`}
       )::tsquery as query from windows where place <= ${WINDOWS} and number is not null
     ),
     missing as materialized (
@@ -143,9 +144,7 @@ async function searchWindows (
       where id = any(array(select id from missing where (select is_ready from readiness))) and ${isShown}
       and ${isWithin(sql`position`)}
       and not exists (select from ends where position ${isOldestFirst ? sql`>=` : sql`<=`} at)
-      and ${s}.words_of_post(position, author_id, title, content) @@ (
-        select string_agg('''' || (position >> 12) || '/' || word || case when is_prefix then ''':*' else '''' end, ' & ')
-        from given)::tsquery
+      and ${s}.words_of_post(position, author_id, title, content) @@ ${queryOf(sql`(position >> 12)`)}::tsquery
     )
     select found.*, is_ready as "isReady", next.position::text as "nextPosition", next.epoch as "nextEpoch"
     from readiness

@@ -17,6 +17,7 @@ import type { Caller } from '../access/caller.ts'
 import { coreOf, type Core } from '../core.ts'
 import { createInTurn } from '../support/in-turn.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
+import { repeatRegularly } from '../support/repeat.ts'
 import { createSampler } from '../support/sampler.ts'
 
 const PURGE_SECONDS = 3600
@@ -161,10 +162,7 @@ function createAudit (
     },
 
     /** Stores the events about the failed logins of the last minutes, if they have consumers. */
-    async storeFailedLogins (): Promise<number> {
-      await storeFailedLogins(db)
-      return 0
-    },
+    storeFailedLogins: (): Promise<void> => storeFailedLogins(db),
 
     /**
      * Returns a page of the entries about a user, by default about the caller, or of all for whoever may read all. The
@@ -217,5 +215,9 @@ export default fp(async function audit (app) {
   app.decorate('usherAudit', createAudit(coreOf(app)))
   purgeRegularly(app, 'account log', PURGE_SECONDS, app.usherAudit.purge)
   purgeRegularly(app, 'frequent entries of the account log', THIN_SECONDS, app.usherAudit.thin)
-  purgeRegularly(app, 'counts of failed logins', FAILED_LOGINS_SECONDS, app.usherAudit.storeFailedLogins)
+  const failure = 'Events about failed logins could not be stored'
+  repeatRegularly(app, { seconds: FAILED_LOGINS_SECONDS, failure }, async () => {
+    await app.usherAudit.storeFailedLogins()
+    return false
+  })
 }, { name: 'usher-audit', dependencies: ['usher-options', 'usher-telemetry', 'usher-database'] })

@@ -7,7 +7,7 @@ import {
   restoreOrganization, storeCreation, updateOrganization, type MemberRow, type MembershipRow,
   type OrganizationRow, type OrganizationValues, type OwnOrganizationRow, type Standing, type StandingKey,
 } from '../../db/organizations/organizations.ts'
-import { deleteInvitationsFor, keepInvitationsBy } from '../../db/organizations/invitations.ts'
+import { deleteInvitationsFor, hasInvited, keepInvitationsBy } from '../../db/organizations/invitations.ts'
 import {
   listMembersOf, membersKey, searchMembers, type ListMembersQuery, type MembersKey,
 } from '../../db/organizations/list-members.ts'
@@ -428,13 +428,13 @@ export function createOrganizations (
      * node. Throws `InvalidInput`, `MembershipNotFound`, `LastOwner`.
      */
     async updateMember (caller: Caller, id: string, userId: string, role: string): Promise<ShownMember> {
-      await read(caller, 'members:update', id)
-      const found = await inviters.find(db, userId)
+      const { organization: { id: organizationId } } = await read(caller, 'members:update', id)
+      // The host's claims are needed for the invitations only.
+      const found = await hasInvited(db, organizationId, userId) ? await inviters.find(db, userId) : null
       const { standing, member, former } = await db.transaction().execute(async (trx) => {
         // Otherwise somebody who is being disabled or deleted could become the only owner.
         if (role === OWNER && isUuid(userId)) await lockUser(trx, userId)
         const standing = await lock(trx, caller, 'members:update', id)
-        const { organization: { id: organizationId } } = standing
         const member = await getMember(trx, organizationId, userId)
         authorizeRole(caller, standing, member.role, false)
         authorizeRole(caller, standing, role)
